@@ -1,0 +1,36 @@
+"""Generated from Kafka's AccessControlEntryRecord.json; do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.wire.schema import LAST, Field, Message, Versions
+
+
+@dataclass(slots=True)
+class AccessControlEntryRecord(Message):
+    id: Uuid = ZERO_UUID
+    resource_type: int = 0
+    resource_name: str = ""
+    pattern_type: int = 0
+    principal: str = ""
+    host: str = ""
+    operation: int = 0
+    permission_type: int = 0
+    TYPE = "metadata"
+    API_KEY = 18
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = Versions(0, LAST)
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("id", "uuid", Versions(0, LAST), ZERO_UUID),
+        Field("resource_type", "int8", Versions(0, LAST), 0),
+        Field("resource_name", "string", Versions(0, LAST), ""),
+        Field("pattern_type", "int8", Versions(0, LAST), 0),
+        Field("principal", "string", Versions(0, LAST), ""),
+        Field("host", "string", Versions(0, LAST), ""),
+        Field("operation", "int8", Versions(0, LAST), 0),
+        Field("permission_type", "int8", Versions(0, LAST), 0),
+    )
+

@@ -1,0 +1,52 @@
+"""Generated from Kafka's AlterShareGroupOffsetsResponse.json; do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+
+
+@dataclass(slots=True)
+class AlterShareGroupOffsetsResponsePartition(Struct):
+    partition_index: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("partition_index", "int32", Versions(0, LAST), 0),
+        Field("error_code", "int16", Versions(0, LAST), 0),
+        Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
+    )
+
+
+@dataclass(slots=True)
+class AlterShareGroupOffsetsResponseTopic(Struct):
+    topic_name: str = ""
+    topic_id: Uuid = ZERO_UUID
+    partitions: list[AlterShareGroupOffsetsResponsePartition] = field(default_factory=list)
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topic_name", "string", Versions(0, LAST), ""),
+        Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
+        Field("partitions", AlterShareGroupOffsetsResponsePartition, Versions(0, LAST), (), array=True),
+    )
+
+
+@dataclass(slots=True)
+class AlterShareGroupOffsetsResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    responses: list[AlterShareGroupOffsetsResponseTopic] = field(default_factory=list)
+    TYPE = "response"
+    API_KEY = 91
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = Versions(0, LAST)
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", Versions(0, LAST), 0),
+        Field("error_code", "int16", Versions(0, LAST), 0),
+        Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
+        Field("responses", AlterShareGroupOffsetsResponseTopic, Versions(0, LAST), (), array=True),
+    )
+

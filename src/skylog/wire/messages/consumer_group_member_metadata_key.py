@@ -1,0 +1,23 @@
+"""Generated from Kafka's ConsumerGroupMemberMetadataKey.json; do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from skylog.wire.schema import NEVER, Field, Message, Versions
+
+
+@dataclass(slots=True)
+class ConsumerGroupMemberMetadataKey(Message):
+    group_id: str = ""
+    member_id: str = ""
+    TYPE = "coordinator-key"
+    API_KEY = 5
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = NEVER
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group_id", "string", Versions(0, 0), ""),
+        Field("member_id", "string", Versions(0, 0), ""),
+    )
+

@@ -1,0 +1,23 @@
+"""Generated from Kafka's ConsumerGroupRegularExpressionKey.json; do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from skylog.wire.schema import NEVER, Field, Message, Versions
+
+
+@dataclass(slots=True)
+class ConsumerGroupRegularExpressionKey(Message):
+    group_id: str = ""
+    regular_expression: str = ""
+    TYPE = "coordinator-key"
+    API_KEY = 16
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = NEVER
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group_id", "string", Versions(0, 0), ""),
+        Field("regular_expression", "string", Versions(0, 0), ""),
+    )
+

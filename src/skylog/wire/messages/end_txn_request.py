@@ -1,0 +1,28 @@
+"""Generated from Kafka's EndTxnRequest.json; do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from skylog.wire.schema import LAST, Field, Message, Versions
+
+
+@dataclass(slots=True)
+class EndTxnRequest(Message):
+    transactional_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    committed: bool = False
+    TYPE = "request"
+    API_KEY = 26
+    VERSIONS = Versions(0, 5)
+    FLEXIBLE = Versions(3, LAST)
+    LISTENERS = ('broker',)
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("transactional_id", "string", Versions(0, LAST), ""),
+        Field("producer_id", "int64", Versions(0, LAST), 0),
+        Field("producer_epoch", "int16", Versions(0, LAST), 0),
+        Field("committed", "bool", Versions(0, LAST), False),
+    )
+

@@ -1,0 +1,22 @@
+"""Generated from Kafka's KRaftVersionRecord.json; do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from skylog.wire.schema import LAST, Field, Message, Versions
+
+
+@dataclass(slots=True)
+class KRaftVersionRecord(Message):
+    version: int = 0
+    k_raft_version: int = 0
+    TYPE = "data"
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = Versions(0, LAST)
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("version", "int16", Versions(0, LAST), 0),
+        Field("k_raft_version", "int16", Versions(0, LAST), 0),
+    )
+

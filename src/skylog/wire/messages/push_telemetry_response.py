@@ -1,0 +1,23 @@
+"""Generated from Kafka's PushTelemetryResponse.json; do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from skylog.wire.schema import LAST, Field, Message, Versions
+
+
+@dataclass(slots=True)
+class PushTelemetryResponse(Message):
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    TYPE = "response"
+    API_KEY = 72
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = Versions(0, LAST)
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", Versions(0, LAST), 0),
+        Field("error_code", "int16", Versions(0, LAST), 0),
+    )
+

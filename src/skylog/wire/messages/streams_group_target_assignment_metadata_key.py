@@ -1,0 +1,21 @@
+"""Generated from Kafka's StreamsGroupTargetAssignmentMetadataKey.json; do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from skylog.wire.schema import NEVER, Field, Message, Versions
+
+
+@dataclass(slots=True)
+class StreamsGroupTargetAssignmentMetadataKey(Message):
+    group_id: str = ""
+    TYPE = "coordinator-key"
+    API_KEY = 20
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = NEVER
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group_id", "string", Versions(0, 0), ""),
+    )
+

@@ -1,0 +1,31 @@
+"""Generated from Kafka's UserScramCredentialRecord.json; do not edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from skylog.wire.schema import LAST, Field, Message, Versions
+
+
+@dataclass(slots=True)
+class UserScramCredentialRecord(Message):
+    name: str = ""
+    mechanism: int = 0
+    salt: bytes = b""
+    stored_key: bytes = b""
+    server_key: bytes = b""
+    iterations: int = 0
+    TYPE = "metadata"
+    API_KEY = 11
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = Versions(0, LAST)
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("name", "string", Versions(0, LAST), ""),
+        Field("mechanism", "int8", Versions(0, LAST), 0),
+        Field("salt", "bytes", Versions(0, LAST), b""),
+        Field("stored_key", "bytes", Versions(0, LAST), b""),
+        Field("server_key", "bytes", Versions(0, LAST), b""),
+        Field("iterations", "int32", Versions(0, LAST), 0),
+    )
+

@@ -1,0 +1,74 @@
+"""What a message class says about itself: the vocabulary of the generated classes in ``messages/``.
+
+A generated class covers all versions of its message, as Kafka's own data classes do. Which fields
+exist on the wire in a given version is in ``FIELDS``; ``compile.py`` turns that into straight-line
+readers and writers, one per (class, version).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+MessageType = Literal[
+    "request",
+    "response",
+    "header",
+    "data",
+    "metadata",
+    "coordinator-key",
+    "coordinator-value",
+    "struct",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """An inclusive range of versions; ``NEVER`` is the empty one."""
+
+    low: int
+    high: int
+
+    def __contains__(self, version: int) -> bool:
+        return self.low <= version <= self.high
+
+
+NEVER = Versions(0, -1)
+LAST = 32767
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a message: ``type`` is a primitive's name or, for a struct, its class."""
+
+    name: str
+    type: str | type[Struct]
+    versions: Versions
+    default: Any = None
+    array: bool = False
+    nullable: Versions = NEVER
+    tag: int | None = None
+    tagged: Versions = NEVER
+    ignorable: bool = False
+    # The request header's client id keeps its old two-byte length in flexible versions.
+    never_flexible: bool = False
+
+
+class Struct:
+    """Base of every generated class."""
+
+    __slots__ = ()
+    FIELDS: ClassVar[tuple[Field, ...]] = ()
+
+
+class Message(Struct):
+    """A whole message: a struct with versions of its own."""
+
+    __slots__ = ()
+    TYPE: ClassVar[MessageType] = "data"
+    API_KEY: ClassVar[int] = -1
+    VERSIONS: ClassVar[Versions] = NEVER
+    FLEXIBLE: ClassVar[Versions] = NEVER
+    LISTENERS: ClassVar[tuple[str, ...]] = ()
+    # Kafka does not offer its newest version to clients while this is set.
+    LATEST_UNSTABLE: ClassVar[bool] = False
