@@ -1,0 +1,59 @@
+# The verbs of the house. `make help` lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SEEDS ?= 200
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test interop lint sim bench docs generate lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## Make .venv with skylog and everything the tests need
+
+$(STAMP): requirements-dev.txt requirements.txt pyproject.toml setup.py tools/build_native.py src/skylog/wire/walker.c
+	@tools/check_python.sh $(PYTHON)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
+	  || { echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python tools/build_native.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: setup ## Start skylog with embedded defaults (data in ./skylog-data)
+	@$(BIN)/skylog server
+
+test: setup ## Run the tests that need nothing but Python
+	$(BIN)/pytest -n auto -m "not interop"
+
+interop: setup ## Install real clients and Kafka's tools, run them against skylog
+	@tools/interop_setup.sh
+	$(BIN)/pytest -m interop tests
+
+lint: setup ## ruff, mypy, import contracts, size and drift checks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -p no:randomly tests/tidy
+
+sim: setup ## Seeded simulations of the state machines (SEEDS=200)
+	SKYLOG_SEEDS=$(SEEDS) $(BIN)/pytest -n auto tests/property -k simulation
+
+bench: setup ## Side by side with Apache Kafka on this machine; prints the table
+	$(BIN)/python -m bench
+
+docs: setup ## Write the generated reference pages anew
+	$(BIN)/python tools/generate_docs.py
+
+generate: setup ## Write the message classes anew from Kafka's schemas
+	$(BIN)/python tools/generate_messages.py "$$(tools/kafka_jars.sh)/json"
+
+lock: ## Pin the requirements anew, with hashes and without addresses
+	tools/lock.sh
+
+clean: ## Remove what make setup and the tests left
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,231 @@
+"""Incremental fetch sessions (KIP-227), kept so that a quiet session costs nothing.
+
+Every partition of a session is a watcher of its replica. What moved since the last answer stands
+in ``ready``; a fetch looks at those alone. A consumer of a thousand quiet partitions therefore
+costs as much as a consumer of one.
+
+    request (id, epoch)   what happens
+    0, -1                 full fetch without a session
+    0,  0                 full fetch, and a session if there is room
+    n,  0                 session n is closed, then as (0, 0)
+    n, -1                 session n is closed, then as (0, -1)
+    n,  e                 incremental: e must be the session's next epoch
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.kernel.rng import Random
+from skylog.replication.partition import Partition
+from skylog.wire.messages.fetch_request import FetchPartition, FetchRequest
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+EPOCH_MAX: Final = 2**31 - 1
+
+Key = tuple[Uuid | str, int]
+
+
+class Entry:
+    """One partition of a session, and what its client was last told."""
+
+    __slots__ = (
+        "index",
+        "partition",
+        "sent_high_watermark",
+        "sent_log_start",
+        "session",
+        "topic",
+        "topic_id",
+        "wanted",
+    )
+
+    def __init__(self, session: FetchSession, topic: str, topic_id: Uuid, index: int) -> None:
+        self.session = session
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.wanted = FetchPartition()
+        self.partition: Partition | None = None
+        self.sent_high_watermark = -1
+        self.sent_log_start = -1
+
+    def attach(self, partition: Partition | None) -> None:
+        """Watch the replica that serves this entry."""
+        if partition is self.partition:
+            return
+        if self.partition is not None:
+            self.partition.unwatch(self)
+        self.partition = partition
+        if partition is not None:
+            partition.watch(self)
+
+    def partition_moved(self, appended_bytes: int) -> None:
+        session = self.session
+        session.ready[self] = None
+        session.moved(appended_bytes)
+
+
+class FetchSession:
+    """The partitions that one consumer fetches, in the order in which they get their turn."""
+
+    __slots__ = (
+        "_missing_bytes",
+        "_wake",
+        "entries",
+        "epoch",
+        "id",
+        "last_used_ms",
+        "privileged",
+        "ready",
+        "uses_topic_ids",
+    )
+
+    def __init__(self, session_id: int, uses_topic_ids: bool, now_ms: int) -> None:
+        self.id = session_id
+        self.epoch = 1
+        self.uses_topic_ids = uses_topic_ids
+        self.last_used_ms = now_ms
+        self.entries: dict[Key, Entry] = {}
+        # Insertion order is the order of service: who was served goes to the end.
+        self.ready: dict[Entry, None] = {}
+        self._wake: Callable[[], None] | None = None
+        self._missing_bytes = 0
+
+    def update(self, request: FetchRequest) -> None:
+        """Add, change and forget partitions as the request says."""
+        for forgotten in request.forgotten_topics_data:
+            name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
+            for index in forgotten.partitions:
+                self._forget((name, index))
+        for topic in request.topics:
+            name = topic.topic_id if self.uses_topic_ids else topic.topic
+            for wanted in topic.partitions:
+                entry = self.entries.get((name, wanted.partition))
+                if entry is None:
+                    entry = Entry(self, topic.topic, topic.topic_id, wanted.partition)
+                    self.entries[name, wanted.partition] = entry
+                entry.wanted = wanted
+                self.ready[entry] = None
+
+    def _forget(self, key: Key) -> None:
+        entry = self.entries.pop(key, None)
+        if entry is not None:
+            entry.attach(None)
+            self.ready.pop(entry, None)
+
+    def wait(self, missing_bytes: int, wake: Callable[[], None]) -> None:
+        """Call ``wake`` once when so many bytes have come, or at any other change."""
+        self._missing_bytes, self._wake = missing_bytes, wake
+
+    def stop_waiting(self) -> None:
+        self._wake = None
+
+    def moved(self, appended_bytes: int) -> None:
+        if self._wake is None:
+            return
+        self._missing_bytes -= appended_bytes
+        if appended_bytes == 0 or self._missing_bytes <= 0:
+            wake, self._wake = self._wake, None
+            wake()
+
+    def served(self, entry: Entry, *, more: bool) -> None:
+        """Let the others go first next time; out of ``ready`` when there is nothing left."""
+        self.ready.pop(entry, None)
+        if more:
+            self.ready[entry] = None
+
+    def close(self) -> None:
+        for entry in self.entries.values():
+            entry.attach(None)
+        self.ready.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSessionSettings:
+    slots_max: int = 1000
+    eviction_ms_min: int = 120_000
+
+
+class FetchSessions:
+    """All sessions of a broker, bounded: a new one may push out one that nobody used lately."""
+
+    def __init__(self, settings: FetchSessionSettings, clock: Clock, rng: Random) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, request: FetchRequest, version: int) -> tuple[FetchSession, bool]:
+        """The session of a request, and whether its answer is incremental."""
+        by_id = version >= 13
+        now_ms = self._clock.now_ms()
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if request.session_id != NO_SESSION:
+                self.close(request.session_id)
+            session_id = NO_SESSION
+            if request.session_epoch == INITIAL_EPOCH and request.topics:
+                session_id = self._free_id(now_ms)
+            session = FetchSession(session_id, by_id, now_ms)
+            session.update(request)
+            if session_id != NO_SESSION:
+                self._sessions[session_id] = session
+            return session, False
+        found = self._sessions.get(request.session_id)
+        if found is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if found.epoch != request.session_epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if found.uses_topic_ids != by_id:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        found.epoch = 1 if found.epoch == EPOCH_MAX else found.epoch + 1
+        found.last_used_ms = now_ms
+        self._sessions.move_to_end(found.id)
+        found.update(request)
+        if not found.entries:
+            # Kafka closes a session that has nothing left to fetch.
+            self.close(found.id)
+            found.id = NO_SESSION
+        return found, True
+
+    def close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
+    def _free_id(self, now_ms: int) -> int:
+        if len(self._sessions) >= self._settings.slots_max:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now_ms - oldest.last_used_ms < self._settings.eviction_ms_min:
+                return NO_SESSION
+            self.close(oldest.id)
+        while True:
+            session_id = self._rng.randrange(EPOCH_MAX) + 1
+            if session_id not in self._sessions:
+                return session_id
+
+
+def group_by_topic(entries: Iterable[Entry]) -> Iterable[tuple[str, Uuid, list[Entry]]]:
+    """Adjacent entries of one topic together, as a response lists them."""
+    group: list[Entry] = []
+    for entry in entries:
+        if group and (group[0].topic, group[0].topic_id) != (entry.topic, entry.topic_id):
+            yield group[0].topic, group[0].topic_id, group
+            group = []
+        group.append(entry)
+    if group:
+        yield group[0].topic, group[0].topic_id, group
+
+
+__all__ = ["FINAL_EPOCH", "NO_SESSION", "ZERO_UUID", "Entry", "FetchSession", "FetchSessions"]

@@ -1,0 +1,106 @@
+"""A listener: accepts connections, within limits, and closes those that no longer deserve one."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from skylog.broker.connection import Connection
+from skylog.kernel import limits
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ConfigError
+from skylog.kernel.logging import get_logger
+
+if TYPE_CHECKING:
+    from skylog.broker.dispatch import Dispatcher
+    from skylog.security.connection import Authentication
+    from skylog.security.connections import ConnectionLimits
+
+log = get_logger("broker.server")
+
+
+class Listener:
+    """One named listener of the broker or controller."""
+
+    def __init__(
+        self,
+        name: str,
+        dispatcher: Dispatcher,
+        new_authentication: Callable[[], Authentication],
+        admission: ConnectionLimits,
+        clock: Clock,
+        *,
+        request_bytes_max: int,
+        idle_ms_max: int,
+    ) -> None:
+        self.name = name
+        self.dispatcher = dispatcher
+        self.new_authentication = new_authentication
+        self.clock = clock
+        self.request_bytes_max = request_bytes_max
+        self._admission = admission
+        self._idle_s_max = idle_ms_max / 1000
+        self._connections: dict[Connection, None] = {}
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+        """Bind and listen; ConfigError with what to do when that is not possible."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self),
+                host or None,
+                port,
+                ssl=tls,
+                ssl_handshake_timeout=limits.HANDSHAKE_SECONDS_MAX if tls else None,
+                backlog=limits.LISTEN_BACKLOG,
+                reuse_address=True,
+            )
+        except OSError as error:
+            why = "the port is in use" if error.errno == errno.EADDRINUSE else str(error)
+            raise ConfigError(
+                f"listener {self.name} cannot bind {host}:{port}: {why}; "
+                "stop the other program or choose another port in `listeners`"
+            ) from error
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def admit(self, connection: Connection, transport: asyncio.Transport) -> bool:
+        raw = transport.get_extra_info("socket")
+        if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connections[connection] = None
+        return self._admission.opened(self.name, connection.address)
+
+    def forget(self, connection: Connection) -> None:
+        if self._connections.pop(connection, True) is None:
+            self._admission.closed(self.name, connection.address)
+
+    def sweep(self) -> None:
+        """Close connections that idle, never authenticate, or do not read their answers."""
+        now = self.clock.monotonic()
+        for connection in tuple(self._connections):
+            silent = now - connection.last_active
+            stalled = connection.stalled_since
+            if stalled and now - stalled > limits.WRITE_STALL_SECONDS_MAX:
+                connection.abort()
+            elif not connection.authentication.complete and silent > limits.HANDSHAKE_SECONDS_MAX:
+                connection.close("not authenticated in time")
+            elif silent > self._idle_s_max and not connection.busy:
+                connection.close("idle")
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    async def stop(self) -> None:
+        """Stop accepting and close what is open."""
+        if self._server is not None:
+            self._server.close()
+        for connection in tuple(self._connections):
+            connection.close("shutdown")
+        if self._server is not None:
+            await self._server.wait_closed()

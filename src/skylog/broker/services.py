@@ -1,0 +1,43 @@
+"""The parts of a running broker, as its handlers see them. ``wiring.py`` puts them together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skylog.broker.configs import Configs
+    from skylog.broker.controller_channel import ControllerChannel
+    from skylog.broker.fetch_sessions import FetchSessions
+    from skylog.broker.producer_ids import ProducerIds
+    from skylog.broker.quota_gate import QuotaGate
+    from skylog.controller.image import ClusterImage
+    from skylog.groups.coordinator import GroupCoordinator
+    from skylog.kernel.clock import Clock
+    from skylog.kernel.executor import Executor
+    from skylog.kernel.rng import Random
+    from skylog.kernel.settings import BrokerSettings
+    from skylog.log.manager import LogManager
+    from skylog.replication.manager import ReplicaManager
+    from skylog.security.authorizer import Authorizer
+
+
+@dataclass(slots=True)
+class Services:
+    """Everything that a handler may reach."""
+
+    settings: BrokerSettings
+    cluster_id: str
+    clock: Clock
+    rng: Random
+    executor: Executor
+    image: ClusterImage
+    configs: Configs
+    logs: LogManager
+    replicas: ReplicaManager
+    groups: GroupCoordinator
+    controller: ControllerChannel
+    producer_ids: ProducerIds
+    fetch_sessions: FetchSessions
+    quotas: QuotaGate
+    authorizer: Authorizer | None

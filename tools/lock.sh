@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Pins with hashes and without addresses, so that any mirror will do.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bin=.venv/bin
+for name in requirements requirements-dev; do
+  "$bin/pip-compile" -q --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
+    --no-emit-trusted-host --no-emit-find-links --no-annotate --no-header \
+    -o "$name.txt" "$name.in"
+done
