@@ -1,0 +1,355 @@
+"""The broker's settings in typed groups. Each field names its setting and says what it is for.
+
+Times are milliseconds and sizes bytes unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skylog.kernel.settings.fields import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """Who this node is and how it takes part in the cluster."""
+
+    node_id: int = setting("node.id", "Number of this node, unique among brokers and controllers.")
+    process_roles: tuple[str, ...] = setting(
+        "process.roles", "What this process is: broker, controller, or both."
+    )
+    rack: str | None = setting("broker.rack", "Rack or zone of this broker, used to place replicas.")
+    log_dirs: tuple[str, ...] = setting("log.dirs", "Directory of the local logs; see log.dir.")
+    metadata_log_dir: str | None = setting(
+        "metadata.log.dir", "Directory of the cluster metadata log; log.dirs when not set."
+    )
+    heartbeat_interval_ms: int = setting(
+        "broker.heartbeat.interval.ms", "Time between two heartbeats of a broker."
+    )
+    session_timeout_ms: int = setting(
+        "broker.session.timeout.ms", "A broker without heartbeat for this long is fenced."
+    )
+    registration_timeout_ms: int = setting(
+        "initial.broker.registration.timeout.ms",
+        "A broker that cannot register within this time stops.",
+    )
+    request_timeout_ms: int = setting(
+        "request.timeout.ms", "Longest wait for the answer to a request between nodes."
+    )
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSettings:
+    """Sockets and their limits."""
+
+    send_buffer_bytes: int = setting(
+        "socket.send.buffer.bytes", "SO_SNDBUF of connections; -1 leaves it to the system."
+    )
+    receive_buffer_bytes: int = setting(
+        "socket.receive.buffer.bytes", "SO_RCVBUF of connections; -1 leaves it to the system."
+    )
+    request_bytes_max: int = setting(
+        "socket.request.max.bytes", "Largest request; a larger one ends its connection."
+    )
+    listen_backlog: int = setting(
+        "socket.listen.backlog.size", "Connections that may wait to be accepted."
+    )
+    connections_max: int = setting("max.connections", "Connections that a listener serves at once.")
+    connections_per_ip_max: int = setting(
+        "max.connections.per.ip", "Connections of one address that are served at once."
+    )
+    connections_per_ip_overrides: str = setting(
+        "max.connections.per.ip.overrides",
+        "Exceptions to max.connections.per.ip as host:count,host:count.",
+    )
+    connection_rate_max: int = setting(
+        "max.connection.creation.rate", "New connections per second that are accepted."
+    )
+    idle_ms_max: int = setting(
+        "connections.max.idle.ms", "A connection without traffic for this long is closed."
+    )
+    failed_authentication_delay_ms: int = setting(
+        "connection.failed.authentication.delay.ms",
+        "Delay before a connection whose authentication failed is closed.",
+    )
+    queued_requests_max: int = setting(
+        "queued.max.requests", "Requests in work at once before reading from sockets pauses."
+    )
+    queued_bytes_max: int = setting(
+        "queued.max.request.bytes",
+        "Request bytes in memory at once before reading from sockets pauses; -1 is the built-in"
+        " budget.",
+    )
+    sasl_receive_bytes_max: int = setting(
+        "sasl.server.max.receive.size", "Largest request before authentication is complete."
+    )
+    request_partitions_max: int = setting(
+        "max.request.partition.size.limit",
+        "Partitions that one DescribeTopicPartitions answer may hold.",
+    )
+    fetch_bytes_max: int = setting("fetch.max.bytes", "Largest answer to a fetch.")
+    fetch_sessions_max: int = setting(
+        "max.incremental.fetch.session.cache.slots", "Incremental fetch sessions kept at once."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumSettings:
+    """The controllers' quorum and its log."""
+
+    voters: tuple[str, ...] = setting(
+        "controller.quorum.voters", "Static voters as id@host:port; unset on a node of its own."
+    )
+    bootstrap_servers: tuple[str, ...] = setting(
+        "controller.quorum.bootstrap.servers",
+        "Controllers to find the quorum through, as host:port; unset on a node of its own.",
+    )
+    election_timeout_ms: int = setting(
+        "controller.quorum.election.timeout.ms", "Wait for votes before the next election."
+    )
+    fetch_timeout_ms: int = setting(
+        "controller.quorum.fetch.timeout.ms",
+        "Time without a successful fetch after which the leader is taken for lost.",
+    )
+    election_backoff_ms_max: int = setting(
+        "controller.quorum.election.backoff.max.ms", "Longest back-off after a lost election."
+    )
+    append_linger_ms: int = setting(
+        "controller.quorum.append.linger.ms", "Time that appends wait for company before a sync."
+    )
+    request_timeout_ms: int = setting(
+        "controller.quorum.request.timeout.ms", "Longest wait for an answer within the quorum."
+    )
+    retry_backoff_ms: int = setting(
+        "controller.quorum.retry.backoff.ms", "Pause before a failed quorum request is repeated."
+    )
+    fetch_bytes_max: int = setting(
+        "controller.quorum.fetch.max.bytes", "Largest fetch from the metadata log."
+    )
+    snapshot_fetch_bytes_max: int = setting(
+        "controller.quorum.fetch.snapshot.max.bytes", "Largest piece of a fetched snapshot."
+    )
+    log_segment_bytes: int = setting(
+        "metadata.log.segment.bytes", "Size at which the metadata log begins a new segment."
+    )
+    log_segment_ms: int = setting(
+        "metadata.log.segment.ms", "Age at which the metadata log begins a new segment."
+    )
+    retention_bytes: int = setting(
+        "metadata.max.retention.bytes",
+        "Size of metadata log and snapshots beyond which old ones are deleted.",
+    )
+    retention_ms: int = setting(
+        "metadata.max.retention.ms",
+        "Age beyond which metadata segments and snapshots are deleted.",
+    )
+    snapshot_after_bytes: int = setting(
+        "metadata.log.max.record.bytes.between.snapshots",
+        "New record bytes after which a metadata snapshot is written.",
+    )
+    snapshot_after_ms: int = setting(
+        "metadata.log.max.snapshot.interval.ms",
+        "Time after which a metadata snapshot is written if there are new records; 0 is never.",
+    )
+    idle_interval_ms: int = setting(
+        "metadata.max.idle.interval.ms",
+        "Time between no-op records of an idle active controller; 0 is none.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSettings:
+    """Creating and deleting topics."""
+
+    auto_create: bool = setting(
+        "auto.create.topics.enable", "Create a topic when a client asks for one that is unknown."
+    )
+    delete_enable: bool = setting("delete.topic.enable", "Whether topics may be deleted.")
+    partitions: int = setting(
+        "num.partitions", "Partitions of a topic that is created without a count."
+    )
+    replication_factor: int = setting(
+        "default.replication.factor", "Replicas of a topic that is created without a count."
+    )
+    produce_validation: str = setting(
+        "produce.validation",
+        "full checks every record of a produced batch, as Kafka does; header trusts producers and"
+        " checks the batch's header and checksum only.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """Local logs; what topics may override is in ``TopicConfig``."""
+
+    retention_check_interval_ms: int = setting(
+        "log.retention.check.interval.ms", "Time between two passes of retention."
+    )
+    flush_scheduler_interval_ms: int = setting(
+        "log.flush.scheduler.interval.ms", "Time between two looks for logs that are due a sync."
+    )
+    flush_offset_checkpoint_interval_ms: int = setting(
+        "log.flush.offset.checkpoint.interval.ms",
+        "Time between two writes of the recovery points.",
+    )
+    flush_start_offset_checkpoint_interval_ms: int = setting(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        "Time between two writes of the log start offsets.",
+    )
+    high_watermark_checkpoint_interval_ms: int = setting(
+        "replica.high.watermark.checkpoint.interval.ms",
+        "Time between two writes of the high watermarks.",
+    )
+    initial_task_delay_ms: int = setting(
+        "log.initial.task.delay.ms", "Delay of the first background pass after start."
+    )
+    recovery_threads: int = setting(
+        "num.recovery.threads.per.data.dir", "Threads that recover logs after a crash."
+    )
+    producer_id_expiration_ms: int = setting(
+        "producer.id.expiration.ms", "A producer that is idle for this long is forgotten."
+    )
+    producer_id_expiration_check_interval_ms: int = setting(
+        "producer.id.expiration.check.interval.ms", "Time between two looks for idle producers."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """Consumer groups of the classic protocol, and committed offsets."""
+
+    session_timeout_ms_min: int = setting(
+        "group.min.session.timeout.ms", "Shortest session time-out a member may ask for."
+    )
+    session_timeout_ms_max: int = setting(
+        "group.max.session.timeout.ms", "Longest session time-out a member may ask for."
+    )
+    initial_rebalance_delay_ms: int = setting(
+        "group.initial.rebalance.delay.ms",
+        "Time that a new group waits for more members before its first rebalance.",
+    )
+    size_max: int = setting("group.max.size", "Members that one group may have.")
+    offset_metadata_bytes_max: int = setting(
+        "offset.metadata.max.bytes", "Largest metadata text that goes with a committed offset."
+    )
+    offsets_retention_minutes: int = setting(
+        "offsets.retention.minutes",
+        "Committed offsets of an empty group are kept for this long.",
+    )
+    offsets_retention_check_interval_ms: int = setting(
+        "offsets.retention.check.interval.ms", "Time between two looks for expired offsets."
+    )
+    offsets_commit_timeout_ms: int = setting(
+        "offsets.commit.timeout.ms", "Longest wait for the replicas of __consumer_offsets."
+    )
+    offsets_topic_partitions: int = setting(
+        "offsets.topic.num.partitions", "Partitions of __consumer_offsets."
+    )
+    offsets_topic_replication_factor: int = setting(
+        "offsets.topic.replication.factor",
+        "Replicas of __consumer_offsets. On a node that is its own quorum the default is 1.",
+    )
+    offsets_topic_segment_bytes: int = setting(
+        "offsets.topic.segment.bytes", "Segment size of __consumer_offsets."
+    )
+    offsets_load_buffer_bytes: int = setting(
+        "offsets.load.buffer.size", "Bytes read at once when committed offsets are loaded."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaSettings:
+    """Measuring clients against their quotas."""
+
+    window_count: int = setting("quota.window.num", "Samples that a client's rate is taken over.")
+    window_seconds: int = setting("quota.window.size.seconds", "Length of one sample.")
+    controller_window_count: int = setting(
+        "controller.quota.window.num", "Samples that a rate of topic changes is taken over."
+    )
+    controller_window_seconds: int = setting(
+        "controller.quota.window.size.seconds", "Length of one sample of topic changes."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessSettings:
+    """Who may do what."""
+
+    authorizer: str = setting(
+        "authorizer.class.name",
+        "Empty for none, or org.apache.kafka.metadata.authorizer.StandardAuthorizer for ACLs.",
+    )
+    super_users: str = setting(
+        "super.users", "Principals that may do anything, as User:alice;User:bob."
+    )
+    allow_without_acl: bool = setting(
+        "allow.everyone.if.no.acl.found", "Allow what no ACL speaks about."
+    )
+    inter_broker_mechanism: str = setting(
+        "sasl.mechanism.inter.broker.protocol", "SASL mechanism that brokers log in with."
+    )
+    controller_mechanism: str = setting(
+        "sasl.mechanism.controller.protocol", "SASL mechanism that brokers use with controllers."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationSettings:
+    """What the node tells about itself."""
+
+    http_listener: str = setting(
+        "http.listener",
+        "Address of /metrics and /health as host:port; port 0 takes a free one, empty is none.",
+    )
+    log_format: str = setting(
+        "log.format", "How log lines are written: text as key=value, or json."
+    )
+    log_level: str = setting("log.level", "Least level of log lines that are written.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerTexts:
+    """The settings that together make the listeners; ``listeners.py`` reads them."""
+
+    listeners: tuple[str, ...] = setting(
+        "listeners", "Sockets to listen on, as NAME://host:port; an empty host is every address."
+    )
+    advertised: tuple[str, ...] | None = setting(
+        "advertised.listeners", "Addresses that clients are told; listeners when not set."
+    )
+    protocol_map: str = setting(
+        "listener.security.protocol.map",
+        "Security protocol of each listener name: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
+    )
+    inter_broker: str | None = setting(
+        "inter.broker.listener.name", "Listener that brokers use among themselves."
+    )
+    inter_broker_protocol: str = setting(
+        "security.inter.broker.protocol",
+        "Names the inter-broker listener by its protocol when inter.broker.listener.name is unset.",
+    )
+    controller_names: tuple[str, ...] = setting(
+        "controller.listener.names", "Listeners that belong to the controller."
+    )
+
+
+SECTIONS = (
+    NodeSettings,
+    NetworkSettings,
+    QuorumSettings,
+    TopicSettings,
+    LogSettings,
+    GroupSettings,
+    QuotaSettings,
+    AccessSettings,
+    ObservationSettings,
+    ListenerTexts,
+)
