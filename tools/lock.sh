@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin
-for name in requirements requirements-dev; do
+for name in requirements requirements-dev requirements-native; do
   "$bin/pip-compile" -q --generate-hashes --strip-extras --allow-unsafe --no-emit-index-url \
     --no-emit-trusted-host --no-emit-find-links --no-annotate --no-header \
     -o "$name.txt" "$name.in"

@@ -189,6 +189,7 @@ RETRIABLE = frozenset(
     }
 )
 
+
 class SkylogError(Exception):
     """Base of all errors of ours."""
 

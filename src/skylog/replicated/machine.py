@@ -20,7 +20,7 @@ RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class StartTimer:
-    """Submit ``request`` again to the machine after a delay; a timer of the same key is replaced."""
+    """Give ``request`` to the machine after a delay; a timer of the same key is replaced."""
 
     key: Any
     delay_ms: int

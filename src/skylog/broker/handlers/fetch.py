@@ -1,0 +1,272 @@
+"""Fetch: read what moved, within the budget, in the session's order; wait when there is too little.
+
+The whole answer is made in one go from the page cache. Only when a read would touch the disk does
+it move to a thread, and only when there is nothing to say does the request wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from skylog.broker.context import RequestContext
+from skylog.broker.fetch_sessions import NO_SESSION, Entry, FetchSession, group_by_topic
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import ZERO_UUID
+from skylog.log.files import WouldBlock
+from skylog.replication.partition import Partition
+from skylog.security.acls import AclOperation
+from skylog.wire.messages.fetch_request import FetchRequest
+from skylog.wire.messages.fetch_response import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+READ_COMMITTED = 1
+CONSUMER_REPLICA = -1
+_TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+@dataclass(slots=True)
+class Collected:
+    """What one pass over the session found."""
+
+    answers: dict[Entry, PartitionData]
+    read_bytes: int = 0
+    urgent: bool = False  # an error or a divergence is told at once
+
+
+class Fetch:
+    """One Fetch request from its session to its answer."""
+
+    def __init__(
+        self, context: RequestContext, request: FetchRequest, session: FetchSession
+    ) -> None:
+        services = context.services
+        self.context = context
+        self.request = request
+        self.session = session
+        self.replica_id = (
+            request.replica_state.replica_id if context.version >= 15 else request.replica_id
+        )
+        self.bytes_max = min(
+            request.max_bytes,
+            services.settings.fetch_max_bytes,
+            services.quotas.fetch_bytes_max(context),
+        )
+        self.bytes_min = min(request.min_bytes, self.bytes_max)
+
+    def collect(self, *, block: bool) -> Collected:
+        """Read what is ready, in the session's order, within the budget."""
+        found = Collected({})
+        budget = self.bytes_max
+        for entry in tuple(self.session.ready):
+            try:
+                answer = self._read(entry, budget, found.read_bytes == 0, block)
+            except KafkaError as error:
+                answer = self._failed(entry, error)
+                found.urgent = True
+            size = len(answer.records or b"")
+            if answer.diverging_epoch.epoch >= 0:
+                found.urgent = True
+            found.answers[entry] = answer
+            found.read_bytes += size
+            budget = max(budget - size, 0)
+        return found
+
+    def _read(self, entry: Entry, budget: int, first: bool, block: bool) -> PartitionData:
+        wanted = entry.wanted
+        partition = self._locate(entry)
+        log = partition.log
+        answer = PartitionData(
+            entry.index,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=[] if self._read_committed else None,
+            records=b"",
+        )
+        if wanted.last_fetched_epoch >= 0:
+            epoch, end = log.epoch_end_offset(wanted.last_fetched_epoch)
+            if epoch < wanted.last_fetched_epoch or end < wanted.fetch_offset:
+                answer.diverging_epoch = EpochEndOffset(epoch, end)
+                return answer
+        limit = log.log_end_offset
+        if self.replica_id < 0:
+            limit = log.last_stable_offset if self._read_committed else log.high_watermark
+        data = log.read(
+            wanted.fetch_offset,
+            min(wanted.partition_max_bytes, budget),
+            limit,
+            min_one=first,
+            block=block,
+        )
+        answer.records = data.buffer
+        return answer
+
+    @property
+    def _read_committed(self) -> bool:
+        return self.request.isolation_level == READ_COMMITTED
+
+    def _locate(self, entry: Entry) -> Partition:
+        """The replica that serves an entry, or Kafka's error for why there is none."""
+        context, services = self.context, self.context.services
+        name: str | None = entry.topic
+        if self.session.uses_topic_ids:
+            name = services.image.topic_name(entry.topic_id)
+            if name is None:
+                unknown = entry.topic_id == ZERO_UUID
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_ID if not unknown else ErrorCode.UNKNOWN_TOPIC_ID
+                )
+        assert name is not None  # noqa: S101 - for the type checker
+        if self.replica_id >= 0:
+            if not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif not context.allowed(name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if services.image.partition(name, entry.index) is None:
+            entry.attach(None)
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        entry.attach(services.replicas.get(name, entry.index))
+        return services.replicas.leader_of(name, entry.index, entry.wanted.current_leader_epoch)
+
+    def _failed(self, entry: Entry, error: KafkaError) -> PartitionData:
+        code = error.code
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and self.context.version <= 5:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # what such old clients retry
+        answer = PartitionData(
+            entry.index,
+            error_code=code,
+            high_watermark=-1,
+            aborted_transactions=[] if self._read_committed else None,
+            records=b"",
+        )
+        partition = entry.partition
+        if code in _TELL_LEADER and partition is not None:
+            answer.current_leader = LeaderIdAndEpoch(partition.leader_id, partition.leader_epoch)
+        return answer
+
+    def enough(self, found: Collected) -> bool:
+        return (
+            found.urgent
+            or self.request.max_wait_ms <= 0
+            or not self.session.entries
+            or found.read_bytes >= self.bytes_min
+        )
+
+    def respond(self, found: Collected, incremental: bool) -> FetchResponse:
+        """Make the answer and note what the client now knows."""
+        context, session = self.context, self.session
+        response = FetchResponse(session_id=session.id)
+        throttle_ms = context.services.quotas.fetched(context, found.read_bytes)
+        if throttle_ms > 0:
+            context.throttle_ms = throttle_ms
+            if session.id != NO_SESSION:
+                return response
+            found = Collected({})
+        told = []
+        for entry, answer in found.answers.items():
+            size = len(answer.records or b"")
+            if not incremental or self._news(entry, answer):
+                told.append(entry)
+            self._note(entry, answer, size)
+        for topic, topic_id, entries in group_by_topic(told):
+            answers = [found.answers[entry] for entry in entries]
+            response.responses.append(FetchableTopicResponse(topic, topic_id, answers))
+        leaders = {a.current_leader.leader_id for a in found.answers.values()} - {-1}
+        for node in context.services.image.endpoints(leaders, context.listener):
+            response.node_endpoints.append(NodeEndpoint(node.id, node.host, node.port, node.rack))
+        return response
+
+    def _news(self, entry: Entry, answer: PartitionData) -> bool:
+        return bool(
+            answer.error_code
+            or answer.records
+            or answer.diverging_epoch.epoch >= 0
+            or answer.high_watermark != entry.sent_high_watermark
+            or answer.log_start_offset != entry.sent_log_start
+        )
+
+    def _note(self, entry: Entry, answer: PartitionData, size: int) -> None:
+        entry.sent_high_watermark = answer.high_watermark
+        entry.sent_log_start = answer.log_start_offset
+        if answer.error_code:
+            # Kafka repeats an error in every answer until it is gone.
+            entry.sent_high_watermark = -1
+            self.session.served(entry, more=True)
+            return
+        partition = entry.partition
+        behind = partition is not None and answer.high_watermark > entry.wanted.fetch_offset
+        # The client's next request moves the offset and makes the entry ready again; what was
+        # read but not taken (a client that repeats its offset without saying so) stays ready.
+        self.session.served(entry, more=behind)
+        if size and partition is not None:
+            self.context.services.traffic.fetched(partition.topic, size)
+
+
+def fetch(
+    context: RequestContext, request: FetchRequest
+) -> FetchResponse | Awaitable[FetchResponse]:
+    """Handle a Fetch request."""
+    session, incremental = context.services.fetch_sessions.open(request, context.version)
+    work = Fetch(context, request, session)
+    try:
+        found = work.collect(block=False)
+    except WouldBlock:
+        return _fetch_slowly(work, incremental)
+    if not work.enough(found):
+        return _wait(work, found, incremental)
+    return _done(work, found, incremental)
+
+
+def _done(work: Fetch, found: Collected, incremental: bool) -> FetchResponse:
+    response = work.respond(found, incremental)
+    if work.session.id == NO_SESSION:
+        work.session.close()
+    return response
+
+
+async def _collect(work: Fetch) -> Collected:
+    try:
+        return work.collect(block=False)
+    except WouldBlock:
+        return await work.context.services.executor.run(lambda: work.collect(block=True))
+
+
+async def _fetch_slowly(work: Fetch, incremental: bool) -> FetchResponse:
+    found = await _collect(work)
+    if not work.enough(found):
+        return await _wait(work, found, incremental)
+    return _done(work, found, incremental)
+
+
+async def _wait(work: Fetch, found: Collected, incremental: bool) -> FetchResponse:
+    """Park until enough bytes have come, something else happened, or the time is up."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + work.request.max_wait_ms / 1000
+    session = work.session
+    try:
+        while True:
+            woken = loop.create_future()
+            session.wait(
+                work.bytes_min - found.read_bytes,
+                lambda woken=woken: None if woken.done() else woken.set_result(None),  # type: ignore[misc]
+            )
+            timer = loop.call_at(deadline, lambda woken=woken: woken.done() or woken.set_result(0))
+            try:
+                await woken
+            finally:
+                timer.cancel()
+            found = await _collect(work)
+            if work.enough(found) or loop.time() >= deadline:
+                return _done(work, found, incremental)
+    finally:
+        session.stop_waiting()
+        if session.id == NO_SESSION:
+            session.close()

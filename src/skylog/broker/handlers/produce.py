@@ -1,0 +1,257 @@
+"""Produce: validate each partition's batch, append it, wait as ``acks`` asks, answer in one piece.
+
+A partition that fails costs only itself. Validation of a large compressed batch runs off the event
+loop; everything else is done at once, in the callback that brought the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
+
+from skylog.broker.connection import Close
+from skylog.broker.context import RequestContext
+from skylog.broker.topics import is_internal
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.replication.partition import Partition
+from skylog.security.acls import AclOperation, ResourceType
+from skylog.wire.batch import HEADER_BYTES, Batch
+from skylog.wire.buffers import Buffer
+from skylog.wire.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from skylog.wire.messages.produce_response import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from skylog.wire.validation import TopicRules, Validated, ValidationError, is_long, validate
+
+ALL, NONE, LEADER = -1, 0, 1
+ADMIN_CLIENT_ID = "__admin_client"
+
+
+@dataclass(slots=True)
+class Slot:
+    """One partition of the request on its way to its answer."""
+
+    data: PartitionProduceData
+    answer: PartitionProduceResponse
+    partition: Partition | None = None
+    rules: TopicRules | None = None
+
+
+def produce(
+    context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | None | Awaitable[ProduceResponse | None]:
+    """Handle a Produce request; None for ``acks=0``."""
+    response = ProduceResponse()
+    slots: list[Slot] = []
+    transactional = _transactional_denied(context, request)
+    for topic in request.topic_data:
+        answers = TopicProduceResponse(topic.name, topic.topic_id)
+        response.responses.append(answers)
+        for slot in _slots(context, request, topic, transactional):
+            answers.partition_responses.append(slot.answer)
+            slots.append(slot)
+    if any(slot.rules is not None and is_long(_records(slot), slot.rules) for slot in slots):
+        return _produce_slowly(context, request, response, slots)
+    now_ms = context.services.clock.now_ms()
+    waits = []
+    for slot in slots:
+        if slot.partition is not None:
+            wait = _append(context, request, slot, _validated(context, slot, now_ms), now_ms)
+            if wait is not None:
+                waits.append((slot, wait))
+    if waits:
+        return _wait(context, request, response, waits)
+    return _finish(context, request, response)
+
+
+def _slots(
+    context: RequestContext,
+    request: ProduceRequest,
+    topic: TopicProduceData,
+    transactional: KafkaError | None,
+) -> Iterator[Slot]:
+    services = context.services
+    name = topic.name
+    error = transactional
+    if context.version >= 13:
+        name = services.image.topic_name(topic.topic_id) or ""
+        if not name:
+            error = error or KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    if error is None and not context.allowed(name):
+        error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    for data in topic.partition_data:
+        slot = Slot(data, PartitionProduceResponse(data.index, base_offset=-1))
+        try:
+            if error is not None:
+                raise error
+            slot.partition = _writable(context, request, name, data.index)
+            slot.rules = services.configs.topic_rules(name)
+        except KafkaError as failure:
+            _fail(context, slot, failure, name)
+        yield slot
+
+
+def _writable(context: RequestContext, request: ProduceRequest, name: str, index: int) -> Partition:
+    services = context.services
+    if services.image.partition(name, index) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if request.acks not in (ALL, NONE, LEADER):
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}"
+        )
+    partition = services.replicas.leader_of(name, index)
+    if request.acks == ALL and len(partition.isr) < services.configs.min_insync_replicas(name):
+        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+    return partition
+
+
+def _transactional_denied(context: RequestContext, request: ProduceRequest) -> KafkaError | None:
+    """Transactional batches need a transactional id that the client may write with.
+
+    The batch's own attributes decide, not what the client says of itself.
+    """
+    transactional = any(
+        len(data.records or b"") >= HEADER_BYTES and Batch(data.records or b"").is_transactional
+        for topic in request.topic_data
+        for data in topic.partition_data
+    )
+    if not transactional:
+        return None
+    allowed = request.transactional_id is not None and context.authorize(
+        AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    )
+    if not allowed:
+        return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, "Transactions are not supported yet.")
+
+
+def _records(slot: Slot) -> Buffer:
+    return slot.data.records if slot.data.records is not None else b""
+
+
+def _validated(context: RequestContext, slot: Slot, now_ms: int) -> Validated | KafkaError:
+    assert slot.rules is not None  # noqa: S101 - for the type checker
+    try:
+        return validate(_records(slot), slot.rules, now_ms, context.version)
+    except KafkaError as error:
+        return error
+
+
+def _append(
+    context: RequestContext,
+    request: ProduceRequest,
+    slot: Slot,
+    validated: Validated | KafkaError,
+    now_ms: int,
+) -> asyncio.Future[None] | None:
+    """Append one batch and fill its answer; what to await for ``acks=all``, if anything."""
+    partition = slot.partition
+    assert partition is not None  # noqa: S101 - for the type checker
+    answer = slot.answer
+    try:
+        if isinstance(validated, KafkaError):
+            raise validated
+        info = partition.append((validated.batch,), now_ms)
+    except KafkaError as error:
+        _fail(context, slot, error, partition.topic)
+        return None
+    answer.base_offset = info.first_offset
+    answer.log_start_offset = info.log_start_offset
+    if validated.log_append_time >= 0 and not info.duplicate:
+        answer.log_append_time_ms = validated.log_append_time
+    context.services.traffic.produced(partition.topic, validated.batch)
+    return partition.committed(info.last_offset) if request.acks == ALL else None
+
+
+def _fail(context: RequestContext, slot: Slot, error: KafkaError, topic: str) -> None:
+    answer = slot.answer
+    answer.error_code = error.code
+    answer.error_message = error.message
+    slot.partition = slot.rules = None
+    if isinstance(error, ValidationError):
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(index, message) for index, message in error.record_errors
+        ]
+    if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        state = context.services.image.partition(topic, answer.index)
+        if state is not None:
+            answer.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
+
+
+async def _produce_slowly(
+    context: RequestContext,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    slots: list[Slot],
+) -> ProduceResponse | None:
+    """The same with validation on a thread: long decompression must not hold up other clients."""
+    services = context.services
+    now_ms = services.clock.now_ms()
+    chosen = [slot for slot in slots if slot.partition is not None]
+    results = await services.executor.run(
+        lambda: [_validated(context, slot, now_ms) for slot in chosen]
+    )
+    waits = []
+    for slot, validated in zip(chosen, results, strict=True):
+        assert slot.partition is not None  # noqa: S101 - for the type checker
+        if not slot.partition.is_leader:
+            # It was deleted or moved while the batch was being looked at.
+            validated = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # noqa: PLW2901
+        wait = _append(context, request, slot, validated, now_ms)
+        if wait is not None:
+            waits.append((slot, wait))
+    if waits:
+        return await _wait(context, request, response, waits)
+    return _finish(context, request, response)
+
+
+async def _wait(
+    context: RequestContext,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    waits: list[tuple[Slot, asyncio.Future[None]]],
+) -> ProduceResponse | None:
+    """Until all replicas in sync have it; an unknown outcome after the time is up is said so."""
+    await asyncio.wait([wait for _, wait in waits], timeout=max(request.timeout_ms, 0) / 1000)
+    for slot, wait in waits:
+        error: BaseException | None = KafkaError(ErrorCode.REQUEST_TIMED_OUT, ambiguous=True)
+        if wait.done():
+            error = wait.exception()
+        else:
+            wait.cancel()
+        if isinstance(error, KafkaError):
+            slot.answer.base_offset = slot.answer.log_start_offset = -1
+            _fail(context, slot, error, slot.partition.topic if slot.partition else "")
+    return _finish(context, request, response)
+
+
+def _finish(
+    context: RequestContext, request: ProduceRequest, response: ProduceResponse
+) -> ProduceResponse | None:
+    services = context.services
+    context.throttle_ms = services.quotas.produced(context, context.request_bytes)
+    answers = [p for t in response.responses for p in t.partition_responses]
+    if request.acks == NONE:
+        if any(answer.error_code for answer in answers):
+            raise Close("a batch sent with acks=0 failed")
+        return None
+    leaders = {
+        answer.current_leader.leader_id
+        for answer in answers
+        if answer.current_leader.leader_id >= 0
+    }
+    for node in services.image.endpoints(leaders, context.listener):
+        response.node_endpoints.append(NodeEndpoint(node.id, node.host, node.port, node.rack))
+    return response

@@ -1,0 +1,263 @@
+"""Topics and partitions of the image, by id and by name.
+
+Ten thousand partitions are ordinary, so a partition is one slotted object whose tuples are shared
+with every partition that has the same ones. It is never changed, only replaced: whoever holds one
+may compare it with a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from skylog.controller.image.delta import Delta
+from skylog.kernel.errors import invariant
+from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.wire.messages.clear_elr_record import ClearElrRecord
+from skylog.wire.messages.partition_change_record import PartitionChangeRecord
+from skylog.wire.messages.partition_record import PartitionRecord
+from skylog.wire.messages.remove_topic_record import RemoveTopicRecord
+from skylog.wire.messages.topic_record import TopicRecord
+from skylog.wire.schema import Message
+
+NO_LEADER = -1
+NO_LEADER_CHANGE = -2
+RECOVERED = 0
+RECOVERING = 1
+NO_RECOVERY_CHANGE = -1
+
+MIGRATING_DIRECTORY = ZERO_UUID
+
+Replicas = tuple[int, ...]
+TopicIdPartition = tuple[Uuid, int]
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition as the controller has it."""
+
+    replicas: Replicas
+    directories: tuple[Uuid, ...]
+    isr: Replicas
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    leader_recovery_state: int = RECOVERED
+    removing_replicas: Replicas = ()
+    adding_replicas: Replicas = ()
+    elr: Replicas = ()
+    last_known_elr: Replicas = ()
+
+    @classmethod
+    def from_record(cls, record: PartitionRecord) -> Partition:
+        replicas = tuple(record.replicas)
+        return cls(
+            replicas=replicas,
+            directories=_directories(record.directories, len(replicas)),
+            isr=tuple(record.isr),
+            leader=record.leader,
+            leader_epoch=record.leader_epoch,
+            partition_epoch=record.partition_epoch,
+            leader_recovery_state=record.leader_recovery_state,
+            removing_replicas=tuple(record.removing_replicas),
+            adding_replicas=tuple(record.adding_replicas),
+            elr=tuple(record.eligible_leader_replicas or ()),
+            last_known_elr=tuple(record.last_known_elr or ()),
+        )
+
+    def to_record(self, topic_id: Uuid, partition: int) -> PartitionRecord:
+        return PartitionRecord(
+            partition_id=partition,
+            topic_id=topic_id,
+            replicas=list(self.replicas),
+            isr=list(self.isr),
+            removing_replicas=list(self.removing_replicas),
+            adding_replicas=list(self.adding_replicas),
+            leader=self.leader,
+            leader_recovery_state=self.leader_recovery_state,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            directories=list(self.directories),
+            eligible_leader_replicas=list(self.elr) or None,
+            last_known_elr=list(self.last_known_elr) or None,
+        )
+
+    def merge(self, record: PartitionChangeRecord) -> Partition:
+        """The partition after a change: its epoch grows, the leader's when a leader is named."""
+        led = record.leader != NO_LEADER_CHANGE
+        replicas = _or(record.replicas, self.replicas)
+        recovery = record.leader_recovery_state
+        return Partition(
+            replicas=replicas,
+            directories=_directories(_or(record.directories, self.directories), len(replicas)),
+            isr=_or(record.isr, self.isr),
+            leader=record.leader if led else self.leader,
+            leader_epoch=self.leader_epoch + 1 if led else self.leader_epoch,
+            partition_epoch=self.partition_epoch + 1,
+            leader_recovery_state=(
+                self.leader_recovery_state if recovery == NO_RECOVERY_CHANGE else recovery
+            ),
+            removing_replicas=_or(record.removing_replicas, self.removing_replicas),
+            adding_replicas=_or(record.adding_replicas, self.adding_replicas),
+            elr=_or(record.eligible_leader_replicas, self.elr),
+            last_known_elr=_or(record.last_known_elr, self.last_known_elr),
+        )
+
+    @property
+    def reassigning(self) -> bool:
+        return bool(self.removing_replicas or self.adding_replicas)
+
+    @property
+    def preferred_replica(self) -> int:
+        return self.replicas[0] if self.replicas else NO_LEADER
+
+    def directory(self, replica: int) -> Uuid:
+        return self.directories[self.replicas.index(replica)]
+
+
+def _or(changed: Iterable[Any] | None, current: tuple[Any, ...]) -> tuple[Any, ...]:
+    return current if changed is None else tuple(changed)
+
+
+def _directories(found: Iterable[Uuid], replica_count: int) -> tuple[Uuid, ...]:
+    """Records of old brokers have none: Kafka reads that as not known yet, for each replica."""
+    directories = tuple(found)
+    if any(directories):
+        invariant(len(directories) == replica_count, "each replica has one directory")
+        if any(directory != MIGRATING_DIRECTORY for directory in directories):
+            return directories
+    return (MIGRATING_DIRECTORY,) * replica_count
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic and its partitions by number."""
+
+    name: str
+    topic_id: Uuid
+    partitions: dict[int, Partition] = field(default_factory=dict)
+
+
+class Topics:
+    """All topics, and small indexes of the partitions that need a controller's attention."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[Uuid, Topic] = {}
+        self.by_name: dict[str, Topic] = {}
+        # Kafka refuses names that differ only in '.' and '_': metric names cannot tell them apart.
+        self.by_unified_name: dict[str, dict[str, None]] = {}
+        self.leaderless: dict[TopicIdPartition, None] = {}
+        self.imbalanced: dict[TopicIdPartition, None] = {}
+        self.reassigning: dict[TopicIdPartition, None] = {}
+        self.partition_count = 0
+        self._shared: dict[Hashable, Any] = {}
+
+    def partition(self, name: str, partition: int) -> Partition | None:
+        topic = self.by_name.get(name)
+        return None if topic is None else topic.partitions.get(partition)
+
+    def colliding(self, name: str) -> str | None:
+        """An existing topic whose name differs from this one in '.' and '_' at most."""
+        return next(iter(self.by_unified_name.get(unified(name), ())), None)
+
+    def apply_topic(self, record: TopicRecord, delta: Delta) -> None:
+        invariant(record.name not in self.by_name, f"topic {record.name} is there once")
+        invariant(record.topic_id not in self.by_id, f"topic id {record.topic_id} is there once")
+        topic = Topic(record.name, record.topic_id)
+        self.by_id[topic.topic_id] = topic
+        self.by_name[topic.name] = topic
+        if unified_differs(topic.name):
+            self.by_unified_name.setdefault(unified(topic.name), {})[topic.name] = None
+        delta.topic_created(topic)
+
+    def apply_partition(self, record: PartitionRecord, delta: Delta) -> None:
+        topic = self._topic(record.topic_id)
+        self._put(topic, record.partition_id, Partition.from_record(record), delta)
+
+    def apply_change(self, record: PartitionChangeRecord, delta: Delta) -> None:
+        topic = self._topic(record.topic_id)
+        current = topic.partitions.get(record.partition_id)
+        if current is None:
+            invariant(False, f"{topic.name}-{record.partition_id} is there before it changes")
+            return
+        self._put(topic, record.partition_id, current.merge(record), delta)
+
+    def apply_remove(self, record: RemoveTopicRecord, delta: Delta) -> Topic:
+        topic = self._topic(record.topic_id)
+        del self.by_id[topic.topic_id]
+        del self.by_name[topic.name]
+        alike = self.by_unified_name.get(unified(topic.name), {})
+        alike.pop(topic.name, None)
+        if not alike:
+            self.by_unified_name.pop(unified(topic.name), None)
+        self.partition_count -= len(topic.partitions)
+        for partition in topic.partitions:
+            for index in (self.leaderless, self.imbalanced, self.reassigning):
+                index.pop((topic.topic_id, partition), None)
+        delta.topic_deleted(topic)
+        return topic
+
+    def apply_clear_elr(self, record: ClearElrRecord, delta: Delta) -> None:
+        """Forget eligible leaders of one topic, or of all when none is named."""
+        topics = [self.by_name[record.topic_name]] if record.topic_name else self.by_id.values()
+        for topic in topics:
+            for partition, found in list(topic.partitions.items()):
+                if found.elr or found.last_known_elr:
+                    cleared = replace(
+                        found,
+                        elr=(),
+                        last_known_elr=(),
+                        partition_epoch=found.partition_epoch + 1,
+                    )
+                    self._put(topic, partition, cleared, delta)
+
+    def records(self) -> Iterator[Message]:
+        for topic in self.by_id.values():
+            yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+            for partition in sorted(topic.partitions):
+                yield topic.partitions[partition].to_record(topic.topic_id, partition)
+
+    def _topic(self, topic_id: Uuid) -> Topic:
+        topic = self.by_id.get(topic_id)
+        invariant(topic is not None, f"topic id {topic_id} is known")
+        return topic  # type: ignore[return-value]
+
+    def _put(self, topic: Topic, number: int, partition: Partition, delta: Delta) -> None:
+        if number not in topic.partitions:
+            self.partition_count += 1
+        topic.partitions[number] = self._compact(partition)
+        key = (topic.topic_id, number)
+        _keep(self.leaderless, key, partition.leader == NO_LEADER)
+        _keep(self.imbalanced, key, partition.leader != partition.preferred_replica)
+        _keep(self.reassigning, key, partition.reassigning)
+        delta.partition_changed(topic.topic_id, number)
+
+    def _compact(self, partition: Partition) -> Partition:
+        share = self._share
+        return replace(
+            partition,
+            replicas=share(partition.replicas),
+            directories=share(partition.directories),
+            isr=share(partition.isr),
+        )
+
+    def _share(self, value: T) -> T:
+        return self._shared.setdefault(value, value)  # type: ignore[no-any-return]
+
+
+def unified(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def unified_differs(name: str) -> bool:
+    """Whether a name has a character that could make it collide with another."""
+    return "." in name or "_" in name
+
+
+def _keep(index: dict[TopicIdPartition, None], key: TopicIdPartition, wanted: bool) -> None:
+    if wanted:
+        index[key] = None
+    else:
+        index.pop(key, None)

@@ -1,0 +1,19 @@
+"""What an operator can set about groups and committed offsets, under Kafka's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Kafka's defaults; each field's comment is its key in ``server.properties``."""
+
+    session_timeout_ms_min: int = 6_000  # group.min.session.timeout.ms
+    session_timeout_ms_max: int = 1_800_000  # group.max.session.timeout.ms
+    initial_rebalance_delay_ms: int = 3_000  # group.initial.rebalance.delay.ms
+    group_size_max: int = 2**31 - 1  # group.max.size
+    offset_metadata_length_max: int = 4_096  # offset.metadata.max.bytes
+    offsets_retention_ms: int = 10_080 * 60_000  # offsets.retention.minutes
+    offsets_check_interval_ms: int = 600_000  # offsets.retention.check.interval.ms
+    offsets_topic_partitions: int = 50  # offsets.topic.num.partitions

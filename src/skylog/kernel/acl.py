@@ -1,0 +1,84 @@
+"""Kafka's vocabulary of access control, with the numbers it has on the wire and in records."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Protocol
+
+
+class ResourceType(IntEnum):
+    """What a permission is about."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How the name in a permission is compared with a resource's."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class AclOperation(IntEnum):
+    """What is permitted or denied."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class AclPermissionType(IntEnum):
+    """Whether an entry gives or takes."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+WILDCARD_RESOURCE = "*"
+CLUSTER_RESOURCE_NAME = "kafka-cluster"
+
+
+class Access(Protocol):
+    """What one principal may do: an authorizer's answer to one question, without side effects."""
+
+    def allows(self, operation: AclOperation, resource: ResourceType, name: str) -> bool: ...
+
+
+class AllowAll:
+    """No authorizer: everything is allowed."""
+
+    def allows(
+        self,
+        operation: AclOperation,  # noqa: ARG002
+        resource: ResourceType,  # noqa: ARG002
+        name: str,  # noqa: ARG002
+    ) -> bool:
+        return True
+
+
+ALLOW_ALL = AllowAll()

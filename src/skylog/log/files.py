@@ -1,0 +1,174 @@
+"""The file system as the log uses it: one object to count descriptors, and to inject faults into.
+
+Descriptors are closed by reference counting. Whoever works with a file keeps its ``Descriptor``;
+the table may forget it at any time, and the number is given back when the last user lets go. So
+an executor thread can finish a read while the event loop rolls, evicts or deletes the segment.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.wire.buffers import Buffer
+
+# Linux takes at most this many pieces in one call.
+IOV_MAX: Final = 1024
+
+
+class WouldBlock(Exception):  # noqa: N818 — a signal like BlockingIOError's, not a failure
+    """The bytes are not in memory: ask again with ``block=True`` from an executor's thread."""
+
+
+class Descriptor:
+    """An open file; closes itself when nobody holds it any more."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+class Files:
+    """Plain calls to the operating system, and a bounded table of open descriptors."""
+
+    def __init__(self, open_files_max: int) -> None:
+        self._open_files_max = open_files_max
+        self._table: OrderedDict[str, Descriptor] = OrderedDict()
+        self._lock = threading.Lock()
+
+    # -- descriptors ---------------------------------------------------------------------------
+
+    def descriptor(self, path: str) -> Descriptor:
+        """The open file at ``path``, which must exist."""
+        with self._lock:
+            found = self._table.get(path)
+            if found is not None:
+                self._table.move_to_end(path)
+                return found
+            found = Descriptor(self.open(path, os.O_RDWR))
+            self._table[path] = found
+            if len(self._table) > self._open_files_max:
+                self._table.popitem(last=False)
+            return found
+
+    def forget(self, path: str) -> None:
+        """Called before a path comes to mean another file, or none."""
+        with self._lock:
+            self._table.pop(path, None)
+
+    def forget_under(self, directory: str) -> None:
+        prefix = directory + "/"
+        with self._lock:
+            for path in [path for path in self._table if path.startswith(prefix)]:
+                del self._table[path]
+
+    @property
+    def open_files(self) -> int:
+        return len(self._table)
+
+    # -- calls ---------------------------------------------------------------------------------
+
+    def open(self, path: str, flags: int) -> int:
+        return os.open(path, flags | os.O_CLOEXEC, 0o644)
+
+    def pwritev(self, descriptor: Descriptor, buffers: Sequence[Buffer], position: int) -> int:
+        return os.pwritev(descriptor.number, buffers, position)
+
+    def preadv(self, descriptor: Descriptor, buffer: Buffer, position: int, *, block: bool) -> int:
+        flags = 0 if block else os.RWF_NOWAIT
+        return os.preadv(descriptor.number, [buffer], position, flags)
+
+    def fsync(self, descriptor: Descriptor) -> None:
+        os.fsync(descriptor.number)
+
+    def truncate(self, path: str, size: int) -> None:
+        os.truncate(path, size)
+
+    def rename(self, source: str, target: str) -> None:
+        self.forget(source)
+        self.forget(target)
+        Path(source).rename(target)
+
+    def remove(self, path: str) -> None:
+        self.forget(path)
+        Path(path).unlink(missing_ok=True)
+
+    # -- what is made of them ------------------------------------------------------------------
+
+    def create(self, path: str) -> None:
+        """An empty file, whatever lay there before."""
+        self.forget(path)
+        os.close(self.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
+
+    def write_all(self, path: str, buffers: list[Buffer], position: int) -> None:
+        """Write everything at ``position`` or raise."""
+        descriptor = self.descriptor(path)
+        total = sum(map(len, buffers))
+        written = self.pwritev(descriptor, buffers[:IOV_MAX], position)
+        while written < total:
+            rest = _after(buffers, written)
+            count = self.pwritev(descriptor, rest[:IOV_MAX], position + written)
+            if count == 0:
+                raise OSError(f"no progress while writing {path}")
+            written += count
+
+    def read(self, path: str, position: int, size: int, *, block: bool = True) -> memoryview:
+        """Up to ``size`` bytes; fewer at the end of the file or, unblocked, of what is cached."""
+        descriptor = self.descriptor(path)
+        buffer = memoryview(bytearray(size))
+        done = 0
+        while done < size:
+            try:
+                count = self.preadv(descriptor, buffer[done:], position + done, block=block)
+            except BlockingIOError:
+                if done:
+                    break
+                raise WouldBlock from None
+            done += count
+            if count == 0 or not block:
+                break
+        return buffer[:done]
+
+    def sync(self, path: str) -> None:
+        """Make a file durable; one that is gone needs no durability."""
+        try:
+            self.fsync(self.descriptor(path))
+        except FileNotFoundError:
+            return
+
+    def sync_directory(self, path: str) -> None:
+        self.fsync(Descriptor(self.open(path, os.O_RDONLY | os.O_DIRECTORY)))
+
+    def replace(self, path: str, content: bytes, *, sync: bool = True) -> None:
+        """Swap a whole file in: a reader or a crash sees the old or the new one, never a mix."""
+        temporary = path + ".tmp"
+        self.create(temporary)
+        self.write_all(temporary, [content], 0)
+        if sync:
+            self.sync(temporary)
+        self.rename(temporary, path)
+        if sync:
+            self.sync_directory(str(Path(path).parent))
+
+
+def _after(buffers: list[Buffer], count: int) -> list[Buffer]:
+    """What is left of ``buffers`` when their first ``count`` bytes are done."""
+    rest: list[Buffer] = []
+    for buffer in buffers:
+        if count < len(buffer):
+            rest.append(memoryview(buffer)[count:] if count else buffer)
+        count = max(0, count - len(buffer))
+    return rest
+
+
+def storage_error(what: str, error: OSError) -> KafkaError:
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}")

@@ -1,0 +1,165 @@
+"""The sparse indexes of a segment, kept in memory exactly as they lie in their files.
+
+``.index``      8-byte entries: i32 offset relative to the base, i32 file position
+``.timeindex``  12-byte entries: i64 timestamp, i32 relative offset
+
+An entry names a batch by its *last* offset. Kafka maps these files preallocated; we append, and
+write in groups: after an unclean stop the indexes of every segment that was not yet flushed are
+rebuilt from its batches, so a late entry is never missed. A file written by Kafka may still have
+its preallocated tail of zeros; the tail is no entry.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+from skylog.log.files import Files, WouldBlock
+from skylog.wire.batch import NO_TIMESTAMP
+
+# Entries that may wait in memory before one write takes them all.
+PENDING_ENTRIES_MAX: Final = 32
+
+
+class Index:
+    """What both kinds share: fixed-size entries, ascending in each of their two fields."""
+
+    entry: Struct
+    __slots__ = ("_data", "_files", "_path", "_written", "base_offset", "entries_max")
+
+    def __init__(self, files: Files, path: str, base_offset: int, bytes_max: int) -> None:
+        self._files = files
+        self._path = path
+        self.base_offset = base_offset
+        self.entries_max = bytes_max // self.entry.size
+        self._data = bytearray()
+        self._written = 0
+
+    def load(self, *, block: bool) -> None:
+        """Take the file's entries; FileNotFoundError when there is no file."""
+        size = Path(self._path).stat().st_size
+        data = self._files.read(self._path, 0, size, block=block) if size else b""
+        if len(data) < size:
+            raise WouldBlock
+        self._data = bytearray(data[: size - size % self.entry.size])
+        self._written = self._drop_zeros()
+
+    def _drop_zeros(self) -> int:
+        """Cut a preallocated tail; only a first entry can be zero in its first four bytes."""
+        size = self.entry.size
+        end = len(self._data.rstrip(b"\0"))
+        end += -end % size
+        del self._data[end:]
+        return end
+
+    def __len__(self) -> int:
+        return len(self._data) // self.entry.size
+
+    def at(self, slot: int) -> tuple[int, int]:
+        first, second = self.entry.unpack_from(self._data, slot * self.entry.size)
+        return first, second
+
+    def is_sane(self) -> bool:
+        """Whether both fields ascend from entry to entry."""
+        before = (-1, -1)
+        for entry in self.entry.iter_unpack(self._data):
+            if entry[0] <= before[0] or entry[1] < before[1]:
+                return False
+            before = entry
+        return True
+
+    def push(self, first: int, second: int) -> None:
+        self._data += self.entry.pack(first, second)
+        if len(self._data) - self._written >= PENDING_ENTRIES_MAX * self.entry.size:
+            self.write()
+
+    def write(self) -> None:
+        """Put the entries that are still only in memory into the file."""
+        if self._written < len(self._data):
+            self._files.write_all(self._path, [bytes(self._data[self._written :])], self._written)
+            self._written = len(self._data)
+
+    def keep(self, entries: int) -> None:
+        """Drop all but the first ``entries``, in memory and in the file."""
+        end = entries * self.entry.size
+        if end < len(self._data):
+            del self._data[end:]
+        self._written = min(self._written, end)
+        self._files.truncate(self._path, self._written)
+
+    def slot_at_most(self, target: int, field: int) -> int:
+        """The last slot whose field is at most ``target``, or −1."""
+        unpack, data, size = self.entry.unpack_from, self._data, self.entry.size
+        count = len(data) // size
+        return bisect_right(range(count), target, key=lambda i: unpack(data, i * size)[field]) - 1
+
+
+class OffsetIndex(Index):
+    """Where in the file the batch with a given last offset begins."""
+
+    entry = Struct(">iI")
+    __slots__ = ()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self) >= self.entries_max
+
+    def append(self, last_offset: int, position: int) -> None:
+        self.push(last_offset - self.base_offset, position)
+
+    def floor(self, offset: int) -> tuple[int, int] | None:
+        """The last entry at or before ``offset``: its offset and position."""
+        slot = self.slot_at_most(offset - self.base_offset, 0)
+        return self._entry(slot)
+
+    def floor_position(self, position: int) -> tuple[int, int] | None:
+        """The last entry whose batch begins at or before ``position``."""
+        return self._entry(self.slot_at_most(position, 1))
+
+    def _entry(self, slot: int) -> tuple[int, int] | None:
+        if slot < 0:
+            return None
+        relative, position = self.at(slot)
+        return self.base_offset + relative, position
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop entries at or above ``offset``."""
+        self.keep(self.slot_at_most(offset - 1 - self.base_offset, 0) + 1)
+
+
+class TimeIndex(Index):
+    """The greatest timestamp seen up to a given last offset."""
+
+    entry = Struct(">qi")
+    __slots__ = ()
+
+    @property
+    def is_full(self) -> bool:
+        # One slot is kept for the entry that closes the segment.
+        return len(self) >= self.entries_max - 1
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """The newest ``(timestamp, offset)``."""
+        if not self._data:
+            return NO_TIMESTAMP, self.base_offset
+        timestamp, relative = self.at(len(self) - 1)
+        return timestamp, self.base_offset + relative
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """Only a greater timestamp says something new."""
+        if timestamp > self.last[0]:
+            self.push(timestamp, offset - self.base_offset)
+
+    def floor(self, timestamp: int) -> tuple[int, int]:
+        """The last ``(timestamp, offset)`` at or before ``timestamp``."""
+        slot = self.slot_at_most(timestamp, 0)
+        if slot < 0:
+            return NO_TIMESTAMP, self.base_offset
+        found, relative = self.at(slot)
+        return found, self.base_offset + relative
+
+    def truncate_to(self, offset: int) -> None:
+        self.keep(self.slot_at_most(offset - 1 - self.base_offset, 1) + 1)

@@ -1,0 +1,64 @@
+"""What the runtime asks of a log: the metadata quorum's, or a partition of an internal topic."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+KeyValue = tuple[bytes | None, bytes | None]
+Unsubscribe = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedBatch:
+    """Records read back. Those of a snapshot all carry the offset before the snapshot's end."""
+
+    base_offset: int
+    records: Sequence[KeyValue]
+    from_snapshot: bool = False
+
+    def offset_of(self, index: int) -> int:
+        return self.base_offset if self.from_snapshot else self.base_offset + index
+
+
+class RecordCodec(Protocol):
+    """A machine's records as the bytes of a Kafka record, and back."""
+
+    def encode(self, record: Any) -> KeyValue: ...
+
+    def decode(self, key: bytes | None, value: bytes | None) -> Any | None:
+        """None for a record of a kind that this release does not know: it is passed over."""
+        ...
+
+
+class RuntimeLog(Protocol):
+    """The log of one machine on its leader. All but ``read_all`` and snapshots are synchronous."""
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    def append(self, records: Sequence[KeyValue]) -> int:
+        """Append one atomic batch and return the log's end after it.
+
+        Appends of one turn of the event loop may share a sync. A KafkaError that is not ambiguous
+        says that nothing was appended; any other exception leaves the outcome open.
+        """
+        ...
+
+    def on_high_watermark(self, listener: Callable[[int], None]) -> Unsubscribe:
+        """Call ``listener`` on the event loop whenever the high watermark has moved."""
+        ...
+
+    def read_all(self) -> AsyncIterator[LoadedBatch]:
+        """The latest snapshot, then every record after it up to the log's end."""
+        ...
+
+    def snapshot_due(self, now_ms: int) -> bool: ...
+
+    async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
+        """Keep the state as of ``end_offset``, which the high watermark has reached."""
+        ...

@@ -1,0 +1,81 @@
+"""Requests that wait: for the high watermark (``Pending``), or to be answered later (parked).
+
+A reply waits for the log end that its ``handle`` saw, so nothing is shown that could still be lost.
+Log ends only grow, so the line is in order and replies leave in the order of their requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """One caller; ``appended`` says whether its request has put anything into the log."""
+
+    future: asyncio.Future[Any]
+    appended: bool = False
+
+    def settle(self, outcome: Any) -> None:
+        if self.future.done():  # the caller has gone away
+            return
+        if isinstance(outcome, KafkaError):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
+
+
+class Pending:
+    """All waiting callers of one machine."""
+
+    def __init__(self) -> None:
+        self._line: deque[tuple[int, Waiter, Any]] = deque()
+        self._parked: dict[Any, list[Waiter]] = {}
+        self._parked_count = 0
+
+    def __len__(self) -> int:
+        return len(self._line) + self._parked_count
+
+    def add(self, end_offset: int, waiter: Waiter, outcome: Any) -> None:
+        self._line.append((end_offset, waiter, outcome))
+
+    def park(self, key: Any, waiter: Waiter) -> None:
+        self._parked.setdefault(key, []).append(waiter)
+        self._parked_count += 1
+
+    def answer(self, key: Any, end_offset: int, outcome: Any) -> None:
+        """Every request parked under ``key`` gets ``outcome``: the first one and any resent."""
+        waiters = self._parked.pop(key, ())
+        self._parked_count -= len(waiters)
+        for waiter in waiters:
+            self.add(end_offset, waiter, outcome)
+
+    def forget(self, key: Any, waiter: Waiter) -> None:
+        """The caller of a parked request has gone away."""
+        waiters = self._parked.get(key)
+        if waiters is None or waiter not in waiters:
+            return
+        waiters.remove(waiter)
+        self._parked_count -= 1
+        if not waiters:
+            del self._parked[key]
+
+    def release(self, high_watermark: int) -> None:
+        while self._line and self._line[0][0] <= high_watermark:
+            _, waiter, outcome = self._line.popleft()
+            waiter.settle(outcome)
+
+    def fail_all(self, nothing_done: ErrorCode, unknown: ErrorCode) -> None:
+        line, parked = self._line, self._parked
+        self._line, self._parked, self._parked_count = deque(), {}, 0
+        waiters = [entry[1] for entry in line]
+        waiters += [waiter for parked_here in parked.values() for waiter in parked_here]
+        for waiter in waiters:
+            waiter.settle(
+                KafkaError(unknown, ambiguous=True) if waiter.appended else KafkaError(nothing_done)
+            )

@@ -1,0 +1,294 @@
+"""Runs a machine over a log: handle → append → apply → high watermark → reply.
+
+=========  =====================================================================================
+state      goes to
+=========  =====================================================================================
+unloaded   loading: ``load``
+loading    active: everything up to the log's end is applied · unloaded: ``unload``, a bad log
+active     unloaded: ``unload`` (leadership lost), a failed append, an ``apply`` that raised
+=========  =====================================================================================
+
+One request runs at a time and none waits for another: many are in flight while the high watermark
+lags. Records and then volatile events are applied at once, so a machine that may have applied what
+is lost later is never patched back, only unloaded and loaded again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ErrorCode, KafkaError, invariant
+from skylog.kernel.limits import RUNTIME_PENDING_REQUESTS_MAX
+from skylog.replicated.log import KeyValue, LoadedBatch, RecordCodec, RuntimeLog, Unsubscribe
+from skylog.replicated.machine import Answer, CancelTimer, Machine, Parked, Result, StartTimer
+from skylog.replicated.pending import Pending, Waiter
+from skylog.replicated.timers import Timer, Timers
+
+_logger = logging.getLogger(__name__)
+RequestT = TypeVar("RequestT")
+# The log refuses the records for what they are: the machine has not changed and goes on.
+_REFUSED_RECORDS = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+
+
+class State(Enum):
+    UNLOADED = "unloaded"
+    LOADING = "loading"
+    ACTIVE = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """The codes with which a runtime ends requests that it cannot bring to a reply."""
+
+    not_leader: ErrorCode
+    loading: ErrorCode
+    overloaded: ErrorCode
+    # A request that has appended may yet take effect: this code must be retriable.
+    unknown: ErrorCode
+
+
+COORDINATOR_REFUSALS = Refusals(
+    not_leader=ErrorCode.NOT_COORDINATOR,
+    loading=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    overloaded=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    unknown=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+)
+CONTROLLER_REFUSALS = Refusals(
+    not_leader=ErrorCode.NOT_CONTROLLER,
+    loading=ErrorCode.NOT_CONTROLLER,
+    overloaded=ErrorCode.REQUEST_TIMED_OUT,
+    unknown=ErrorCode.REQUEST_TIMED_OUT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineKind(Generic[RequestT]):
+    """What the runtime must know of a kind of machine."""
+
+    name: str
+    create: Callable[[], Machine[RequestT]]
+    codec: RecordCodec
+    refusals: Refusals
+    # Handled first after each load: starts timers, gives up what no longer holds.
+    loaded_request: RequestT | None = None
+    pending_requests_max: int = RUNTIME_PENDING_REQUESTS_MAX
+
+
+class Runtime(Generic[RequestT]):
+    """One machine on the leader of its log. All calls come from the event loop."""
+
+    def __init__(
+        self,
+        kind: MachineKind[RequestT],
+        log: RuntimeLog,
+        clock: Clock,
+        timers: Timers,
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        """``on_failure`` hears of a machine that had to be unloaded; its owner may load again."""
+        self._kind = kind
+        self._log = log
+        self._clock = clock
+        self._timers = timers
+        self._on_failure = on_failure
+        self._state = State.UNLOADED
+        self._machine: Machine[RequestT] | None = None
+        self._pending = Pending()
+        self._running_timers: dict[Any, Timer] = {}
+        self._unsubscribe: Unsubscribe | None = None
+        # Each load and unload starts a new life; a load that sees another one gives up.
+        self._life = 0
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def machine(self) -> Machine[RequestT] | None:
+        """The machine, for looking at; what it shows may not be committed yet."""
+        return self._machine
+
+    @property
+    def pending_count(self) -> int:
+        return len(self._pending)
+
+    async def submit(self, request: RequestT) -> Any:
+        """Handle ``request`` and return its reply once nothing it shows can be lost."""
+        if self._state is not State.ACTIVE:
+            refusals = self._kind.refusals
+            loading = self._state is State.LOADING
+            raise KafkaError(refusals.loading if loading else refusals.not_leader)
+        if len(self._pending) >= self._kind.pending_requests_max:
+            raise KafkaError(self._kind.refusals.overloaded, "Too many requests are waiting.")
+        waiter = Waiter(asyncio.get_running_loop().create_future())
+        parked = self._execute(request, waiter)
+        try:
+            return await waiter.future
+        except asyncio.CancelledError:
+            if parked is not None:
+                self._pending.forget(parked.key, waiter)
+            raise
+
+    async def load(self) -> None:
+        """Build the machine from the log. Raises what the log raises, and stays unloaded then."""
+        invariant(self._state is State.UNLOADED, f"{self._kind.name} is {self._state.value}")
+        self._life += 1
+        life = self._life
+        self._state = State.LOADING
+        machine = self._kind.create()
+        try:
+            async for batch in self._log.read_all():
+                if life != self._life:
+                    return
+                self._replay(machine, batch)
+        except BaseException:
+            if life == self._life:
+                self._state = State.UNLOADED
+            raise
+        if life != self._life:
+            return
+        self._machine = machine
+        self._state = State.ACTIVE
+        self._unsubscribe = self._log.on_high_watermark(self._pending.release)
+        if self._kind.loaded_request is not None:
+            self._execute(self._kind.loaded_request, None)
+
+    def unload(self) -> None:
+        """Give the machine up, for example because leadership is lost; every caller is told."""
+        self._life += 1
+        self._state = State.UNLOADED
+        self._machine = None
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+        for timer in self._running_timers.values():
+            timer.cancel()
+        self._running_timers.clear()
+        refusals = self._kind.refusals
+        self._pending.fail_all(nothing_done=refusals.not_leader, unknown=refusals.unknown)
+
+    async def snapshot_if_due(self) -> bool:
+        """Write a snapshot of the present state, once all of it is committed."""
+        if self._machine is None or not self._log.snapshot_due(self._clock.now_ms()):
+            return False
+        end_offset = self._log.end_offset
+        if end_offset == 0:
+            return False
+        records = [self._kind.codec.encode(record) for record in self._machine.snapshot()]
+        waiter = Waiter(asyncio.get_running_loop().create_future())
+        self._reply_at(end_offset, waiter, None)
+        await waiter.future
+        await self._log.write_snapshot(end_offset, records)
+        return True
+
+    def _replay(self, machine: Machine[RequestT], batch: LoadedBatch) -> None:
+        decode = self._kind.codec.decode
+        for index, (key, value) in enumerate(batch.records):
+            record = decode(key, value)
+            if record is not None:
+                machine.apply(record, batch.offset_of(index))
+
+    def _execute(self, request: RequestT, waiter: Waiter | None) -> Parked | None:
+        """One request from ``handle`` to its place in the line; a timer's has no ``waiter``."""
+        invariant(self._machine is not None, f"{self._kind.name} is not loaded")
+        result, encoded = self._handle(request)
+        if result.records and not self._append(encoded, waiter):
+            return None
+        if not self._apply(result, waiter):
+            return None
+        return self._reply(result, waiter)
+
+    def _handle(self, request: RequestT) -> tuple[Result[Any], Sequence[KeyValue]]:
+        """A request that cannot be handled is refused: nothing has changed yet."""
+        machine = self._machine
+        try:
+            result = machine.handle(request, self._clock.now_ms())  # type: ignore[union-attr]
+            return result, [self._kind.codec.encode(record) for record in result.records]
+        except KafkaError as error:
+            return Result(reply=error), ()
+        except Exception:
+            _logger.exception("%s cannot handle a %s", self._kind.name, type(request).__name__)
+            return Result(reply=KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)), ()
+
+    def _append(self, encoded: Sequence[KeyValue], waiter: Waiter | None) -> bool:
+        try:
+            self._log.append(encoded)
+        except KafkaError as error:
+            if error.code in _REFUSED_RECORDS and not error.ambiguous:
+                self._reply_at(self._log.end_offset, waiter, error)
+            else:
+                self._fail(error, waiter, appended=error.ambiguous)
+            return False
+        except Exception as error:
+            _logger.exception("%s cannot append to its log", self._kind.name)
+            self._fail(error, waiter, appended=True)
+            return False
+        if waiter is not None:
+            waiter.appended = True
+        return True
+
+    def _apply(self, result: Result[Any], waiter: Waiter | None) -> bool:
+        machine = self._machine
+        invariant(machine is not None, f"{self._kind.name} was unloaded by its own append")
+        offset = self._log.end_offset - len(result.records)
+        try:
+            for index, record in enumerate(result.records):
+                machine.apply(record, offset + index)  # type: ignore[union-attr]
+            for event in result.volatile:
+                machine.apply(event, -1)  # type: ignore[union-attr]
+        except Exception as error:
+            _logger.exception("%s cannot apply what it decided", self._kind.name)
+            self._fail(error, waiter, appended=bool(result.records))
+            return False
+        return True
+
+    def _reply(self, result: Result[Any], waiter: Waiter | None) -> Parked | None:
+        end_offset = self._log.end_offset
+        parked = result.reply if isinstance(result.reply, Parked) else None
+        if waiter is not None:
+            if parked is not None:
+                self._pending.park(parked.key, waiter)
+            else:
+                self._pending.add(end_offset, waiter, result.reply)
+        for effect in result.effects:
+            match effect:
+                case StartTimer():
+                    self._start_timer(effect)
+                case CancelTimer(key):
+                    self._cancel_timer(key)
+                case Answer(key, reply):
+                    self._pending.answer(key, end_offset, reply)
+        self._pending.release(self._log.high_watermark)
+        return parked
+
+    def _reply_at(self, end_offset: int, waiter: Waiter | None, outcome: Any) -> None:
+        if waiter is not None:
+            self._pending.add(end_offset, waiter, outcome)
+        self._pending.release(self._log.high_watermark)
+
+    def _fail(self, error: Exception, waiter: Waiter | None, *, appended: bool) -> None:
+        if waiter is not None:
+            waiter.appended = appended
+            self._pending.add(self._log.end_offset, waiter, None)
+        self.unload()
+        self._on_failure(error)
+
+    def _start_timer(self, effect: StartTimer) -> None:
+        self._cancel_timer(effect.key)
+
+        def fire() -> None:
+            self._running_timers.pop(effect.key, None)
+            self._execute(effect.request, None)
+
+        self._running_timers[effect.key] = self._timers.start(effect.delay_ms, fire)
+
+    def _cancel_timer(self, key: Any) -> None:
+        timer = self._running_timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
