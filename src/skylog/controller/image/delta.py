@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from skylog.kernel.ids import Uuid
 
 if TYPE_CHECKING:
-    from skylog.controller.image.acls import Acl
     from skylog.controller.image.configs import ConfigResource
     from skylog.controller.image.quotas import QuotaEntity
     from skylog.controller.image.topics import Topic
+    from skylog.security.acls import AclBinding
 
 
 @dataclass(slots=True)
@@ -27,8 +27,8 @@ class Delta:
     features: set[str] = field(default_factory=set)
     quotas: set[QuotaEntity] = field(default_factory=set)
     scram: set[tuple[str, int]] = field(default_factory=set)
-    acls_added: dict[Uuid, Acl] = field(default_factory=dict)
-    acls_removed: dict[Uuid, Acl] = field(default_factory=dict)
+    acls_added: dict[Uuid, AclBinding] = field(default_factory=dict)
+    acls_removed: dict[Uuid, AclBinding] = field(default_factory=dict)
 
     def topic_created(self, topic: Topic) -> None:
         self.topics_created[topic.topic_id] = topic
@@ -41,10 +41,10 @@ class Delta:
     def partition_changed(self, topic_id: Uuid, partition: int) -> None:
         self.partitions.setdefault(topic_id, set()).add(partition)
 
-    def acl_added(self, acl_id: Uuid, acl: Acl) -> None:
+    def acl_added(self, acl_id: Uuid, acl: AclBinding) -> None:
         self.acls_added[acl_id] = acl
 
-    def acl_removed(self, acl_id: Uuid, acl: Acl) -> None:
+    def acl_removed(self, acl_id: Uuid, acl: AclBinding) -> None:
         if self.acls_added.pop(acl_id, None) is None:
             self.acls_removed[acl_id] = acl
 

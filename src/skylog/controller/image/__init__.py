@@ -1,0 +1,8 @@
+"""The cluster as its metadata log tells it."""
+
+from __future__ import annotations
+
+from skylog.controller.image.cluster import ClusterImage
+from skylog.controller.image.delta import Delta
+
+__all__ = ["ClusterImage", "Delta"]
