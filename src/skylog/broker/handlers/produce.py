@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from skylog.broker.connection import Close
 from skylog.broker.context import RequestContext
-from skylog.broker.topics import is_internal
+from skylog.kernel.topics import is_internal
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.replication.partition import Partition
 from skylog.security.acls import AclOperation, ResourceType

@@ -1,0 +1,272 @@
+"""Consumer groups and their offsets: permissions here, decisions in the coordinator.
+
+Versions that know topic ids are turned into names before the coordinator sees them, and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from skylog.broker.context import RequestContext
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.topics import CONSUMER_OFFSETS
+from skylog.security.acls import AclOperation, ResourceType
+from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
+from skylog.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
+from skylog.wire.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
+from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from skylog.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from skylog.wire.messages.heartbeat_request import HeartbeatRequest
+from skylog.wire.messages.heartbeat_response import HeartbeatResponse
+from skylog.wire.messages.join_group_request import JoinGroupRequest
+from skylog.wire.messages.join_group_response import JoinGroupResponse
+from skylog.wire.messages.leave_group_request import LeaveGroupRequest
+from skylog.wire.messages.leave_group_response import LeaveGroupResponse
+from skylog.wire.messages.list_groups_request import ListGroupsRequest
+from skylog.wire.messages.list_groups_response import ListGroupsResponse
+from skylog.wire.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+)
+from skylog.wire.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from skylog.wire.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+)
+from skylog.wire.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from skylog.wire.messages.sync_group_request import SyncGroupRequest
+from skylog.wire.messages.sync_group_response import SyncGroupResponse
+
+GROUP = 0
+TRANSACTION = 1
+
+
+def _require(context: RequestContext, group_id: str) -> None:
+    if not context.allowed(group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+
+async def join_group(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+    _require(context, request.group_id)
+    return await context.services.groups.join_group(request, context.group_client())
+
+
+async def sync_group(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+    if context.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    _require(context, request.group_id)
+    return await context.services.groups.sync_group(request, context.group_client())
+
+
+async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+    _require(context, request.group_id)
+    return await context.services.groups.heartbeat(request, context.group_client())
+
+
+async def leave_group(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    _require(context, request.group_id)
+    return await context.services.groups.leave_group(request, context.group_client())
+
+
+async def describe_groups(
+    context: RequestContext, request: DescribeGroupsRequest
+) -> DescribeGroupsResponse:
+    response = DescribeGroupsResponse()
+    allowed = []
+    for group_id in request.groups:
+        if context.allowed(group_id):
+            allowed.append(group_id)
+        else:
+            response.groups.append(
+                DescribedGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id)
+            )
+    request.groups = allowed
+    described = await context.services.groups.describe_groups(request, context.group_client())
+    if request.include_authorized_operations:
+        for group in described.groups:
+            if group.error_code == ErrorCode.NONE:
+                group.authorized_operations = context.authorized_operations(
+                    ResourceType.GROUP, group.group_id
+                )
+    response.groups += described.groups
+    return response
+
+
+async def list_groups(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    response = await context.services.groups.list_groups(request, context.group_client())
+    if not context.authorize_cluster(AclOperation.DESCRIBE, audit=False):
+        response.groups = [
+            group
+            for group in response.groups
+            if context.authorize(
+                AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id, audit=False
+            )
+        ]
+    return response
+
+
+async def delete_groups(
+    context: RequestContext, request: DeleteGroupsRequest
+) -> DeleteGroupsResponse:
+    names = list(dict.fromkeys(request.groups_names))
+    request.groups_names = [name for name in names if context.allowed(name)]
+    allowed = set(request.groups_names)
+    response = await context.services.groups.delete_groups(request, context.group_client())
+    response.results += [
+        DeletableGroupResult(name, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        for name in names
+        if name not in allowed
+    ]
+    return response
+
+
+async def offset_commit(
+    context: RequestContext, request: OffsetCommitRequest
+) -> OffsetCommitResponse:
+    _require(context, request.group_id)
+    image = context.services.image
+    response = OffsetCommitResponse()
+    accepted = []
+    by_id = context.version >= 10
+    for topic in request.topics:
+        if by_id:
+            topic.name = image.topic_name(topic.topic_id) or ""
+        code = _topic_error(context, topic.name, by_id)
+        known = image.topic(topic.name)
+        if code is not None or known is None:
+            _refuse_commit(response, topic, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            continue
+        valid = [p for p in topic.partitions if p.partition_index in known.partitions]
+        invalid = [p for p in topic.partitions if p.partition_index not in known.partitions]
+        if invalid:
+            wrong = OffsetCommitRequestTopic(topic.name, topic.topic_id, invalid)
+            _refuse_commit(response, wrong, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if valid:
+            accepted.append(OffsetCommitRequestTopic(topic.name, known.topic_id, valid))
+    if accepted:
+        request.topics = accepted
+        committed = await context.services.groups.offset_commit(request, context.group_client())
+        _merge_commit(response, committed.topics)
+    return response
+
+
+def _topic_error(context: RequestContext, name: str, by_id: bool) -> ErrorCode | None:
+    if by_id and not name:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if not context.authorize(AclOperation.READ, ResourceType.TOPIC, name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return None
+
+
+def _refuse_commit(
+    response: OffsetCommitResponse, topic: OffsetCommitRequestTopic, code: ErrorCode
+) -> None:
+    refused = [OffsetCommitResponsePartition(p.partition_index, code) for p in topic.partitions]
+    _merge_commit(response, [OffsetCommitResponseTopic(topic.name, topic.topic_id, refused)])
+
+
+def _merge_commit(
+    response: OffsetCommitResponse, topics: Iterable[OffsetCommitResponseTopic]
+) -> None:
+    """Each topic stands once in an answer, whatever became of its partitions."""
+    for topic in topics:
+        for present in response.topics:
+            if (present.name, present.topic_id) == (topic.name, topic.topic_id):
+                present.partitions += topic.partitions
+                break
+        else:
+            response.topics.append(topic)
+
+
+def offset_commit_failed(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+    response = OffsetCommitResponse()
+    for topic in request.topics:
+        _refuse_commit(response, topic, error.code)
+    return response
+
+
+async def offset_delete(
+    context: RequestContext, request: OffsetDeleteRequest
+) -> OffsetDeleteResponse:
+    _require(context, request.group_id)
+    refused: list[OffsetDeleteResponseTopic] = []
+    accepted = []
+    for topic in request.topics:
+        code = _topic_error(context, topic.name, by_id=False)
+        known = context.services.image.topic(topic.name)
+        partitions = known.partitions if known is not None and code is None else {}
+        wrong = [p for p in topic.partitions if p.partition_index not in partitions]
+        if wrong:
+            code = code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            answers = [OffsetDeleteResponsePartition(p.partition_index, code) for p in wrong]
+            refused.append(OffsetDeleteResponseTopic(topic.name, answers))
+        valid = [p for p in topic.partitions if p.partition_index in partitions]
+        if valid:
+            accepted.append(OffsetDeleteRequestTopic(topic.name, valid))
+    request.topics = accepted
+    response = await context.services.groups.offset_delete(request, context.group_client())
+    if not response.error_code:
+        for topic in refused:
+            same = next((t for t in response.topics if t.name == topic.name), None)
+            if same is not None:
+                same.partitions += topic.partitions
+            else:
+                response.topics.append(topic)
+    return response
+
+
+async def find_coordinator(
+    context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    """Handle FindCoordinator; the offsets topic is created when somebody first asks."""
+    if context.version >= 4:
+        found = [
+            await _coordinator(context, request.key_type, key) for key in request.coordinator_keys
+        ]
+        return FindCoordinatorResponse(error_message=None, coordinators=found)
+    one = await _coordinator(context, request.key_type, request.key)
+    return FindCoordinatorResponse(
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )
+
+
+async def _coordinator(context: RequestContext, key_type: int, key: str) -> Coordinator:
+    try:
+        if key_type == TRANSACTION:
+            if not context.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
+                raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Transactions are not supported yet.")
+        if key_type != GROUP:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
+        if not context.allowed(key):
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return await _group_coordinator(context, key)
+    except KafkaError as error:
+        message = error.message or error.code.name
+        return Coordinator(key, -1, "", -1, error.code, message)
+
+
+async def _group_coordinator(context: RequestContext, group_id: str) -> Coordinator:
+    services = context.services
+    if services.image.topic(CONSUMER_OFFSETS) is None:
+        await services.auto_create.create([CONSUMER_OFFSETS])
+    state = services.image.partition(CONSUMER_OFFSETS, services.groups.partition_for(group_id))
+    if state is not None:
+        for node in services.image.endpoints([state.leader], context.listener):
+            return Coordinator(group_id, node.id, node.host, node.port, error_message="")
+    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+

@@ -1,0 +1,254 @@
+"""ListOffsets, OffsetForLeaderEpoch, DeleteRecords and DescribeProducers: questions to a log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable
+from typing import Final
+
+from skylog.broker.context import RequestContext
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.topics import is_internal, topic_name_fault
+from skylog.log.files import WouldBlock
+from skylog.replication.partition import Partition
+from skylog.security.acls import AclOperation
+from skylog.wire.messages.delete_records_request import DeleteRecordsRequest
+from skylog.wire.messages.delete_records_response import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from skylog.wire.messages.describe_producers_request import DescribeProducersRequest
+from skylog.wire.messages.describe_producers_response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from skylog.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
+from skylog.wire.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from skylog.wire.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+)
+from skylog.wire.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+# The version from which each special timestamp is understood.
+_SINCE: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+READ_COMMITTED: Final = 1
+CONSUMER: Final = -1
+DEBUGGING: Final = -2
+HIGH_WATERMARK: Final = -1
+INVALID_LOW_WATERMARK: Final = -1
+
+Found = tuple[int, int, int]  # timestamp, offset, leader epoch
+_NOTHING: Final[Found] = (-1, -1, -1)
+
+
+def list_offsets(
+    context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+    """Handle ListOffsets; a search that must touch the disk runs on a thread."""
+    try:
+        return _list_offsets(context, request, block=False)
+    except WouldBlock:
+        return context.services.executor.run(lambda: _list_offsets(context, request, block=True))
+
+
+def _list_offsets(
+    context: RequestContext, request: ListOffsetsRequest, *, block: bool
+) -> ListOffsetsResponse:
+    response = ListOffsetsResponse()
+    seen = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
+    for topic in request.topics:
+        allowed = context.allowed(topic.name)
+        answers = ListOffsetsTopicResponse(topic.name)
+        response.topics.append(answers)
+        for wanted in topic.partitions:
+            answer = ListOffsetsPartitionResponse(wanted.partition_index)
+            answers.partitions.append(answer)
+            try:
+                if not allowed:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                if seen[topic.name, wanted.partition_index] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                found = _find(context, request, topic.name, wanted, block)
+            except KafkaError as error:
+                answer.error_code = error.code
+                continue
+            answer.timestamp, answer.offset, epoch = found
+            if context.version >= 4:
+                answer.leader_epoch = epoch
+    return response
+
+
+def _find(
+    context: RequestContext,
+    request: ListOffsetsRequest,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    block: bool,
+) -> Found:
+    if wanted.timestamp < 0 and context.version < _SINCE.get(wanted.timestamp, 1 << 15):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    replicas = context.services.replicas
+    partition = replicas.get(topic, wanted.partition_index)
+    if request.replica_id != DEBUGGING or partition is None:
+        partition = replicas.leader_of(topic, wanted.partition_index, wanted.current_leader_epoch)
+    limit = _readable_end(partition, request)
+    return _at(partition, wanted.timestamp, limit, block)
+
+
+def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:
+    log = partition.log
+    if request.replica_id != CONSUMER:
+        return log.log_end_offset
+    if request.isolation_level == READ_COMMITTED:
+        return log.last_stable_offset
+    return log.high_watermark
+
+
+def _at(partition: Partition, timestamp: int, limit: int, block: bool) -> Found:
+    log = partition.log
+    if timestamp == LATEST:
+        return -1, limit, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, log.log_start_offset, log.epoch_of(log.log_start_offset)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return _NOTHING  # nothing is tiered
+    if timestamp == MAX_TIMESTAMP:
+        found = log.max_timestamp_offset(block=block)
+    else:
+        found = log.offset_for_timestamp(timestamp, block=block)
+    # A record that may still be lost is no answer.
+    return found if found is not None and found[1] < limit else _NOTHING
+
+
+def offset_for_leader_epoch(
+    context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    """Handle OffsetForLeaderEpoch: where an epoch ends in the leader's log."""
+    any_topic = context.authorize_cluster(AclOperation.CLUSTER_ACTION, audit=False)
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        allowed = any_topic or context.allowed(topic.topic)
+        answers = OffsetForLeaderTopicResult(topic.topic)
+        response.topics.append(answers)
+        for wanted in topic.partitions:
+            answers.partitions.append(_epoch_end(context, topic.topic, wanted, allowed))
+    return response
+
+
+def _epoch_end(
+    context: RequestContext, topic: str, wanted: OffsetForLeaderPartition, allowed: bool
+) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=wanted.partition)
+    try:
+        if not allowed:
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        partition = context.services.replicas.leader_of(
+            topic, wanted.partition, wanted.current_leader_epoch
+        )
+    except KafkaError as error:
+        answer.error_code = error.code
+        return answer
+    answer.leader_epoch, answer.end_offset = partition.log.epoch_end_offset(wanted.leader_epoch)
+    return answer
+
+
+def delete_records(
+    context: RequestContext, request: DeleteRecordsRequest
+) -> DeleteRecordsResponse:
+    """Handle DeleteRecords: move the start of logs up."""
+    response = DeleteRecordsResponse()
+    for topic in request.topics:
+        allowed = context.allowed(topic.name)
+        answers = DeleteRecordsTopicResult(topic.name)
+        response.topics.append(answers)
+        for wanted in topic.partitions:
+            index = wanted.partition_index
+            answer = DeleteRecordsPartitionResult(index, INVALID_LOW_WATERMARK)
+            answers.partitions.append(answer)
+            try:
+                if not allowed:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                answer.low_watermark = _delete_before(context, topic.name, index, wanted.offset)
+            except KafkaError as error:
+                answer.error_code = error.code
+    return response
+
+
+def _delete_before(context: RequestContext, topic: str, index: int, offset: int) -> int:
+    services = context.services
+    if services.image.partition(topic, index) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if is_internal(topic):
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition = services.replicas.leader_of(topic, index)
+    if not services.configs.deletes_records(topic):
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, f"{topic} is only compacted: it keeps its records."
+        )
+    end = partition.log.high_watermark
+    target = end if offset == HIGH_WATERMARK else offset
+    if target < 0 or target > end:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    return partition.delete_records_before(target)
+
+
+def describe_producers(
+    context: RequestContext, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
+    """Handle DescribeProducers: the producers that a partition's log remembers."""
+    response = DescribeProducersResponse()
+    for topic in request.topics:
+        fault = _topic_fault(context, topic.name)
+        answers = TopicResponse(topic.name)
+        response.topics.append(answers)
+        for index in topic.partition_indexes:
+            answer = PartitionResponse(index)
+            answers.partitions.append(answer)
+            try:
+                if fault is not None:
+                    raise fault
+                partition = context.services.replicas.leader_of(topic.name, index)
+            except KafkaError as error:
+                answer.error_code, answer.error_message = error.code, error.message
+                continue
+            answer.active_producers = [
+                ProducerState(p.producer_id, p.epoch, p.last_sequence, p.last_timestamp, -1, -1)
+                for p in partition.log.active_producers()
+            ]
+    return response
+
+
+def _topic_fault(context: RequestContext, topic: str) -> KafkaError | None:
+    fault = topic_name_fault(topic)
+    if fault is not None:
+        return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+    if not context.allowed(topic):
+        return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if context.services.image.topic(topic) is None:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return None

@@ -1,0 +1,36 @@
+"""Names of topics: which are the broker's own, and which Kafka refuses."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
+CLUSTER_METADATA: Final = "__cluster_metadata"
+INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
+NAME_LENGTH_MAX: Final = 249
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def is_internal(name: str) -> bool:
+    return name in INTERNAL_TOPICS
+
+
+def topic_name_fault(name: str) -> str | None:
+    """Why a name cannot be a topic's; None for a good one."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return "Topic name is invalid: '.' or '..' is not allowed"
+    if len(name) > NAME_LENGTH_MAX:
+        return (
+            f"Topic name is invalid: the length of '{name[:NAME_LENGTH_MAX]}…' is longer than "
+            f"the max allowed length {NAME_LENGTH_MAX}"
+        )
+    if _LEGAL.fullmatch(name) is None:
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    return None
