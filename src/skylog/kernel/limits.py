@@ -28,3 +28,47 @@ LOG_TRACEBACK_CHARACTERS_MAX: Final = 20_000
 # Settings: a file or a value larger than this is no configuration.
 SETTINGS_FILE_BYTES_MAX: Final = 1024 * 1024
 SETTING_VALUE_CHARACTERS_MAX: Final = 64 * 1024
+
+# Quotas: clients measured at once; the one that was idle longest is forgotten first.
+QUOTA_MEASUREMENTS_MAX: Final = 20_000
+# Addresses whose rate of new connections is measured at once.
+CONNECTION_RATE_ADDRESSES_MAX: Final = 20_000
+# PEM files and values: a chain and a key are a few kilobytes.
+PEM_BYTES_MAX: Final = 1024 * 1024
+JAAS_CHARACTERS_MAX: Final = 1024 * 1024
+
+# What the records of one batch may decompress to while a broker looks at them. Kafka has no such
+# limit because it looks at one record at a time.
+RECORDS_DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
+# Each member of a gzip stream costs a copy of what follows it; producers write one.
+GZIP_MEMBERS_MAX: Final = 1024
+
+# Wire: elements that take no bytes, whose count nothing else bounds.
+WIRE_EMPTY_ELEMENTS_MAX: Final = 10_000
+# Records up to this size are copied into the bytes around them: one write costs less than three.
+WIRE_RECORDS_JOINED_BYTES_MAX: Final = 1024
+
+# The controller, as in Kafka: what one request may write and how many partitions it may create.
+CONTROLLER_RECORDS_PER_REQUEST_MAX: Final = 10_000
+CONTROLLER_PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+# A config value is a Kafka string; appending to a list may not make it longer.
+CONFIG_VALUE_CHARACTERS_MAX: Final = 32_767
+TOPIC_NAME_CHARACTERS_MAX: Final = 249
+
+# Local logs: segment files that may be open at once, whatever the number of partitions.
+LOG_OPEN_FILES_MAX: Final = 4096
+# The largest batch that a search by timestamp decodes on the event loop.
+LOG_INLINE_DECODE_BYTES_MAX: Final = 32 * 1024
+# Bytes that a search by timestamp may unpack from one batch.
+LOG_SEARCH_OUTPUT_BYTES_MAX: Final = 256 * 1024 * 1024
+# Text files of a log directory (checkpoints); 10,000 partitions take about 1 MiB.
+LOG_CHECKPOINT_BYTES_MAX: Final = 256 * 1024 * 1024
+
+# One part of a pass over all groups (expiry, deleted topics), so that it holds nobody up.
+GROUP_PASS_GROUPS_MAX: Final = 1_000
+GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024
+
+# Frames: what one read may bring while no frame is in progress, and up to which size an incomplete
+# frame waits in the scratch for its rest instead of in a buffer of its own.
+FRAME_SCRATCH_BYTES: Final = 64 * 1024
+FRAME_HEAD_KEPT_BYTES_MAX: Final = 4 * 1024

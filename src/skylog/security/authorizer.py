@@ -9,27 +9,31 @@ covers the resource.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from skylog.kernel.acl import (
+    WILDCARD_RESOURCE,
+    Access,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
 from skylog.kernel.ids import Uuid
 from skylog.security.acls import (
-    WILDCARD_RESOURCE,
     WILDCARD_PRINCIPAL,
     AclBinding,
     AclEntry,
     AclFilter,
-    AclOperation,
-    PatternType,
-    AclPermissionType,
-    ResourceType,
     operation_bits,
     supported_operations,
 )
-from skylog.security.principal import Principal
 
 # Remembered decisions; forgetting all of them at once costs a look-up each.
 DECISIONS_MAX: Final = 65_536
+# Longer names are no topic's; remembering them would let a caller fill the memory.
+_REMEMBERED_NAME_LENGTH_MAX: Final = 255
 # A name that Kafka too asks about to find out what holds for any name.
 _ANY_NAME: Final = "hardcode"
 
@@ -42,16 +46,26 @@ _IMPLIED_BY: Final = {
 _NONE: Final[frozenset[AclOperation]] = frozenset()
 
 _Bucket = dict[str, list[AclBinding]]  # by principal
+OnDenied = Callable[[str, str, AclOperation, ResourceType, str], None]
 
 
 class Authorizer:
-    """The ACLs of a cluster, kept in step with its metadata, and the decisions they make."""
+    """The ACLs of a cluster, kept in step with its metadata, and the decisions they make.
+
+    ``on_denied(principal, host, operation, resource_type, name)`` hears of each refusal that a
+    caller really ran into: the audit log.
+    """
 
     def __init__(
-        self, super_users: Iterable[Principal] = (), *, allow_if_no_acl: bool = False
+        self,
+        super_users: Iterable[str] = (),
+        *,
+        allow_if_no_acl: bool = False,
+        on_denied: OnDenied | None = None,
     ) -> None:
-        self._super_users = frozenset(map(str, super_users))
+        self._super_users = frozenset(super_users)
         self._allow_if_no_acl = allow_if_no_acl
+        self._on_denied = on_denied
         self._acls: dict[Uuid, AclBinding] = {}
         self._literal: dict[tuple[ResourceType, str], _Bucket] = {}
         self._prefixed: dict[tuple[ResourceType, str], _Bucket] = {}
@@ -109,44 +123,54 @@ class Authorizer:
 
     def authorize(
         self,
-        principal: Principal,
+        principal: str,
         host: str,
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,
+        *,
+        audit: bool = True,
     ) -> bool:
-        """Whether the caller may do this to the one resource."""
-        who = str(principal)
-        if who in self._super_users:
+        """Whether the caller may do this to the one resource; ``audit`` off for mere looking."""
+        if principal in self._super_users:
             return True
-        key = (who, host, operation, resource_type, name)
-        known = self._decisions.get(key)
-        if known is None:
-            known = self._remember(key, self._decide(who, host, operation, resource_type, name))
-        return known
+        key = (principal, host, operation, resource_type, name)
+        allowed = self._decisions.get(key)
+        if allowed is None:
+            allowed = self._remember(
+                key, self._decide(principal, host, operation, resource_type, name)
+            )
+        if not allowed and audit and self._on_denied is not None:
+            self._on_denied(principal, host, operation, resource_type, name)
+        return allowed
 
     def authorize_by_resource_type(
-        self, principal: Principal, host: str, operation: AclOperation, resource_type: ResourceType
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
         """Whether there is any resource of the type to which the caller may do this."""
-        if self.authorize(principal, host, operation, resource_type, _ANY_NAME):
+        if self.authorize(principal, host, operation, resource_type, _ANY_NAME, audit=False):
             return True
-        who = str(principal)
-        key = (who, host, operation, resource_type, None)
-        known = self._decisions.get(key)
-        if known is None:
-            known = self._remember(key, self._decide_any(who, host, operation, resource_type))
-        return known
+        key = (principal, host, operation, resource_type, None)
+        allowed = self._decisions.get(key)
+        if allowed is None:
+            allowed = self._remember(
+                key, self._decide_any(principal, host, operation, resource_type)
+            )
+        return allowed
+
+    def access(self, principal: str, host: str) -> Access:
+        """One caller's view, for code that asks about many names."""
+        return _Caller(self, principal, host)
 
     def authorized_operations(
-        self, principal: Principal, host: str, resource_type: ResourceType, name: str
+        self, principal: str, host: str, resource_type: ResourceType, name: str
     ) -> int:
         """The bit field of the operations that the caller may do to the resource."""
         return operation_bits(
             [
                 operation
                 for operation in supported_operations(resource_type)
-                if self.authorize(principal, host, operation, resource_type, name)
+                if self.authorize(principal, host, operation, resource_type, name, audit=False)
             ]
         )
 
@@ -156,6 +180,8 @@ class Authorizer:
     def _remember(
         self, key: tuple[str, str, AclOperation, ResourceType, str | None], allowed: bool
     ) -> bool:
+        if len(key[4] or "") > _REMEMBERED_NAME_LENGTH_MAX:
+            return allowed
         if len(self._decisions) >= DECISIONS_MAX:
             self._decisions.clear()
         self._decisions[key] = allowed
@@ -180,7 +206,7 @@ class Authorizer:
             for holder in {who, WILDCARD_PRINCIPAL}:
                 for acl in bucket.get(holder, ()):
                     if acl.host in (WILDCARD_RESOURCE, host) and _speaks_of(acl, operation):
-                        if acl.permission is AclPermissionType.DENY:
+                        if acl.permission is not AclPermissionType.ALLOW:
                             return False
                         allowed = True
         return allowed if found else self._allow_if_no_acl
@@ -205,8 +231,23 @@ class Authorizer:
         if (PatternType.LITERAL, WILDCARD_RESOURCE) in denied:
             return False
         return any(
-            acl.permission is AclPermissionType.ALLOW and (acl.is_wildcard or not _dominated(acl, denied))
+            acl.is_wildcard or not _dominated(acl, denied)
             for acl in relevant
+            if acl.permission is AclPermissionType.ALLOW
+        )
+
+
+class _Caller:
+    """``Access`` of one principal on one host."""
+
+    def __init__(self, authorizer: Authorizer, principal: str, host: str) -> None:
+        self._authorizer = authorizer
+        self._principal = principal
+        self._host = host
+
+    def allows(self, operation: AclOperation, resource: ResourceType, name: str) -> bool:
+        return self._authorizer.authorize(
+            self._principal, self._host, operation, resource, name, audit=False
         )
 
 
@@ -214,7 +255,8 @@ def _speaks_of(acl: AclBinding, operation: AclOperation) -> bool:
     """Only an ALLOW implies the weaker operations: who may not READ may still DESCRIBE."""
     if acl.operation in (AclOperation.ALL, operation):
         return True
-    return acl.permission is AclPermissionType.ALLOW and acl.operation in _IMPLIED_BY.get(operation, _NONE)
+    implying = _IMPLIED_BY.get(operation, _NONE)
+    return acl.permission is AclPermissionType.ALLOW and acl.operation in implying
 
 
 def _dominated(acl: AclBinding, denied: set[tuple[PatternType, str]]) -> bool:

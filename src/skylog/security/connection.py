@@ -71,7 +71,26 @@ class SaslSettings:
 
 
 class Authentication:
-    """The state of one connection; ``sasl`` is None on a listener without SASL."""
+    """The state of one connection; ``sasl`` is None on a listener without SASL.
+
+    The caller does, in this order:
+
+    1. Once, when a TLS handshake is over: ``identified(ListenerTls.principal(ssl_object))``.
+    2. For each frame: while ``expects_raw_token``, ``raw_token(frame)`` is the whole answer,
+       framed without a header. Else read the request header and ask ``admit(api_key, now_ms)``:
+
+       - ``CLOSE``: no answer; close after ``close_delay_ms``.
+       - ``ILLEGAL_STATE``: answer with the API's own response class and ILLEGAL_SASL_STATE, then
+         close after ``close_delay_ms``.
+       - ``SERVE``: if ``owns(api_key)``, answer with ``handshake`` or ``authenticate``; else
+         hand the request to its handler.
+
+    3. After each answer: if ``failed``, hold the answer back for ``close_delay_ms``, then send it
+       and close; if ``complete``, lift the limit on the size of requests.
+
+    While ``blocking``, ``authenticate`` and ``raw_token`` take milliseconds: an executor's work,
+    and the connection's only one, since the state is not for two threads.
+    """
 
     def __init__(self, sasl: SaslSettings | None, principal: str = ANONYMOUS) -> None:
         self._sasl = sasl
@@ -112,6 +131,11 @@ class Authentication:
     def close_delay_ms(self) -> int:
         """How long to hold back the answer and the end of a connection that has failed."""
         return self._sasl.failed_delay_ms if self._sasl is not None and self.failed else 0
+
+    def identified(self, principal: str) -> None:
+        """Take who the TLS certificate speaks for; SASL, where it follows, decides instead."""
+        if self._sasl is None:
+            self.principal = principal
 
     def admit(self, api_key: int, now_ms: int) -> Admission:
         """Whether a request of this API may be served now; anything but SERVE ends in FAILED."""
