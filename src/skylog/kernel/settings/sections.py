@@ -18,7 +18,9 @@ class NodeSettings:
     process_roles: tuple[str, ...] = setting(
         "process.roles", "What this process is: broker, controller, or both."
     )
-    rack: str | None = setting("broker.rack", "Rack or zone of this broker, used to place replicas.")
+    rack: str | None = setting(
+        "broker.rack", "Rack or zone of this broker, used to place replicas."
+    )
     log_dirs: tuple[str, ...] = setting("log.dirs", "Directory of the local logs; see log.dir.")
     metadata_log_dir: str | None = setting(
         "metadata.log.dir", "Directory of the cluster metadata log; log.dirs when not set."
@@ -36,6 +38,11 @@ class NodeSettings:
     request_timeout_ms: int = setting(
         "request.timeout.ms", "Longest wait for the answer to a request between nodes."
     )
+
+    @property
+    def metadata_dir(self) -> str:
+        """Where the metadata log is."""
+        return self.metadata_log_dir or self.log_dirs[0]
 
     @property
     def is_broker(self) -> bool:
@@ -310,7 +317,8 @@ class ObservationSettings:
         "Address of /metrics and /health as host:port; port 0 takes a free one, empty is none.",
     )
     log_format: str = setting(
-        "log.format", "How log lines are written: text as key=value, or json."
+        "log.format",
+        "How log lines are written: text as key=value, or json; auto is text at a terminal.",
     )
     log_level: str = setting("log.level", "Least level of log lines that are written.")
 
@@ -339,6 +347,11 @@ class ListenerTexts:
     controller_names: tuple[str, ...] = setting(
         "controller.listener.names", "Listeners that belong to the controller."
     )
+
+    @property
+    def inter_broker_name(self) -> str:
+        """The listener of brokers among themselves: by its name, else by its protocol."""
+        return (self.inter_broker or self.inter_broker_protocol).upper()
 
 
 SECTIONS = (

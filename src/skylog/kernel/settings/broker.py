@@ -1,0 +1,182 @@
+"""``BrokerSettings``: everything a node is told, typed, checked, and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from skylog.kernel.config import Value
+from skylog.kernel.errors import ConfigError
+from skylog.kernel.settings.checks import check_settings, check_texts
+from skylog.kernel.settings.definitions import BROKER, REQUIRED
+from skylog.kernel.settings.fields import bind
+from skylog.kernel.settings.layers import Given, gather
+from skylog.kernel.settings.listeners import (
+    PREFIX,
+    ListenerSettings,
+    build_listeners,
+    is_listener_value,
+)
+from skylog.kernel.settings.sections import (
+    AccessSettings,
+    GroupSettings,
+    ListenerTexts,
+    LogSettings,
+    NetworkSettings,
+    NodeSettings,
+    ObservationSettings,
+    QuorumSettings,
+    QuotaSettings,
+    TopicSettings,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """A node's settings.
+
+    Sections are typed: ``settings.network.request_bytes_max``. Any setting, used or not, is also
+    found under its own name, ``settings["socket.request.max.bytes"]``, or as an attribute with
+    underscores for dots, ``settings.socket_request_max_bytes``.
+
+    ``static`` holds the texts that were given (what DescribeConfigs calls static), ``values`` the
+    typed value of every setting, given or default.
+    """
+
+    node: NodeSettings
+    network: NetworkSettings
+    quorum: QuorumSettings
+    topics: TopicSettings
+    log: LogSettings
+    groups: GroupSettings
+    quotas: QuotaSettings
+    security: AccessSettings
+    observation: ObservationSettings
+    listener_texts: ListenerTexts = field(repr=False)
+    listeners: tuple[ListenerSettings, ...]
+    inter_broker_listener: str
+    static: Mapping[str, str] = field(repr=False)
+    values: Mapping[str, Value] = field(repr=False)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            value = self.values.get(name.replace("_", "."), self)
+            if value is not self:
+                return value
+        raise AttributeError(f"no setting {name.replace('_', '.')}")
+
+    @property
+    def broker_listeners(self) -> tuple[ListenerSettings, ...]:
+        return tuple(listener for listener in self.listeners if not listener.controller)
+
+    @property
+    def controller_listeners(self) -> tuple[ListenerSettings, ...]:
+        return tuple(listener for listener in self.listeners if listener.controller)
+
+    def listener(self, name: str) -> ListenerSettings:
+        return next(listener for listener in self.listeners if listener.name == name)
+
+    def with_dynamic(
+        self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]
+    ) -> BrokerSettings:
+        """These settings with what the cluster sets for all brokers and for this one."""
+        built = build_settings({**self.static, **dynamic_default, **dynamic_broker})
+        return replace(built, static=self.static)
+
+
+def load_settings(
+    path: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Sequence[str] = (),
+) -> BrokerSettings:
+    """Read and check settings: file, then SKYLOG_* variables, then overrides, later ones winning.
+
+    Every problem is a ConfigError that names the setting, its value and what is allowed.
+    """
+    given = gather(path, environ or {}, overrides, BROKER)
+    _check_each(given)
+    return build_settings({name: entry.text for name, entry in given.items()})
+
+
+def _check_each(given: Mapping[str, Given]) -> None:
+    for name, entry in given.items():
+        key = BROKER.get(name)
+        if key is None:
+            continue
+        try:
+            key.parse(entry.text)
+        except ConfigError as error:
+            raise ConfigError(f"{error} ({entry.where}); allowed: {key.allowed}") from error
+
+
+def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
+    """Typed settings from texts by name; raises ConfigError."""
+    texts = dict(texts)
+    _same_id(texts)
+    for name in REQUIRED:
+        if name not in texts:
+            raise ConfigError(
+                f'Missing required configuration "{name}" which has no default value; '
+                f"allowed: {BROKER[name].allowed}"
+            )
+    values = {
+        name: key.parse(texts[name]) if name in texts else key.default
+        for name, key in BROKER.items()
+    }
+    check_texts(texts, values)
+    effective = {**values, "log.dirs": values["log.dirs"] or values["log.dir"]}
+    listener_texts = bind(ListenerTexts, effective)
+    settings = BrokerSettings(
+        node=bind(NodeSettings, effective),
+        network=bind(NetworkSettings, effective),
+        quorum=bind(QuorumSettings, effective),
+        topics=bind(TopicSettings, effective),
+        log=bind(LogSettings, effective),
+        groups=bind(GroupSettings, effective),
+        quotas=bind(QuotaSettings, effective),
+        security=bind(AccessSettings, effective),
+        observation=bind(ObservationSettings, effective),
+        listener_texts=listener_texts,
+        listeners=build_listeners(
+            listener_texts,
+            "listener.security.protocol.map" in texts,
+            values,
+            _listener_overrides(texts),
+        ),
+        inter_broker_listener=listener_texts.inter_broker_name,
+        static=texts,
+        values=values,
+    )
+    check_settings(settings)
+    return settings
+
+
+def _same_id(texts: dict[str, str]) -> None:
+    """broker.id is the old name of node.id: either gives both."""
+    for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
+        if name in texts:
+            texts.setdefault(other, texts[name])
+
+
+def _listener_overrides(
+    texts: Mapping[str, str],
+) -> dict[str, tuple[dict[str, Value], dict[str, str]]]:
+    """Lower-case listener name to its own settings, typed where they are ours to know."""
+    found: dict[str, tuple[dict[str, Value], dict[str, str]]] = {}
+    for name, text in texts.items():
+        if not name.startswith(PREFIX):
+            continue
+        listener, _, rest = name.removeprefix(PREFIX).partition(".")
+        typed, raw = found.setdefault(listener, ({}, {}))
+        raw[rest] = text
+        if rest in BROKER and is_listener_value(rest):
+            try:
+                typed[rest] = BROKER[rest].parse(text)
+            except ConfigError as error:
+                raise ConfigError(f"{name}: {error}; allowed: {BROKER[rest].allowed}") from error
+    return found

@@ -1,0 +1,87 @@
+"""All settings that exist: Kafka's, with their facts, and skylog's own few.
+
+``BROKER`` is what ``server.properties`` may say; the others are the resources of the configuration
+APIs. A setting's ``doc`` comes from the section field that holds it; a setting without a field is
+accepted without effect, so that a ``server.properties`` made for Kafka works as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from skylog.kernel.config import ConfigKey, ConfigType, Dynamic, Importance, Schema, parse
+from skylog.kernel.settings import kafka_facts
+from skylog.kernel.settings.fields import docs_of
+from skylog.kernel.settings.listeners import LISTENER_DOCS
+from skylog.kernel.settings.sections import SECTIONS
+from skylog.kernel.settings.topic_docs import GROUP_DOCS, TOPIC_BROKER_DOCS, TOPIC_DOCS
+from skylog.kernel.validators import OneOf, validator
+
+# Kafka has no default for these: whoever writes a server.properties decides.
+REQUIRED: Final = ("process.roles", "node.id", "controller.listener.names")
+
+# Where our default is another than Kafka's: nothing listens to the world unasked.
+DEFAULTS: Final[Mapping[str, str]] = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
+
+_SECTION_DOCS: Final = docs_of(*SECTIONS)
+
+
+def _key(fact: kafka_facts.Fact, docs: Mapping[str, str]) -> ConfigKey:
+    name, kind, default, allowed, importance, dynamic, internal = fact
+    return ConfigKey(
+        name=name,
+        type=ConfigType[kind],
+        # Defaults are not validated: some of Kafka's own are outside of what it allows.
+        default=None if default is None else parse(name, default, ConfigType[kind]),
+        validator=validator(allowed),
+        importance=Importance[importance],
+        doc=docs.get(name, ""),
+        dynamic=Dynamic(dynamic),
+        internal=internal,
+    )
+
+
+def _own(name: str, kind: ConfigType, default: str, *words: str) -> ConfigKey:
+    return ConfigKey(
+        name=name,
+        type=kind,
+        default=parse(name, default, kind),
+        validator=OneOf(words) if words else None,
+        doc=_SECTION_DOCS[name],
+    )
+
+
+_BROKER_DOCS: Final = {**TOPIC_BROKER_DOCS, **LISTENER_DOCS, **_SECTION_DOCS}
+
+OWN: Final = (
+    _own("produce.validation", ConfigType.STRING, "full", "full", "header"),
+    _own("http.listener", ConfigType.STRING, "127.0.0.1:9464"),
+    _own("log.format", ConfigType.STRING, "auto", "auto", "text", "json"),
+    _own(
+        "log.level",
+        ConfigType.STRING,
+        "INFO",
+        *("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"),
+    ),
+    # Kafka hands these to its authorizer without defining them.
+    _own("super.users", ConfigType.STRING, ""),
+    _own("allow.everyone.if.no.acl.found", ConfigType.BOOLEAN, "false"),
+)
+
+
+def _schema(facts: Iterable[kafka_facts.Fact], docs: Mapping[str, str]) -> Schema:
+    return Schema(_key(fact, docs) for fact in facts)
+
+
+KAFKA_BROKER: Final = _schema(
+    ((*fact[:2], DEFAULTS.get(fact[0], fact[2]), *fact[3:]) for fact in kafka_facts.BROKER),
+    _BROKER_DOCS,
+)
+BROKER: Final = Schema((*KAFKA_BROKER.values(), *OWN))
+BROKER_QUOTA: Final = _schema(kafka_facts.BROKER_QUOTA, {})
+TOPIC: Final = _schema(kafka_facts.TOPIC, TOPIC_DOCS)
+GROUP: Final = _schema(kafka_facts.GROUP, GROUP_DOCS)
+CLIENT_METRICS: Final = _schema(kafka_facts.CLIENT_METRICS, {})
+CLIENT_QUOTA: Final = _schema(kafka_facts.CLIENT_QUOTA, {})
+IP_QUOTA: Final = _schema(kafka_facts.IP_QUOTA, {})
