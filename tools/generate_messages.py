@@ -33,7 +33,9 @@ PRIMITIVES = {
     "bytes": ("bytes", 'b""'),
     "records": ("Buffer | None", "None"),
 }
-SKIPPED = re.compile(r"^(LeaderAndIsr|StopReplica|UpdateMetadata|ControlledShutdown)(Request|Response)$")
+SKIPPED = re.compile(
+    r"^(LeaderAndIsr|StopReplica|UpdateMetadata|ControlledShutdown)(Request|Response)$"
+)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -92,12 +94,20 @@ class Generator:
         name = self.schema["name"]
         self.emit_class(name, self.schema["fields"], "Message", list(self.class_vars()))
         body = "\n\n".join(self.structs)
-        used = [n for n in ("LAST", "NEVER", "Field", "Message", "Struct", "Versions")
-                if re.search(rf"\b{n}\b", body)]
-        out = [f'"""Generated from Kafka\'s {name}.json; do not edit."""', "",
-               "from __future__ import annotations", "",
-               "from dataclasses import dataclass" + (", field" if "= field(" in body else ""),
-               "from typing import ClassVar", ""]
+        used = [
+            n
+            for n in ("LAST", "NEVER", "Field", "Message", "Struct", "Versions")
+            if re.search(rf"\b{n}\b", body)
+        ]
+        out = [
+            f'"""Generated from Kafka\'s {name}.json; do not edit."""',
+            "",
+            "from __future__ import annotations",
+            "",
+            "from dataclasses import dataclass" + (", field" if "= field(" in body else ""),
+            "from typing import ClassVar",
+            "",
+        ]
         ids = [n for n in ("ZERO_UUID", "Uuid") if re.search(rf"\b{n}\b", body)]
         if ids:
             out.append(f"from skylog.kernel.ids import {', '.join(ids)}")
@@ -119,8 +129,9 @@ class Generator:
         if schema.get("latestVersionUnstable"):
             yield "LATEST_UNSTABLE = True"
 
-    def emit_class(self, name: str, fields: list[dict[str, Any]], base: str,
-                   class_vars: list[str]) -> None:
+    def emit_class(
+        self, name: str, fields: list[dict[str, Any]], base: str, class_vars: list[str]
+    ) -> None:
         self.done.add(name)
         lines = ["@dataclass(slots=True)", f"class {name}({base}):"]
         specs = []
@@ -151,8 +162,12 @@ class Generator:
         default, wire_default = default_of(spec, kind, array, struct)
         name = snake(spec["name"])
         tagged = spec.get("taggedVersions")
-        args = [f'"{name}"', kind if struct else f'"{kind}"',
-                versions(spec.get("versions", tagged)), wire_default]
+        args = [
+            f'"{name}"',
+            kind if struct else f'"{kind}"',
+            versions(spec.get("versions", tagged)),
+            wire_default,
+        ]
         if array:
             args.append("array=True")
         if nullable:
@@ -178,16 +193,39 @@ def index(loaded: list[dict[str, Any]]) -> str:
     """The table of all messages by type and key: names only, so that nothing is imported early."""
     out = ['"""Generated: every message by type and key; do not edit."""', "", ""]
     for kind in ("request", "response", "metadata", "coordinator-key", "coordinator-value"):
-        rows = sorted((s["apiKey"], s["name"]) for s in loaded
-                      if s["type"] == kind and "apiKey" in s)
+        rows = sorted(
+            (s["apiKey"], s["name"]) for s in loaded if s["type"] == kind and "apiKey" in s
+        )
         # Transaction and group coordinators number their records from zero, each on its own.
         unique: dict[int, list[str]] = {}
         for key, name in rows:
             unique.setdefault(key, []).append(name)
         out.append(f"{kind.upper().replace('-', '_')}S: dict[int, tuple[str, ...]] = {{")
-        out += [f"    {key}: ({', '.join(json.dumps(n) for n in names)},),"
-                for key, names in unique.items()]
+        out += [
+            f"    {key}: ({', '.join(json.dumps(n) for n in names)},),"
+            for key, names in unique.items()
+        ]
         out += ["}", ""]
+    return "\n".join(out)
+
+
+def api_keys(loaded: list[dict[str, Any]]) -> str:
+    """The enum of Kafka's APIs, under the names that Kafka gives them."""
+    rows = sorted(
+        (s["apiKey"], snake(s["name"].removesuffix("Request")).upper())
+        for s in loaded
+        if s["type"] == "request"
+    )
+    out = [
+        '"""Generated: the numbers of Kafka\'s APIs; do not edit."""',
+        "",
+        "from enum import IntEnum",
+        "",
+        "",
+        "class ApiKey(IntEnum):",
+        *(f"    {name} = {key}" for key, name in rows),
+        "",
+    ]
     return "\n".join(out)
 
 
@@ -199,10 +237,14 @@ def main() -> int:
     loaded = list(schemas(arguments.json_dir))
     files = {f"{snake(s['name'])}.py": Generator(s).source() for s in loaded}
     files["index.py"] = index(loaded)
+    files["api_key.py"] = api_keys(loaded)
     files["__init__.py"] = '"""Generated message classes; see tools/generate_messages.py."""\n'
     if arguments.check:
-        stale = [n for n, text in files.items()
-                 if not (TARGET / n).exists() or (TARGET / n).read_text() != text]
+        stale = [
+            n
+            for n, text in files.items()
+            if not (TARGET / n).exists() or (TARGET / n).read_text() != text
+        ]
         stale += [p.name for p in TARGET.glob("*.py") if p.name not in files]
         if stale:
             print(f"stale generated messages: {', '.join(sorted(stale))}; run make generate")

@@ -1,0 +1,74 @@
+"""Messages from bytes and to bytes, in any version that Kafka 4.3 knows.
+
+Whatever the bytes are, the only error is ProtocolError, and what is allocated is in proportion to
+the bytes that are there, not to the numbers that stand in them.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TypeVar
+
+from skylog.kernel.errors import ProtocolError
+from skylog.kernel.limits import WIRE_RECORDS_JOINED_BYTES_MAX
+from skylog.wire.buffers import Buffer
+from skylog.wire.compile import READERS, VIEWED, WRITERS, reader, writer
+from skylog.wire.schema import Message
+
+MessageT = TypeVar("MessageT", bound=Message)
+# What the compiled functions raise over data that is too short or values of a wrong kind.
+_DECODING = (struct.error, IndexError, ValueError)
+_ENCODING = (struct.error, AttributeError, TypeError, ValueError, OverflowError)
+
+
+def decode_at(cls: type[MessageT], data: Buffer, version: int, offset: int) -> tuple[MessageT, int]:
+    """The message at an offset, and the position after it. Records are slices, not copies."""
+    read = READERS.get((cls, version)) or reader(cls, version)
+    if VIEWED[cls]:
+        if type(data) is not memoryview:
+            data = memoryview(data)
+    elif type(data) is not bytes:
+        data = bytes(data)
+    try:
+        return read(data, offset)
+    except _DECODING as error:
+        raise ProtocolError(f"{cls.__name__} version {version}: {error}") from error
+
+
+def decode(cls: type[MessageT], data: Buffer, version: int, offset: int = 0) -> MessageT:
+    """The message at an offset; what follows it is ignored, as Kafka ignores it in requests."""
+    return decode_at(cls, data, version, offset)[0]
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The whole message as one piece."""
+    return b"".join(_parts(message, version)[0])
+
+
+def encode_parts(message: Message, version: int) -> list[Buffer]:
+    """The message in pieces: records are pieces of their own and not copied, unless tiny."""
+    parts, marks = _parts(message, version)
+    if not marks:
+        return [b"".join(parts)]
+    out: list[Buffer] = []
+    start = 0
+    for mark in marks:
+        records = parts[mark]
+        if len(records) > WIRE_RECORDS_JOINED_BYTES_MAX:
+            out += (b"".join(parts[start:mark]), records)
+            start = mark + 1
+    if start < len(parts):
+        out.append(b"".join(parts[start:]))
+    return out
+
+
+def _parts(message: Message, version: int) -> tuple[list[Buffer], list[int]]:
+    cls = type(message)
+    write = WRITERS.get((cls, version)) or writer(cls, version)
+    parts: list[Buffer] = []
+    marks: list[int] = []
+    try:
+        write(message, parts, marks)
+    except _ENCODING as error:
+        raise ProtocolError(f"{cls.__name__} version {version}: {error}") from error
+    return parts, marks

@@ -1,0 +1,56 @@
+"""Readers and writers, compiled on first use per (class, version).
+
+The only place that runs ``exec``, and only over text made from our own classes: nothing that came
+over the network is ever part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from skylog.kernel.errors import ProtocolError
+from skylog.wire.buffers import Buffer
+from skylog.wire.layout import has_records
+from skylog.wire.reader_source import ReaderSource
+from skylog.wire.schema import Message
+from skylog.wire.writer_source import WriterSource
+
+# (data, position) -> (message, next position)
+Reader = Callable[[Any, int], tuple[Any, int]]
+# (message, parts, indexes of the record batches among them)
+Writer = Callable[[Any, list[Buffer], list[int]], None]
+
+# Messages whose data must stay a view, since the record batches in it are slices of it.
+VIEWED: Final[dict[type[Message], bool]] = {}
+READERS: Final[dict[tuple[type[Message], int], Reader]] = {}
+WRITERS: Final[dict[tuple[type[Message], int], Writer]] = {}
+
+
+def reader(cls: type[Message], version: int) -> Reader:
+    """The reader of a version, compiled now; ProtocolError if there is no such version."""
+    _check(cls, version)
+    view = VIEWED[cls] = has_records(cls)
+    text, names = ReaderSource(version, version in cls.FLEXIBLE, view).build(cls)
+    compiled: Reader = _run(cls, version, text, names)["read"]
+    READERS[cls, version] = compiled
+    return compiled
+
+
+def writer(cls: type[Message], version: int) -> Writer:
+    """The writer of a version, compiled now; ProtocolError if there is no such version."""
+    _check(cls, version)
+    text, names = WriterSource(version, version in cls.FLEXIBLE).build(cls)
+    compiled: Writer = _run(cls, version, text, names)["write"]
+    WRITERS[cls, version] = compiled
+    return compiled
+
+
+def _check(cls: type[Message], version: int) -> None:
+    if version not in cls.VERSIONS:
+        raise ProtocolError(f"{cls.__name__} has no version {version}")
+
+
+def _run(cls: type[Message], version: int, text: str, names: dict[str, Any]) -> dict[str, Any]:
+    exec(compile(text, f"<{cls.__name__} version {version}>", "exec"), names)
+    return names

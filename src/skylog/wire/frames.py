@@ -1,0 +1,92 @@
+"""Cut a byte stream into frames: four bytes of length, then as many bytes.
+
+Made for ``asyncio.BufferedProtocol``: the loop asks for a buffer, fills it and says how much came.
+
+* Between frames, data lands in a scratch buffer, which may bring many small frames at once; each
+  is copied out, since the scratch is used again.
+* A frame that is not complete gets a buffer of its own as soon as its length is known and allowed,
+  and the rest is received right into it: a large produce request is not copied.
+
+The scratch is shared by all assemblers of a thread, so an idle connection holds no memory. That is
+safe because a loop fills the buffer and reports it before it does anything else.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from typing import Final
+
+from skylog.kernel.errors import ProtocolError
+from skylog.kernel.limits import FRAME_HEAD_KEPT_BYTES_MAX, FRAME_SCRATCH_BYTES
+
+_LENGTH: Final = struct.Struct(">i")
+
+
+class _Scratch(threading.local):
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(FRAME_SCRATCH_BYTES))
+
+
+_scratch: Final = _Scratch()
+
+
+class FrameAssembler:
+    """The frames of one connection. ``limit`` is the largest frame, and may be set at any time."""
+
+    __slots__ = ("_filled", "_frame", "_head", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        # The frame being received, and how much of it is there.
+        self._frame: memoryview | None = None
+        self._filled = 0
+        # The first bytes of something that is too short to deserve a buffer yet.
+        self._head = b""
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go. The size hint is not needed: the frame knows better."""
+        if self._frame is not None:
+            return self._frame[self._filled :]
+        head = self._head
+        if not head:
+            return _scratch.view
+        _scratch.view[: len(head)] = head
+        return _scratch.view[len(head) :]
+
+    def buffer_updated(self, nbytes: int) -> list[memoryview]:
+        """The frames that are complete now, without their lengths; they stay valid."""
+        frame = self._frame
+        if frame is None:
+            nbytes += len(self._head)
+            self._head = b""
+            return self._cut(_scratch.view[:nbytes])
+        self._filled += nbytes
+        if self._filled < len(frame):
+            return []
+        self._frame = None
+        return [frame]
+
+    def _cut(self, data: memoryview) -> list[memoryview]:
+        frames: list[memoryview] = []
+        position, end = 0, len(data)
+        while end - position >= 4:
+            (length,) = _LENGTH.unpack_from(data, position)
+            if not 0 <= length <= self.limit:
+                raise ProtocolError(f"a frame of {length} bytes; {self.limit} are allowed")
+            start = position + 4
+            if start + length > end:
+                if length > FRAME_HEAD_KEPT_BYTES_MAX:
+                    self._begin(length, data[start:])
+                    return frames
+                break
+            position = start + length
+            frames.append(memoryview(bytes(data[start:position])))
+        self._head = bytes(data[position:])
+        return frames
+
+    def _begin(self, length: int, received: memoryview) -> None:
+        # Untouched pages of a large buffer take no memory, so a length alone costs nothing.
+        self._frame = memoryview(bytearray(length))
+        self._filled = len(received)
+        self._frame[: self._filled] = received

@@ -1,0 +1,62 @@
+"""Records of the metadata log: frame version, record type and version before the body, as varints."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skylog.kernel.errors import ProtocolError
+from skylog.wire.buffers import Buffer
+from skylog.wire.codec import decode_at, encode
+from skylog.wire.messages import index
+from skylog.wire.reader_source import unsigned_varint
+from skylog.wire.registry import message_class
+from skylog.wire.schema import Message
+from skylog.wire.writer_source import pack_unsigned_varint
+
+_FRAME_VERSION: Final = 1
+_NUMBER_MAX: Final = 32767
+
+
+def encode_metadata(message: Message, version: int | None = None) -> bytes:
+    """The value of a metadata record; without a version, in the highest there is."""
+    if message.TYPE != "metadata":
+        raise ProtocolError(f"{type(message).__name__} is no metadata record")
+    if version is None:
+        version = message.VERSIONS.high
+    head = (_FRAME_VERSION, message.API_KEY, version)
+    return b"".join(map(pack_unsigned_varint, head)) + encode(message, version)
+
+
+def decode_metadata(data: Buffer | None) -> Message | None:
+    """The record in a value; None only for a value that is null.
+
+    As in Kafka, an unknown type or version is an error: a node must not go on with a part of the
+    cluster's state.
+    """
+    if data is None:
+        return None
+    frame, position = _number(data, 0)
+    if frame != _FRAME_VERSION:
+        raise ProtocolError(f"a metadata record of frame version {frame}")
+    key, position = _number(data, position)
+    version, position = _number(data, position)
+    names = index.METADATAS.get(key)
+    if names is None:
+        raise ProtocolError(f"a metadata record of unknown type {key}")
+    message, position = decode_at(message_class(names[0]), data, version, position)
+    if position != len(data):
+        raise ProtocolError(f"{len(data) - position} bytes after a {names[0]}")
+    return message
+
+
+def _number(data: Buffer, position: int) -> tuple[int, int]:
+    try:
+        value = data[position]
+        position += 1
+        if value > 127:
+            value, position = unsigned_varint(data, position, value)
+    except IndexError as error:
+        raise ProtocolError("a metadata record that ends in its header") from error
+    if value > _NUMBER_MAX:
+        raise ProtocolError(f"{value} in the header of a metadata record")
+    return value, position

@@ -1,0 +1,235 @@
+"""Write the source of a writer: one function that encodes one message in one version.
+
+The counterpart of ``reader_source.py``; the function appends parts to a list::
+
+    def write(o0, out, marks):
+        w = out.append
+        w(pack3(o0.max_wait_ms, o0.min_bytes))
+        ...
+
+``marks`` gets the index of every part that is a record batch: those are sent as they are. A field
+that the version does not have must hold its default, unless it may be left out (Kafka's
+*ignorable*), so that nobody believes to have said what was never sent.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from skylog.kernel.errors import ProtocolError
+from skylog.wire.layout import (
+    FIXED,
+    STRING_BYTES_MAX,
+    Source,
+    absent_fields,
+    plain_fields,
+    tagged_fields,
+)
+from skylog.wire.schema import Field, Struct
+
+
+def pack_unsigned_varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def unsupported(name: str, version: int) -> ProtocolError:
+    return ProtocolError(f"{name} has a value, but version {version} cannot carry it")
+
+
+def too_long(name: str) -> ProtocolError:
+    return ProtocolError(f"{name} is longer than {STRING_BYTES_MAX} bytes")
+
+
+# Kafka writes lengths as varints; nearly all of them take one byte.
+SMALL_VARINTS: Final = tuple(bytes((n,)) for n in range(128))
+HELPERS: Final[dict[str, Any]] = {
+    "pack": struct.pack,
+    "small": SMALL_VARINTS,
+    "too_long": too_long,
+    "unsupported": unsupported,
+    "varint": pack_unsigned_varint,
+}
+
+
+class WriterSource:
+    """Builds the function's text for one class and version."""
+
+    def __init__(self, version: int, flexible: bool) -> None:
+        self._version = version
+        self._flexible = flexible
+        self._source = Source()
+        self._write = "w"
+        # Values of fixed size that are still to be packed: format, expression.
+        self._run: list[tuple[str, str]] = []
+
+    def build(self, cls: type[Struct]) -> tuple[str, dict[str, Any]]:
+        self._source.add("w = out.append")
+        self._struct(cls, "o0", 0)
+        return self._source.text("def write(o0, out, marks):"), {
+            **HELPERS,
+            **self._source.constants,
+        }
+
+    def _struct(self, cls: type[Struct], var: str, depth: int) -> None:
+        source = self._source
+        for field in absent_fields(cls, self._version):
+            if not field.ignorable:
+                source.add(f"if {self._differs(field, f'{var}.{field.name}')}:")
+                source.add(f"    raise unsupported({field.name!r}, {self._version})")
+        for field in plain_fields(cls, self._version, self._flexible):
+            self._field(field, f"{var}.{field.name}", depth)
+        if self._flexible:
+            self._tags(tagged_fields(cls, self._version, True), var, depth)
+        self._flush()
+
+    def _differs(self, field: Field, value: str) -> str:
+        """An expression that is true when a field holds something else than its default."""
+        if field.default is None:
+            return f"{value} is not None"
+        if field.default is ...:
+            assert isinstance(field.type, type)  # noqa: S101 - for the type checker
+            inner = " or ".join(self._differs(f, f"{value}.{f.name}") for f in field.type.FIELDS)
+            null = f"{value} is None or " if field.nullable.high >= 0 else ""
+            return f"({null}{inner})"
+        if field.array:
+            null = f"{value} is None or " if field.nullable.high >= 0 else ""
+            return f"({null}len({value}) > 0)"
+        return f"{value} != {self._source.literal(field.default)}"
+
+    # Runs of fixed-size values ------------------------------------------------------------
+
+    def _packed(self, run: list[tuple[str, str]]) -> str:
+        layout = ">" + "".join(kind for kind, _ in run)
+        pack = self._source.constant("pack", layout, struct.Struct(layout).pack)
+        return f"{pack}({', '.join(value for kind, value in run if kind != 'x')})"
+
+    def _flush(self) -> None:
+        run, self._run = self._run, []
+        if run:
+            only_zero = len(run) == 1 and run[0][0] == "x"
+            self._source.add(f"{self._write}({'small[0]' if only_zero else self._packed(run)})")
+
+    def _length(self, flexible: bool, fixed: str = "i") -> None:
+        """Write the length in ``n`` together with the run before it."""
+        if not flexible:
+            self._run.append((fixed, "n"))
+            self._flush()
+            return
+        run, self._run = self._run, []
+        if run:
+            short = self._packed([*run, ("B", "n")])
+            long = f"{self._packed(run)} + varint(n)"
+        else:
+            short, long = "small[n]", "varint(n)"
+        self._source.add(f"{self._write}({short} if n < 128 else {long})")
+
+    # Fields -------------------------------------------------------------------------------
+
+    def _field(self, field: Field, value: str, depth: int) -> None:
+        nullable = self._version in field.nullable
+        if field.array:
+            self._array(field, value, nullable, depth)
+        elif isinstance(field.type, type):
+            self._nested(field.type, value, nullable, depth)
+        elif field.type in FIXED:
+            self._run.append((FIXED[field.type], value))
+        else:
+            flexible = self._flexible and not field.never_flexible
+            self._sized(field.type, value, nullable, flexible, field.name)
+
+    def _nested(self, cls: type[Struct], value: str, nullable: bool, depth: int) -> None:
+        source = self._source
+        var = f"o{depth + 1}"
+        source.add(f"{var} = {value}")
+        if not nullable:
+            self._struct(cls, var, depth + 1)
+            return
+        self._flush()
+        source.add(f"if {var} is None: {self._write}(b'\\xff')")
+        source.add("else:")
+        source.indent()
+        self._run.append(("b", "1"))
+        self._struct(cls, var, depth + 1)
+        source.dedent()
+
+    def _sized(self, kind: str, value: str, nullable: bool, flexible: bool, name: str) -> None:
+        source = self._source
+        if nullable:
+            source.add(f"v = {value}")
+            source.add(f"if v is None: b = b''; n = {0 if flexible else -1}")
+            source.add("else:")
+            source.indent()
+            value = "v"
+        source.add(f"b = {value}{'.encode()' if kind == 'string' else ''}")
+        source.add(f"n = len(b){' + 1' if flexible else ''}")
+        if nullable:
+            source.dedent()
+        if kind == "string":
+            source.add(f"if n > {STRING_BYTES_MAX + int(flexible)}: raise too_long({name!r})")
+        self._length(flexible, "h" if kind == "string" else "i")
+        if kind == "records":
+            source.add("marks.append(len(out))")
+        source.add(f"{self._write}(b)")
+
+    def _array(self, field: Field, value: str, nullable: bool, depth: int) -> None:
+        source = self._source
+        each = depth + 1
+        items = f"l{each}"
+        extra = " + 1" if self._flexible else ""
+        source.add(f"{items} = {value}")
+        if nullable:
+            source.add(f"if {items} is None: {items} = (); n = {0 if self._flexible else -1}")
+            source.add(f"else: n = len({items}){extra}")
+        else:
+            source.add(f"n = len({items}){extra}")
+        self._length(self._flexible)
+        if isinstance(field.type, str) and field.type in FIXED and field.type != "uuid":
+            kind = FIXED[field.type]
+            source.add(f'if {items}: {self._write}(pack(f">{{len({items})}}{kind}", *{items}))')
+            return
+        var = f"o{each}"
+        source.add(f"for {var} in {items}:")
+        source.indent()
+        if isinstance(field.type, type):
+            self._struct(field.type, var, each)
+        elif field.type == "uuid":
+            self._run.append(("16s", var))
+            self._flush()
+        else:
+            self._sized(field.type, var, False, self._flexible, field.name)
+        source.add("pass")
+        source.dedent()
+
+    # Tagged fields ------------------------------------------------------------------------
+
+    def _tags(self, fields: list[Field], var: str, depth: int) -> None:
+        source = self._source
+        if not fields:
+            self._run.append(("x", ""))
+            return
+        self._flush()
+        tests = [self._differs(f, f"{var}.{f.name}") for f in fields]
+        source.add(f"if not ({' or '.join(tests)}): {self._write}(small[0])")
+        source.add("else:")
+        source.indent()
+        outer, self._write = self._write, f"u{depth}.append"
+        source.add(f"t{depth} = []")
+        for field, test in zip(fields, tests, strict=True):
+            source.add(f"if {test}:")
+            source.indent()
+            source.add(f"u{depth} = []")
+            self._field(field, f"{var}.{field.name}", depth)
+            self._flush()
+            source.add(f"b = b''.join(u{depth})")
+            tag = pack_unsigned_varint(field.tag or 0)
+            source.add(f"t{depth}.append({tag!r} + varint(len(b)) + b)")
+            source.dedent()
+        self._write = outer
+        source.add(f"{outer}(varint(len(t{depth})) + b''.join(t{depth}))")
+        source.dedent()
