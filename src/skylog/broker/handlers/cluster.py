@@ -1,0 +1,133 @@
+"""ApiVersions, DescribeLogDirs, InitProducerId, and what the controller answers by itself."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Final
+
+from skylog.broker.context import RequestContext
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.security.acls import AclOperation, ResourceType
+from skylog.wire.messages.api_versions_request import ApiVersionsRequest
+from skylog.wire.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from skylog.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from skylog.wire.messages.describe_log_dirs_response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from skylog.wire.messages.init_producer_id_request import InitProducerIdRequest
+from skylog.wire.messages.init_producer_id_response import InitProducerIdResponse
+
+API_VERSIONS: Final = 18
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_NO_ID: Final = -1
+
+Offered = Callable[[], list[ApiVersion]]
+
+
+def api_versions(offered: Offered) -> Callable[[RequestContext, Any], ApiVersionsResponse]:
+    """The handler of ApiVersions for a listener that offers these APIs."""
+
+    def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+        if request is None:
+            # A version of the future: tell which versions of ApiVersions itself there are.
+            own = [api for api in offered() if api.api_key == API_VERSIONS]
+            return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, own)
+        if context.version >= 3 and not _named_well(request):
+            return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
+        return _offer(context, offered())
+
+    return handle
+
+
+def _named_well(request: ApiVersionsRequest) -> bool:
+    names = (request.client_software_name, request.client_software_version)
+    return all(_SOFTWARE.fullmatch(name) for name in names)
+
+
+def _offer(context: RequestContext, apis: list[ApiVersion]) -> ApiVersionsResponse:
+    features = context.services.features
+    supported = [
+        # Clients before version 4 take a lowest level of 0 for a broken answer.
+        SupportedFeatureKey(name, low if context.version >= 4 else max(low, 1), high)
+        for name, (low, high) in features.supported().items()
+        if high >= 1
+    ]
+    finalized = [
+        FinalizedFeatureKey(name, level, level)
+        for name, level in features.finalized().items()
+        if level > 0
+    ]
+    return ApiVersionsResponse(
+        api_keys=apis,
+        supported_features=supported,
+        finalized_features_epoch=features.epoch(),
+        finalized_features=finalized,
+    )
+
+
+async def forward(context: RequestContext, request: Any) -> Any:
+    """Let the controller answer; the permission of the row was checked on the way here."""
+    return await context.forward(request)
+
+
+def describe_log_dirs(
+    context: RequestContext, request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse:
+    """Handle DescribeLogDirs."""
+    services = context.services
+    wanted: set[tuple[str, int]] | None = None
+    if request.topics is not None:
+        wanted = {(t.topic, index) for t in request.topics for index in t.partitions}
+    response = DescribeLogDirsResponse()
+    for directory in services.logs.directories():
+        topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
+        for log in directory.logs:
+            if wanted is None or (log.topic, log.index) in wanted:
+                lag = max(log.high_watermark - log.log_end_offset, 0)
+                topics[log.topic].append(DescribeLogDirsPartition(log.index, log.size, lag))
+        response.results.append(
+            DescribeLogDirsResult(
+                directory.error_code,
+                directory.path,
+                [DescribeLogDirsTopic(name, found) for name, found in topics.items()],
+                directory.total_bytes,
+                directory.usable_bytes,
+            )
+        )
+    return response
+
+
+async def init_producer_id(
+    context: RequestContext, request: InitProducerIdRequest
+) -> InitProducerIdResponse:
+    """Handle InitProducerId of idempotent producers."""
+    transactional_id = request.transactional_id
+    if transactional_id is not None:
+        if not context.authorize(
+            AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        ):
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        # Transactions are not offered: no coordinator will ever be found for this id.
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    may_write = context.authorize_cluster(AclOperation.IDEMPOTENT_WRITE, audit=False)
+    if not may_write and not context.authorize_any(AclOperation.WRITE, ResourceType.TOPIC):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if (request.producer_id == _NO_ID) != (request.producer_epoch == _NO_ID):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    # Without a transactional id Kafka hands out a new id, whatever the producer had before.
+    producer_id = await context.services.producer_ids.next()
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+def init_producer_id_failed(_: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)

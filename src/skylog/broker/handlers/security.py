@@ -1,0 +1,92 @@
+"""SASL exchanges and the ACL APIs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from skylog.broker.context import RequestContext
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.security.acls import AclFilter
+from skylog.wire.messages.create_acls_request import CreateAclsRequest
+from skylog.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from skylog.wire.messages.delete_acls_request import DeleteAclsRequest
+from skylog.wire.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
+from skylog.wire.messages.describe_acls_request import DescribeAclsRequest
+from skylog.wire.messages.describe_acls_response import (
+    AclDescription,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from skylog.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from skylog.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from skylog.wire.messages.sasl_handshake_response import SaslHandshakeResponse
+
+
+def sasl_handshake(
+    context: RequestContext, request: SaslHandshakeRequest
+) -> SaslHandshakeResponse:
+    """Handle SaslHandshake."""
+    authentication = context.connection.authentication
+    return authentication.handshake(
+        request.mechanism, context.version, context.services.clock.now_ms()
+    )
+
+
+async def sasl_authenticate(
+    context: RequestContext, request: SaslAuthenticateRequest
+) -> SaslAuthenticateResponse:
+    """Handle SaslAuthenticate; a token that takes long to check is checked on a thread."""
+    return await run_token(
+        context, lambda now: context.connection.authentication.authenticate(request.auth_bytes, now)
+    )
+
+
+async def run_token(context: RequestContext, check: Callable[[int], Any]) -> Any:
+    services = context.services
+    now_ms = services.clock.now_ms()
+    if context.connection.authentication.blocking:
+        return await services.executor.run(lambda: check(now_ms))
+    return check(now_ms)
+
+
+def _require_authorizer(context: RequestContext) -> None:
+    if context.services.authorizer is None:
+        raise KafkaError(
+            ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker"
+        )
+
+
+def describe_acls(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+    """Handle DescribeAcls."""
+    _require_authorizer(context)
+    authorizer = context.services.authorizer
+    resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
+    for _, acl in authorizer.find(AclFilter.of(request)) if authorizer is not None else ():
+        key = (acl.resource_type, acl.resource_name, acl.pattern_type)
+        resource = resources.setdefault(key, DescribeAclsResource(*key))
+        resource.acls.append(
+            AclDescription(acl.principal, acl.host, acl.operation, acl.permission_type)
+        )
+    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+
+
+async def alter_acls(context: RequestContext, request: Any) -> Any:
+    """Handle CreateAcls and DeleteAcls."""
+    _require_authorizer(context)
+    return await context.forward(request)
+
+
+def create_acls_failed(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
+    message = error.message or error.code.name
+    return CreateAclsResponse(
+        results=[AclCreationResult(error.code, message) for _ in request.creations]
+    )
+
+
+def delete_acls_failed(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
+    message = error.message or error.code.name
+    return DeleteAclsResponse(
+        filter_results=[DeleteAclsFilterResult(error.code, message) for _ in request.filters]
+    )

@@ -1,0 +1,155 @@
+"""The one table: for each API its handler, versions, listeners and the permission it needs.
+
+A permission on the cluster is enforced by dispatch before the handler runs; a permission on named
+things is what the handler's ``context.allowed(name)`` asks for. An API without a row does not
+exist: it is not offered, and asking for it ends the connection, as with Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from skylog.broker.dispatch import Permission, Row
+from skylog.broker.handlers import (
+    cluster,
+    configs,
+    failures,
+    fetch,
+    group_offsets,
+    groups,
+    metadata,
+    offsets,
+    produce,
+    security,
+    topics,
+)
+from skylog.kernel.errors import ErrorCode
+from skylog.security.acls import AclOperation, ResourceType
+from skylog.wire.apis import ApiKey, request_class
+from skylog.wire.messages.api_versions_response import ApiVersion
+from skylog.wire.schema import Versions
+
+# Kafka offers versions of Produce that it then refuses: librdkafka looks for them.
+PRODUCE_OFFERED_FROM: Final = 0
+
+
+def _on(resource: ResourceType, denied: ErrorCode) -> Callable[[AclOperation], Permission]:
+    return lambda operation: Permission(operation, resource, denied)
+
+
+_topic = _on(ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+_group = _on(ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+_cluster = _on(ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def _row(key: ApiKey, handler: Any, permission: Permission | None, **more: Any) -> Row:
+    """A row with all versions that Kafka offers of the API."""
+    message = request_class(key)
+    versions = message.VERSIONS
+    if message.LATEST_UNSTABLE:
+        versions = Versions(versions.low, versions.high - 1)
+    return Row(handler, permission, versions, **more)
+
+
+_Op = AclOperation
+_Key = ApiKey
+
+
+def _rows() -> Mapping[ApiKey, Row]:
+    """The rows but ApiVersions, which depends on what a listener offers."""
+    both: dict[str, Any] = {"controller": True}
+    controller: dict[str, Any] = {"controller": True, "broker": False}
+    specs: list[tuple[Any, ...]] = [
+        (_Key.PRODUCE, produce.produce, _topic(_Op.WRITE), {"fail": failures.produce}),
+        (_Key.FETCH, fetch.fetch, _topic(_Op.READ), {}),
+        (_Key.LIST_OFFSETS, offsets.list_offsets, _topic(_Op.DESCRIBE),
+         {"fail": failures.list_offsets}),
+        (_Key.METADATA, metadata.metadata, _topic(_Op.DESCRIBE),
+         {"fail": metadata.metadata_failed}),
+        (_Key.OFFSET_COMMIT, groups.offset_commit, _group(_Op.READ),
+         {"fail": groups.offset_commit_failed}),
+        (_Key.OFFSET_FETCH, group_offsets.offset_fetch, _group(_Op.DESCRIBE),
+         {"fail": failures.offset_fetch}),
+        (_Key.FIND_COORDINATOR, groups.find_coordinator, _group(_Op.DESCRIBE), {}),
+        (_Key.JOIN_GROUP, groups.join_group, _group(_Op.READ), {}),
+        (_Key.HEARTBEAT, groups.heartbeat, _group(_Op.READ), {}),
+        (_Key.LEAVE_GROUP, groups.leave_group, _group(_Op.READ), {}),
+        (_Key.SYNC_GROUP, groups.sync_group, _group(_Op.READ), {}),
+        (_Key.DESCRIBE_GROUPS, groups.describe_groups, _group(_Op.DESCRIBE),
+         {"fail": failures.describe_groups}),
+        (_Key.LIST_GROUPS, groups.list_groups, _group(_Op.DESCRIBE), {}),
+        (_Key.DELETE_GROUPS, groups.delete_groups, _group(_Op.DELETE), {}),
+        (_Key.OFFSET_DELETE, groups.offset_delete, _group(_Op.DELETE), {}),
+        (_Key.SASL_HANDSHAKE, security.sasl_handshake, None, both),
+        (_Key.SASL_AUTHENTICATE, security.sasl_authenticate, None, both),
+        (_Key.CREATE_TOPICS, topics.create_topics, _topic(_Op.CREATE),
+         {"fail": topics.create_topics_failed, **both}),
+        (_Key.DELETE_TOPICS, topics.delete_topics, _topic(_Op.DELETE),
+         {"fail": topics.delete_topics_failed, **both}),
+        (_Key.CREATE_PARTITIONS, topics.create_partitions, _topic(_Op.ALTER),
+         {"fail": topics.create_partitions_failed, **both}),
+        (_Key.DELETE_RECORDS, offsets.delete_records, _topic(_Op.DELETE),
+         {"fail": failures.delete_records}),
+        (_Key.INIT_PRODUCER_ID, cluster.init_producer_id, None,
+         {"fail": cluster.init_producer_id_failed}),
+        (_Key.OFFSET_FOR_LEADER_EPOCH, offsets.offset_for_leader_epoch, _topic(_Op.DESCRIBE),
+         {"fail": failures.offset_for_leader_epoch}),
+        (_Key.DESCRIBE_ACLS, security.describe_acls, _cluster(_Op.DESCRIBE), both),
+        (_Key.CREATE_ACLS, security.alter_acls, _cluster(_Op.ALTER),
+         {"fail": security.create_acls_failed, **both}),
+        (_Key.DELETE_ACLS, security.alter_acls, _cluster(_Op.ALTER),
+         {"fail": security.delete_acls_failed, **both}),
+        (_Key.DESCRIBE_CONFIGS, configs.describe_configs, _topic(_Op.DESCRIBE_CONFIGS),
+         {"fail": failures.describe_configs, **both}),
+        (_Key.ALTER_CONFIGS, configs.alter_configs, _topic(_Op.ALTER_CONFIGS),
+         {"fail": failures.alter_configs, **both}),
+        (_Key.INCREMENTAL_ALTER_CONFIGS, configs.incremental_alter_configs,
+         _topic(_Op.ALTER_CONFIGS), {"fail": failures.incremental_alter_configs, **both}),
+        (_Key.LIST_CONFIG_RESOURCES, configs.list_config_resources,
+         _cluster(_Op.DESCRIBE_CONFIGS), {}),
+        (_Key.DESCRIBE_LOG_DIRS, cluster.describe_log_dirs, _cluster(_Op.DESCRIBE), {}),
+        (_Key.ELECT_LEADERS, cluster.forward, _cluster(_Op.ALTER), both),
+        (_Key.ALTER_PARTITION_REASSIGNMENTS, cluster.forward, _cluster(_Op.ALTER), both),
+        (_Key.LIST_PARTITION_REASSIGNMENTS, cluster.forward, _cluster(_Op.DESCRIBE), both),
+        (_Key.DESCRIBE_CLIENT_QUOTAS, cluster.forward, _cluster(_Op.DESCRIBE_CONFIGS), {}),
+        (_Key.ALTER_CLIENT_QUOTAS, cluster.forward, _cluster(_Op.ALTER_CONFIGS),
+         {"fail": failures.alter_client_quotas, **both}),
+        (_Key.DESCRIBE_USER_SCRAM_CREDENTIALS, cluster.forward, _cluster(_Op.DESCRIBE), {}),
+        (_Key.ALTER_USER_SCRAM_CREDENTIALS, cluster.forward, _cluster(_Op.ALTER),
+         {"fail": failures.alter_user_scram_credentials, **both}),
+        (_Key.DESCRIBE_QUORUM, cluster.forward, _cluster(_Op.DESCRIBE), both),
+        (_Key.UPDATE_FEATURES, cluster.forward, _cluster(_Op.ALTER), both),
+        (_Key.UNREGISTER_BROKER, cluster.forward, _cluster(_Op.ALTER), both),
+        (_Key.DESCRIBE_CLUSTER, metadata.describe_cluster, None, {}),
+        (_Key.DESCRIBE_PRODUCERS, offsets.describe_producers, _topic(_Op.READ),
+         {"fail": failures.describe_producers}),
+        (_Key.DESCRIBE_TOPIC_PARTITIONS, metadata.describe_topic_partitions,
+         _topic(_Op.DESCRIBE), {"fail": metadata.describe_topic_partitions_failed}),
+        (_Key.BROKER_REGISTRATION, cluster.forward, _cluster(_Op.CLUSTER_ACTION), controller),
+        (_Key.BROKER_HEARTBEAT, cluster.forward, _cluster(_Op.CLUSTER_ACTION), controller),
+        (_Key.ALLOCATE_PRODUCER_IDS, cluster.forward, _cluster(_Op.CLUSTER_ACTION), controller),
+        (_Key.ALTER_PARTITION, cluster.forward, _cluster(_Op.CLUSTER_ACTION), controller),
+    ]  # fmt: skip
+    return {key: _row(key, handler, permission, **more) for key, handler, permission, more in specs}
+
+
+def broker_table() -> Mapping[ApiKey, Row]:
+    """What a broker's listener serves."""
+    return _with_api_versions({key: row for key, row in _rows().items() if row.broker})
+
+
+def controller_table() -> Mapping[ApiKey, Row]:
+    """What a controller's listener serves."""
+    return _with_api_versions({key: row for key, row in _rows().items() if row.controller})
+
+
+def _with_api_versions(rows: dict[ApiKey, Row]) -> Mapping[ApiKey, Row]:
+    offered: list[ApiVersion] = []
+    handler = cluster.api_versions(lambda: offered)
+    rows[ApiKey.API_VERSIONS] = _row(ApiKey.API_VERSIONS, handler, None, controller=True)
+    for key in sorted(rows):
+        versions = rows[key].versions
+        low = PRODUCE_OFFERED_FROM if key is ApiKey.PRODUCE else versions.low
+        offered.append(ApiVersion(key, low, versions.high))
+    return rows
