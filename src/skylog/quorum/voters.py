@@ -1,0 +1,109 @@
+"""Who votes: replicas by id and directory id, and the set of them (KIP-853)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from skylog.kernel.errors import invariant
+from skylog.kernel.ids import Uuid
+from skylog.wire.messages import voters_record
+from skylog.wire.messages.voters_record import VotersRecord
+
+KRAFT_VERSION_MIN: Final = 0
+# From this version on, voters are known by the directory they keep the log in.
+KRAFT_VERSION_MAX: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaKey:
+    """A replica is a node *with its disk*: one that comes back empty is another replica."""
+
+    id: int
+    directory_id: Uuid
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a controller listens."""
+
+    listener: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """One member of the quorum, as the voters record tells of it."""
+
+    key: ReplicaKey
+    endpoints: tuple[Endpoint, ...]
+    kraft_versions: tuple[int, int] = (KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class VoterSet:
+    """The members of the quorum, by id."""
+
+    voters: tuple[Voter, ...]
+
+    def __post_init__(self) -> None:
+        ids = [voter.key.id for voter in self.voters]
+        invariant(len(set(ids)) == len(ids), f"a voter is named twice: {ids}")
+
+    @property
+    def keys(self) -> tuple[ReplicaKey, ...]:
+        return tuple(voter.key for voter in self.voters)
+
+    @property
+    def majority(self) -> int:
+        return len(self.voters) // 2 + 1
+
+    def __contains__(self, key: ReplicaKey) -> bool:
+        return key in self.keys
+
+    def is_only(self, key: ReplicaKey) -> bool:
+        return self.keys == (key,)
+
+    def get(self, voter_id: int) -> Voter | None:
+        return next((voter for voter in self.voters if voter.key.id == voter_id), None)
+
+    def updated(self, changed: Voter) -> VoterSet:
+        """The same members, one with new endpoints or versions."""
+        invariant(changed.key in self, f"{changed.key} is no voter")
+        return VoterSet(
+            tuple(changed if voter.key == changed.key else voter for voter in self.voters)
+        )
+
+    def to_record(self) -> VotersRecord:
+        return VotersRecord(version=0, voters=[_to_wire(voter) for voter in self.voters])
+
+    @classmethod
+    def from_record(cls, record: VotersRecord) -> VoterSet:
+        return cls(tuple(_from_wire(voter) for voter in record.voters))
+
+
+def _to_wire(voter: Voter) -> voters_record.Voter:
+    least, greatest = voter.kraft_versions
+    return voters_record.Voter(
+        voter_id=voter.key.id,
+        voter_directory_id=voter.key.directory_id,
+        endpoints=[
+            voters_record.Endpoint(name=endpoint.listener, host=endpoint.host, port=endpoint.port)
+            for endpoint in voter.endpoints
+        ],
+        k_raft_version_feature=voters_record.KRaftVersionFeature(
+            min_supported_version=least, max_supported_version=greatest
+        ),
+    )
+
+
+def _from_wire(voter: voters_record.Voter) -> Voter:
+    feature = voter.k_raft_version_feature
+    return Voter(
+        key=ReplicaKey(voter.voter_id, voter.voter_directory_id),
+        endpoints=tuple(
+            Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in voter.endpoints
+        ),
+        kraft_versions=(feature.min_supported_version, feature.max_supported_version),
+    )
