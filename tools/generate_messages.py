@@ -14,6 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +61,14 @@ def versions(text: str | None) -> str:
 
 
 def default_of(field: dict[str, Any], kind: str, array: bool, struct: bool) -> tuple[str, str]:
-    """The dataclass default and the wire default of a field, as source."""
+    """A field's default in the constructor (UNSET: made afresh) and on the wire, as source."""
     given = field.get("default")
     if given == "null":
         return "None", "None"
     if array:
-        return "field(default_factory=list)", "()"
+        return "UNSET", "()"
     if struct:
-        return f"field(default_factory=lambda: {kind}())", "..."
+        return "UNSET", "..."
     literal = PRIMITIVES[kind][1]
     if given is not None:
         if kind == "string":
@@ -79,6 +80,17 @@ def default_of(field: dict[str, Any], kind: str, array: bool, struct: bool) -> t
         elif kind not in ("uuid", "bytes"):
             literal = str(int(str(given), 0))
     return literal, literal
+
+
+@dataclass(frozen=True)
+class ParsedField:
+    """The source of one field, in the places where a class mentions it."""
+
+    name: str
+    python: str
+    default: str
+    value: str
+    wire: str
 
 
 class Generator:
@@ -94,18 +106,12 @@ class Generator:
         name = self.schema["name"]
         self.emit_class(name, self.schema["fields"], "Message", list(self.class_vars()))
         body = "\n\n".join(self.structs)
-        used = [
-            n
-            for n in ("LAST", "NEVER", "Field", "Message", "Struct", "Versions")
-            if re.search(rf"\b{n}\b", body)
-        ]
+        names = ("LAST", "NEVER", "UNSET", "Field", "Message", "Struct", "Versions")
+        used = [n for n in names if re.search(rf"\b{n}\b", body)]
         out = [
             f'"""Generated from Kafka\'s {name}.json; do not edit."""',
             "",
             "from __future__ import annotations",
-            "",
-            "from dataclasses import dataclass" + (", field" if "= field(" in body else ""),
-            "from typing import ClassVar",
             "",
         ]
         ids = [n for n in ("ZERO_UUID", "Uuid") if re.search(rf"\b{n}\b", body)]
@@ -133,19 +139,19 @@ class Generator:
         self, name: str, fields: list[dict[str, Any]], base: str, class_vars: list[str]
     ) -> None:
         self.done.add(name)
-        lines = ["@dataclass(slots=True)", f"class {name}({base}):"]
-        specs = []
-        for spec in fields:
-            annotated, wire = self.field_lines(spec)
-            lines.append(f"    {annotated}")
-            specs.append(f"        {wire},")
+        parsed = [self.parse_field(spec) for spec in fields]
+        slots = "".join(f'"{f.name}", ' for f in parsed).rstrip()
+        lines = [f"class {name}({base}):", f"    __slots__ = ({slots})"]
         lines += [f"    {v}" for v in class_vars]
-        lines += ["    FIELDS: ClassVar[tuple[Field, ...]] = ("] + specs + ["    )"]
-        if not specs:
-            lines[-2:] = ["    FIELDS: ClassVar[tuple[Field, ...]] = ()"]
+        if parsed:
+            lines += ["    FIELDS = (", *(f"        {f.wire}," for f in parsed), "    )", ""]
+            lines += ["    def __init__(", "        self,"]
+            lines += [f"        {f.name}: {f.python} = {f.default}," for f in parsed]
+            lines += ["    ) -> None:"]
+            lines += [f"        self.{f.name} = {f.value}" for f in parsed]
         self.structs.append("\n".join(lines) + "\n")
 
-    def field_lines(self, spec: dict[str, Any]) -> tuple[str, str]:
+    def parse_field(self, spec: dict[str, Any]) -> ParsedField:
         kind = spec["type"]
         array = kind.startswith("[]")
         kind = kind.removeprefix("[]")
@@ -161,13 +167,12 @@ class Generator:
             python += " | None"
         default, wire_default = default_of(spec, kind, array, struct)
         name = snake(spec["name"])
+        value = name
+        if default == "UNSET":
+            value = f"{'[]' if array else kind + '()'} if {name} is UNSET else {name}"
         tagged = spec.get("taggedVersions")
-        args = [
-            f'"{name}"',
-            kind if struct else f'"{kind}"',
-            versions(spec.get("versions", tagged)),
-            wire_default,
-        ]
+        existing = versions(spec.get("versions", tagged))
+        args = [f'"{name}"', kind if struct else f'"{kind}"', existing, wire_default]
         if array:
             args.append("array=True")
         if nullable:
@@ -178,7 +183,7 @@ class Generator:
             args.append("ignorable=True")
         if spec.get("flexibleVersions") == "none":
             args.append("never_flexible=True")
-        return f"{name}: {python} = {default}", f"Field({', '.join(args)})"
+        return ParsedField(name, python, default, value, f"Field({', '.join(args)})")
 
 
 def schemas(directory: Path) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What the reader's and the writer's source have in common: which bytes a field has in a version."""
+"""Which bytes a field has in a version: what the sources of reader and writer share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIXED: Final = {
     "uuid": "16s",
 }
 STRING_BYTES_MAX: Final = 32767
-# The inlined structs of Kafka's messages nest four deep at most; a schema deeper than this is wrong.
+# Kafka nests structs four deep at most; a schema deeper than this is wrong.
 STRUCT_DEPTH_MAX: Final = 10
 
 

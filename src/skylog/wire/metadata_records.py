@@ -1,4 +1,4 @@
-"""Records of the metadata log: frame version, record type and version before the body, as varints."""
+"""Records of the metadata log: frame version, type and version as varints, then the body."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ class ReaderSource:
             source.add(f"if n < 0: {target} = None")
             source.add("else:")
             source.indent()
-        elif isinstance(field.type, type) or field.type not in FIXED:
+        else:
             source.add(f"if n < 0: raise bad_size({field.name!r}, n)")
         if isinstance(field.type, type):
             size = bytes_min(field.type, self._version, flexible)
@@ -243,8 +243,6 @@ class ReaderSource:
             source.add("p = q")
             return
         source.add(f"if n * {size} > end - p: raise bad_size({name!r}, n)")
-        if field.type == "uuid":
-            source.add(f"if n < 0: raise bad_size({name!r}, n)")
         each = depth + 1
         source.add(f"{target} = l{each} = []")
         source.add(f"a{each} = l{each}.append")

@@ -54,11 +54,25 @@ class Field:
     never_flexible: bool = False
 
 
-class Struct:
-    """Base of every generated class."""
+# Stands for a default that must be made afresh for every instance.
+UNSET: Any = object()
 
-    __slots__ = ()
+
+class Struct:
+    """Base of every generated class: compares and prints by its fields, as a dataclass does."""
+
+    __slots__: tuple[str, ...] = ()
     FIELDS: ClassVar[tuple[Field, ...]] = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({values})"
 
 
 class Message(Struct):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class AbortTransactionRecord(Message):
-    reason: str | None = None
+    __slots__ = ("reason",)
     TYPE = "metadata"
     API_KEY = 25
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("reason", "string", Versions(0, LAST), None, nullable=Versions(0, LAST), tag=0, tagged=Versions(0, LAST)),
     )
+
+    def __init__(
+        self,
+        reason: str | None = None,
+    ) -> None:
+        self.reason = reason
 

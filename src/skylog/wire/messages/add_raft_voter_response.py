@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class AddRaftVoterResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = ""
+    __slots__ = ("throttle_time_ms", "error_code", "error_message",)
     TYPE = "response"
     API_KEY = 80
     VERSIONS = Versions(0, 1)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("throttle_time_ms", "int32", Versions(0, LAST), 0),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("error_message", "string", Versions(0, LAST), "", nullable=Versions(0, LAST), ignorable=True),
     )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class AllocateProducerIdsRequest(Message):
-    broker_id: int = 0
-    broker_epoch: int = -1
+    __slots__ = ("broker_id", "broker_epoch",)
     TYPE = "request"
     API_KEY = 67
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('controller',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("broker_id", "int32", Versions(0, LAST), 0),
         Field("broker_epoch", "int64", Versions(0, LAST), -1),
     )
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+        broker_epoch: int = -1,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
 

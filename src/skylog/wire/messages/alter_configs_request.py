@@ -2,45 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class AlterableConfig(Struct):
-    name: str = ""
-    value: str | None = ""
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name", "value",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("value", "string", Versions(0, LAST), "", nullable=Versions(0, LAST)),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+        value: str | None = "",
+    ) -> None:
+        self.name = name
+        self.value = value
 
-@dataclass(slots=True)
+
 class AlterConfigsResource(Struct):
-    resource_type: int = 0
-    resource_name: str = ""
-    configs: list[AlterableConfig] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("resource_type", "resource_name", "configs",)
+    FIELDS = (
         Field("resource_type", "int8", Versions(0, LAST), 0),
         Field("resource_name", "string", Versions(0, LAST), ""),
         Field("configs", AlterableConfig, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        resource_type: int = 0,
+        resource_name: str = "",
+        configs: list[AlterableConfig] = UNSET,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configs = [] if configs is UNSET else configs
 
-@dataclass(slots=True)
+
 class AlterConfigsRequest(Message):
-    resources: list[AlterConfigsResource] = field(default_factory=list)
-    validate_only: bool = False
+    __slots__ = ("resources", "validate_only",)
     TYPE = "request"
     API_KEY = 33
     VERSIONS = Versions(0, 2)
     FLEXIBLE = Versions(2, LAST)
     LISTENERS = ('broker', 'controller')
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("resources", AlterConfigsResource, Versions(0, LAST), (), array=True),
         Field("validate_only", "bool", Versions(0, LAST), False),
     )
+
+    def __init__(
+        self,
+        resources: list[AlterConfigsResource] = UNSET,
+        validate_only: bool = False,
+    ) -> None:
+        self.resources = [] if resources is UNSET else resources
+        self.validate_only = validate_only
 

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class PartitionData(Struct):
-    partition_index: int = 0
-    error_code: int = 0
-    leader_id: int = 0
-    leader_epoch: int = 0
-    isr: list[int] = field(default_factory=list)
-    leader_recovery_state: int = 0
-    partition_epoch: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "isr", "leader_recovery_state", "partition_epoch",)
+    FIELDS = (
         Field("partition_index", "int32", Versions(0, LAST), 0),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("leader_id", "int32", Versions(0, LAST), 0),
@@ -28,29 +18,60 @@ class PartitionData(Struct):
         Field("partition_epoch", "int32", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+        isr: list[int] = UNSET,
+        leader_recovery_state: int = 0,
+        partition_epoch: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.isr = [] if isr is UNSET else isr
+        self.leader_recovery_state = leader_recovery_state
+        self.partition_epoch = partition_epoch
 
-@dataclass(slots=True)
+
 class TopicData(Struct):
-    topic_id: Uuid = ZERO_UUID
-    partitions: list[PartitionData] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_id", "partitions",)
+    FIELDS = (
         Field("topic_id", "uuid", Versions(2, LAST), ZERO_UUID, ignorable=True),
         Field("partitions", PartitionData, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        partitions: list[PartitionData] = UNSET,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class AlterPartitionResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    topics: list[TopicData] = field(default_factory=list)
+    __slots__ = ("throttle_time_ms", "error_code", "topics",)
     TYPE = "response"
     API_KEY = 56
     VERSIONS = Versions(2, 3)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("throttle_time_ms", "int32", Versions(0, LAST), 0),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("topics", TopicData, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        topics: list[TopicData] = UNSET,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.topics = [] if topics is UNSET else topics
 

@@ -2,43 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class AlterShareGroupOffsetsRequestPartition(Struct):
-    partition_index: int = 0
-    start_offset: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("partition_index", "start_offset",)
+    FIELDS = (
         Field("partition_index", "int32", Versions(0, LAST), 0),
         Field("start_offset", "int64", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        partition_index: int = 0,
+        start_offset: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.start_offset = start_offset
 
-@dataclass(slots=True)
+
 class AlterShareGroupOffsetsRequestTopic(Struct):
-    topic_name: str = ""
-    partitions: list[AlterShareGroupOffsetsRequestPartition] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_name", "partitions",)
+    FIELDS = (
         Field("topic_name", "string", Versions(0, LAST), ""),
         Field("partitions", AlterShareGroupOffsetsRequestPartition, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic_name: str = "",
+        partitions: list[AlterShareGroupOffsetsRequestPartition] = UNSET,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class AlterShareGroupOffsetsRequest(Message):
-    group_id: str = ""
-    topics: list[AlterShareGroupOffsetsRequestTopic] = field(default_factory=list)
+    __slots__ = ("group_id", "topics",)
     TYPE = "request"
     API_KEY = 91
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group_id", "string", Versions(0, LAST), ""),
         Field("topics", AlterShareGroupOffsetsRequestTopic, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[AlterShareGroupOffsetsRequestTopic] = UNSET,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is UNSET else topics
 

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class ScramCredentialDeletion(Struct):
-    name: str = ""
-    mechanism: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name", "mechanism",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("mechanism", "int8", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+        mechanism: int = 0,
+    ) -> None:
+        self.name = name
+        self.mechanism = mechanism
 
-@dataclass(slots=True)
+
 class ScramCredentialUpsertion(Struct):
-    name: str = ""
-    mechanism: int = 0
-    iterations: int = 0
-    salt: bytes = b""
-    salted_password: bytes = b""
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("mechanism", "int8", Versions(0, LAST), 0),
         Field("iterations", "int32", Versions(0, LAST), 0),
@@ -33,18 +31,38 @@ class ScramCredentialUpsertion(Struct):
         Field("salted_password", "bytes", Versions(0, LAST), b""),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+        mechanism: int = 0,
+        iterations: int = 0,
+        salt: bytes = b"",
+        salted_password: bytes = b"",
+    ) -> None:
+        self.name = name
+        self.mechanism = mechanism
+        self.iterations = iterations
+        self.salt = salt
+        self.salted_password = salted_password
 
-@dataclass(slots=True)
+
 class AlterUserScramCredentialsRequest(Message):
-    deletions: list[ScramCredentialDeletion] = field(default_factory=list)
-    upsertions: list[ScramCredentialUpsertion] = field(default_factory=list)
+    __slots__ = ("deletions", "upsertions",)
     TYPE = "request"
     API_KEY = 51
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker', 'controller')
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("deletions", ScramCredentialDeletion, Versions(0, LAST), (), array=True),
         Field("upsertions", ScramCredentialUpsertion, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        deletions: list[ScramCredentialDeletion] = UNSET,
+        upsertions: list[ScramCredentialUpsertion] = UNSET,
+    ) -> None:
+        self.deletions = [] if deletions is UNSET else deletions
+        self.upsertions = [] if upsertions is UNSET else upsertions
 

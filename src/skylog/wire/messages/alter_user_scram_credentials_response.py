@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class AlterUserScramCredentialsResult(Struct):
-    user: str = ""
-    error_code: int = 0
-    error_message: str | None = ""
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("user", "error_code", "error_message",)
+    FIELDS = (
         Field("user", "string", Versions(0, LAST), ""),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("error_message", "string", Versions(0, LAST), "", nullable=Versions(0, LAST)),
     )
 
+    def __init__(
+        self,
+        user: str = "",
+        error_code: int = 0,
+        error_message: str | None = "",
+    ) -> None:
+        self.user = user
+        self.error_code = error_code
+        self.error_message = error_message
 
-@dataclass(slots=True)
+
 class AlterUserScramCredentialsResponse(Message):
-    throttle_time_ms: int = 0
-    results: list[AlterUserScramCredentialsResult] = field(default_factory=list)
+    __slots__ = ("throttle_time_ms", "results",)
     TYPE = "response"
     API_KEY = 51
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("throttle_time_ms", "int32", Versions(0, LAST), 0),
         Field("results", AlterUserScramCredentialsResult, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        results: list[AlterUserScramCredentialsResult] = UNSET,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.results = [] if results is UNSET else results
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class ApiVersionsRequest(Message):
-    client_software_name: str = ""
-    client_software_version: str = ""
+    __slots__ = ("client_software_name", "client_software_version",)
     TYPE = "request"
     API_KEY = 18
     VERSIONS = Versions(0, 4)
     FLEXIBLE = Versions(3, LAST)
     LISTENERS = ('broker', 'controller')
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("client_software_name", "string", Versions(3, LAST), "", ignorable=True),
         Field("client_software_version", "string", Versions(3, LAST), "", ignorable=True),
     )
+
+    def __init__(
+        self,
+        client_software_name: str = "",
+        client_software_version: str = "",
+    ) -> None:
+        self.client_software_name = client_software_name
+        self.client_software_version = client_software_version
 

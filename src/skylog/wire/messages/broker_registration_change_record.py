@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import Uuid
-from skylog.wire.schema import LAST, Field, Message, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class BrokerRegistrationChangeRecord(Message):
-    broker_id: int = 0
-    broker_epoch: int = 0
-    fenced: int = 0
-    in_controlled_shutdown: int = 0
-    log_dirs: list[Uuid] = field(default_factory=list)
-    cordoned_log_dirs: list[Uuid] | None = None
+    __slots__ = ("broker_id", "broker_epoch", "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs",)
     TYPE = "metadata"
     API_KEY = 17
     VERSIONS = Versions(0, 3)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("broker_id", "int32", Versions(0, LAST), 0),
         Field("broker_epoch", "int64", Versions(0, LAST), 0),
         Field("fenced", "int8", Versions(0, LAST), 0, tag=0, tagged=Versions(0, LAST)),
@@ -29,4 +20,20 @@ class BrokerRegistrationChangeRecord(Message):
         Field("log_dirs", "uuid", Versions(2, LAST), (), array=True, tag=2, tagged=Versions(2, LAST)),
         Field("cordoned_log_dirs", "uuid", Versions(3, LAST), None, array=True, nullable=Versions(3, LAST), tag=3, tagged=Versions(3, LAST)),
     )
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+        broker_epoch: int = 0,
+        fenced: int = 0,
+        in_controlled_shutdown: int = 0,
+        log_dirs: list[Uuid] = UNSET,
+        cordoned_log_dirs: list[Uuid] | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.fenced = fenced
+        self.in_controlled_shutdown = in_controlled_shutdown
+        self.log_dirs = [] if log_dirs is UNSET else log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs
 

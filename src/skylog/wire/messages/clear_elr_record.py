@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class ClearElrRecord(Message):
-    topic_name: str = ""
+    __slots__ = ("topic_name",)
     TYPE = "metadata"
     API_KEY = 28
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("topic_name", "string", Versions(0, LAST), ""),
     )
+
+    def __init__(
+        self,
+        topic_name: str = "",
+    ) -> None:
+        self.topic_name = topic_name
 

@@ -2,41 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class TopicPartitions(Struct):
-    topic_id: Uuid = ZERO_UUID
-    partitions: list[int] = field(default_factory=list)
-    assignment_epochs: list[int] | None = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_id", "partitions", "assignment_epochs",)
+    FIELDS = (
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("partitions", "int32", Versions(0, LAST), (), array=True),
         Field("assignment_epochs", "int32", Versions(0, LAST), (), array=True, nullable=Versions(0, LAST), tag=0, tagged=Versions(0, LAST)),
     )
 
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        partitions: list[int] = UNSET,
+        assignment_epochs: list[int] | None = UNSET,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is UNSET else partitions
+        self.assignment_epochs = [] if assignment_epochs is UNSET else assignment_epochs
 
-@dataclass(slots=True)
+
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    member_epoch: int = 0
-    previous_member_epoch: int = 0
-    state: int = 0
-    assigned_partitions: list[TopicPartitions] = field(default_factory=list)
-    partitions_pending_revocation: list[TopicPartitions] = field(default_factory=list)
+    __slots__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions", "partitions_pending_revocation",)
     TYPE = "coordinator-value"
     API_KEY = 8
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("member_epoch", "int32", Versions(0, LAST), 0),
         Field("previous_member_epoch", "int32", Versions(0, LAST), 0),
         Field("state", "int8", Versions(0, LAST), 0),
         Field("assigned_partitions", TopicPartitions, Versions(0, LAST), (), array=True),
         Field("partitions_pending_revocation", TopicPartitions, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        member_epoch: int = 0,
+        previous_member_epoch: int = 0,
+        state: int = 0,
+        assigned_partitions: list[TopicPartitions] = UNSET,
+        partitions_pending_revocation: list[TopicPartitions] = UNSET,
+    ) -> None:
+        self.member_epoch = member_epoch
+        self.previous_member_epoch = previous_member_epoch
+        self.state = state
+        self.assigned_partitions = [] if assigned_partitions is UNSET else assigned_partitions
+        self.partitions_pending_revocation = [] if partitions_pending_revocation is UNSET else partitions_pending_revocation
 

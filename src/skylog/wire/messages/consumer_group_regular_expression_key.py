@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import NEVER, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class ConsumerGroupRegularExpressionKey(Message):
-    group_id: str = ""
-    regular_expression: str = ""
+    __slots__ = ("group_id", "regular_expression",)
     TYPE = "coordinator-key"
     API_KEY = 16
     VERSIONS = Versions(0, 0)
     FLEXIBLE = NEVER
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group_id", "string", Versions(0, 0), ""),
         Field("regular_expression", "string", Versions(0, 0), ""),
     )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        regular_expression: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.regular_expression = regular_expression
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class ConsumerGroupRegularExpressionValue(Message):
-    topics: list[str] = field(default_factory=list)
-    version: int = 0
-    timestamp: int = 0
+    __slots__ = ("topics", "version", "timestamp",)
     TYPE = "coordinator-value"
     API_KEY = 16
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("topics", "string", Versions(0, LAST), (), array=True),
         Field("version", "int64", Versions(0, LAST), 0),
         Field("timestamp", "int64", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        topics: list[str] = UNSET,
+        version: int = 0,
+        timestamp: int = 0,
+    ) -> None:
+        self.topics = [] if topics is UNSET else topics
+        self.version = version
+        self.timestamp = timestamp
 

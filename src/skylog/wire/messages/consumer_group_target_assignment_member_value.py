@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class TopicPartition(Struct):
-    topic_id: Uuid = ZERO_UUID
-    partitions: list[int] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_id", "partitions",)
+    FIELDS = (
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("partitions", "int32", Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        partitions: list[int] = UNSET,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    topic_partitions: list[TopicPartition] = field(default_factory=list)
+    __slots__ = ("topic_partitions",)
     TYPE = "coordinator-value"
     API_KEY = 7
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("topic_partitions", TopicPartition, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        topic_partitions: list[TopicPartition] = UNSET,
+    ) -> None:
+        self.topic_partitions = [] if topic_partitions is UNSET else topic_partitions
 

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, NEVER, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, NEVER, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class TopicPartition(Struct):
-    topic: str = ""
-    partitions: list[int] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic", "partitions",)
+    FIELDS = (
         Field("topic", "string", Versions(0, LAST), ""),
         Field("partitions", "int32", Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic: str = "",
+        partitions: list[int] = UNSET,
+    ) -> None:
+        self.topic = topic
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class ConsumerProtocolAssignment(Message):
-    assigned_partitions: list[TopicPartition] = field(default_factory=list)
-    user_data: bytes | None = None
+    __slots__ = ("assigned_partitions", "user_data",)
     TYPE = "data"
     VERSIONS = Versions(0, 3)
     FLEXIBLE = NEVER
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("assigned_partitions", TopicPartition, Versions(0, LAST), (), array=True),
         Field("user_data", "bytes", Versions(0, LAST), None, nullable=Versions(0, LAST)),
     )
+
+    def __init__(
+        self,
+        assigned_partitions: list[TopicPartition] = UNSET,
+        user_data: bytes | None = None,
+    ) -> None:
+        self.assigned_partitions = [] if assigned_partitions is UNSET else assigned_partitions
+        self.user_data = user_data
 

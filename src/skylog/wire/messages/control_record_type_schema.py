@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, NEVER, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class ControlRecordTypeSchema(Message):
-    type: int = 0
+    __slots__ = ("type",)
     TYPE = "data"
     VERSIONS = Versions(0, 0)
     FLEXIBLE = NEVER
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("type", "int16", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        type: int = 0,
+    ) -> None:
+        self.type = type
 

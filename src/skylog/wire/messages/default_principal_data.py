@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class DefaultPrincipalData(Message):
-    type: str = ""
-    name: str = ""
-    token_authenticated: bool = False
+    __slots__ = ("type", "name", "token_authenticated",)
     TYPE = "data"
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("type", "string", Versions(0, LAST), ""),
         Field("name", "string", Versions(0, LAST), ""),
         Field("token_authenticated", "bool", Versions(0, LAST), False),
     )
+
+    def __init__(
+        self,
+        type: str = "",
+        name: str = "",
+        token_authenticated: bool = False,
+    ) -> None:
+        self.type = type
+        self.name = name
+        self.token_authenticated = token_authenticated
 

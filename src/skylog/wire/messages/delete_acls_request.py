@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class DeleteAclsFilter(Struct):
-    resource_type_filter: int = 0
-    resource_name_filter: str | None = ""
-    pattern_type_filter: int = 3
-    principal_filter: str | None = ""
-    host_filter: str | None = ""
-    operation: int = 0
-    permission_type: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter", "operation", "permission_type",)
+    FIELDS = (
         Field("resource_type_filter", "int8", Versions(0, LAST), 0),
         Field("resource_name_filter", "string", Versions(0, LAST), "", nullable=Versions(0, LAST)),
         Field("pattern_type_filter", "int8", Versions(1, LAST), 3),
@@ -27,16 +17,39 @@ class DeleteAclsFilter(Struct):
         Field("permission_type", "int8", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        resource_type_filter: int = 0,
+        resource_name_filter: str | None = "",
+        pattern_type_filter: int = 3,
+        principal_filter: str | None = "",
+        host_filter: str | None = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.resource_type_filter = resource_type_filter
+        self.resource_name_filter = resource_name_filter
+        self.pattern_type_filter = pattern_type_filter
+        self.principal_filter = principal_filter
+        self.host_filter = host_filter
+        self.operation = operation
+        self.permission_type = permission_type
 
-@dataclass(slots=True)
+
 class DeleteAclsRequest(Message):
-    filters: list[DeleteAclsFilter] = field(default_factory=list)
+    __slots__ = ("filters",)
     TYPE = "request"
     API_KEY = 31
     VERSIONS = Versions(1, 3)
     FLEXIBLE = Versions(2, LAST)
     LISTENERS = ('broker', 'controller')
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("filters", DeleteAclsFilter, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        filters: list[DeleteAclsFilter] = UNSET,
+    ) -> None:
+        self.filters = [] if filters is UNSET else filters
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class DeleteGroupsRequest(Message):
-    groups_names: list[str] = field(default_factory=list)
+    __slots__ = ("groups_names",)
     TYPE = "request"
     API_KEY = 42
     VERSIONS = Versions(0, 2)
     FLEXIBLE = Versions(2, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("groups_names", "string", Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        groups_names: list[str] = UNSET,
+    ) -> None:
+        self.groups_names = [] if groups_names is UNSET else groups_names
 

@@ -2,43 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class DeleteRecordsPartition(Struct):
-    partition_index: int = 0
-    offset: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("partition_index", "offset",)
+    FIELDS = (
         Field("partition_index", "int32", Versions(0, LAST), 0),
         Field("offset", "int64", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        partition_index: int = 0,
+        offset: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
+        self.offset = offset
 
-@dataclass(slots=True)
+
 class DeleteRecordsTopic(Struct):
-    name: str = ""
-    partitions: list[DeleteRecordsPartition] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name", "partitions",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("partitions", DeleteRecordsPartition, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[DeleteRecordsPartition] = UNSET,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class DeleteRecordsRequest(Message):
-    topics: list[DeleteRecordsTopic] = field(default_factory=list)
-    timeout_ms: int = 0
+    __slots__ = ("topics", "timeout_ms",)
     TYPE = "request"
     API_KEY = 21
     VERSIONS = Versions(0, 2)
     FLEXIBLE = Versions(2, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("topics", DeleteRecordsTopic, Versions(0, LAST), (), array=True),
         Field("timeout_ms", "int32", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        topics: list[DeleteRecordsTopic] = UNSET,
+        timeout_ms: int = 0,
+    ) -> None:
+        self.topics = [] if topics is UNSET else topics
+        self.timeout_ms = timeout_ms
 

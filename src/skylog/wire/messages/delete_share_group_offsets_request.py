@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class DeleteShareGroupOffsetsRequestTopic(Struct):
-    topic_name: str = ""
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_name",)
+    FIELDS = (
         Field("topic_name", "string", Versions(0, LAST), ""),
     )
 
+    def __init__(
+        self,
+        topic_name: str = "",
+    ) -> None:
+        self.topic_name = topic_name
 
-@dataclass(slots=True)
+
 class DeleteShareGroupOffsetsRequest(Message):
-    group_id: str = ""
-    topics: list[DeleteShareGroupOffsetsRequestTopic] = field(default_factory=list)
+    __slots__ = ("group_id", "topics",)
     TYPE = "request"
     API_KEY = 92
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group_id", "string", Versions(0, LAST), ""),
         Field("topics", DeleteShareGroupOffsetsRequestTopic, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[DeleteShareGroupOffsetsRequestTopic] = UNSET,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is UNSET else topics
 

@@ -2,41 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class DeleteShareGroupOffsetsResponseTopic(Struct):
-    topic_name: str = ""
-    topic_id: Uuid = ZERO_UUID
-    error_code: int = 0
-    error_message: str | None = None
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_name", "topic_id", "error_code", "error_message",)
+    FIELDS = (
         Field("topic_name", "string", Versions(0, LAST), ""),
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
     )
 
+    def __init__(
+        self,
+        topic_name: str = "",
+        topic_id: Uuid = ZERO_UUID,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.topic_name = topic_name
+        self.topic_id = topic_id
+        self.error_code = error_code
+        self.error_message = error_message
 
-@dataclass(slots=True)
+
 class DeleteShareGroupOffsetsResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    responses: list[DeleteShareGroupOffsetsResponseTopic] = field(default_factory=list)
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses",)
     TYPE = "response"
     API_KEY = 92
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("throttle_time_ms", "int32", Versions(0, LAST), 0),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
         Field("responses", DeleteShareGroupOffsetsResponseTopic, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        responses: list[DeleteShareGroupOffsetsResponseTopic] = UNSET,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.responses = [] if responses is UNSET else responses
 

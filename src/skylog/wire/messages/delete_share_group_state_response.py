@@ -2,43 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class PartitionResult(Struct):
-    partition: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("partition", "error_code", "error_message",)
+    FIELDS = (
         Field("partition", "int32", Versions(0, LAST), 0),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
     )
 
+    def __init__(
+        self,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
 
-@dataclass(slots=True)
+
 class DeleteStateResult(Struct):
-    topic_id: Uuid = ZERO_UUID
-    partitions: list[PartitionResult] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_id", "partitions",)
+    FIELDS = (
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("partitions", PartitionResult, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        partitions: list[PartitionResult] = UNSET,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class DeleteShareGroupStateResponse(Message):
-    results: list[DeleteStateResult] = field(default_factory=list)
+    __slots__ = ("results",)
     TYPE = "response"
     API_KEY = 86
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("results", DeleteStateResult, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        results: list[DeleteStateResult] = UNSET,
+    ) -> None:
+        self.results = [] if results is UNSET else results
 

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class TopicRequest(Struct):
-    name: str = ""
-    partition_indexes: list[int] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name", "partition_indexes",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("partition_indexes", "int32", Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+        partition_indexes: list[int] = UNSET,
+    ) -> None:
+        self.name = name
+        self.partition_indexes = [] if partition_indexes is UNSET else partition_indexes
 
-@dataclass(slots=True)
+
 class DescribeProducersRequest(Message):
-    topics: list[TopicRequest] = field(default_factory=list)
+    __slots__ = ("topics",)
     TYPE = "request"
     API_KEY = 61
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("topics", TopicRequest, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        topics: list[TopicRequest] = UNSET,
+    ) -> None:
+        self.topics = [] if topics is UNSET else topics
 

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class PartitionData(Struct):
-    partition_index: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("partition_index",)
+    FIELDS = (
         Field("partition_index", "int32", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        partition_index: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
 
-@dataclass(slots=True)
+
 class TopicData(Struct):
-    topic_name: str = ""
-    partitions: list[PartitionData] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_name", "partitions",)
+    FIELDS = (
         Field("topic_name", "string", Versions(0, LAST), ""),
         Field("partitions", PartitionData, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic_name: str = "",
+        partitions: list[PartitionData] = UNSET,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class DescribeQuorumRequest(Message):
-    topics: list[TopicData] = field(default_factory=list)
+    __slots__ = ("topics",)
     TYPE = "request"
     API_KEY = 55
     VERSIONS = Versions(0, 2)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker', 'controller')
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("topics", TopicData, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        topics: list[TopicData] = UNSET,
+    ) -> None:
+        self.topics = [] if topics is UNSET else topics
 

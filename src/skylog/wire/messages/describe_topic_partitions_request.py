@@ -2,43 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class TopicRequest(Struct):
-    name: str = ""
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+    ) -> None:
+        self.name = name
 
-@dataclass(slots=True)
+
 class Cursor(Struct):
-    topic_name: str = ""
-    partition_index: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_name", "partition_index",)
+    FIELDS = (
         Field("topic_name", "string", Versions(0, LAST), ""),
         Field("partition_index", "int32", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        topic_name: str = "",
+        partition_index: int = 0,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partition_index = partition_index
 
-@dataclass(slots=True)
+
 class DescribeTopicPartitionsRequest(Message):
-    topics: list[TopicRequest] = field(default_factory=list)
-    response_partition_limit: int = 2000
-    cursor: Cursor | None = None
+    __slots__ = ("topics", "response_partition_limit", "cursor",)
     TYPE = "request"
     API_KEY = 75
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("topics", TopicRequest, Versions(0, LAST), (), array=True),
         Field("response_partition_limit", "int32", Versions(0, LAST), 2000),
         Field("cursor", Cursor, Versions(0, LAST), None, nullable=Versions(0, LAST)),
     )
+
+    def __init__(
+        self,
+        topics: list[TopicRequest] = UNSET,
+        response_partition_limit: int = 2000,
+        cursor: Cursor | None = None,
+    ) -> None:
+        self.topics = [] if topics is UNSET else topics
+        self.response_partition_limit = response_partition_limit
+        self.cursor = cursor
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class DescribeTransactionsRequest(Message):
-    transactional_ids: list[str] = field(default_factory=list)
+    __slots__ = ("transactional_ids",)
     TYPE = "request"
     API_KEY = 65
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("transactional_ids", "string", Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        transactional_ids: list[str] = UNSET,
+    ) -> None:
+        self.transactional_ids = [] if transactional_ids is UNSET else transactional_ids
 

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class UserName(Struct):
-    name: str = ""
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+    ) -> None:
+        self.name = name
 
-@dataclass(slots=True)
+
 class DescribeUserScramCredentialsRequest(Message):
-    users: list[UserName] | None = field(default_factory=list)
+    __slots__ = ("users",)
     TYPE = "request"
     API_KEY = 50
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker', 'controller')
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("users", UserName, Versions(0, LAST), (), array=True, nullable=Versions(0, LAST)),
     )
+
+    def __init__(
+        self,
+        users: list[UserName] | None = UNSET,
+    ) -> None:
+        self.users = [] if users is UNSET else users
 

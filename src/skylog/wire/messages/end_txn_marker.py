@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, NEVER, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class EndTxnMarker(Message):
-    coordinator_epoch: int = 0
+    __slots__ = ("coordinator_epoch",)
     TYPE = "data"
     VERSIONS = Versions(0, 0)
     FLEXIBLE = NEVER
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("coordinator_epoch", "int32", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        coordinator_epoch: int = 0,
+    ) -> None:
+        self.coordinator_epoch = coordinator_epoch
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class EnvelopeResponse(Message):
-    response_data: bytes | None = None
-    error_code: int = 0
+    __slots__ = ("response_data", "error_code",)
     TYPE = "response"
     API_KEY = 58
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("response_data", "bytes", Versions(0, LAST), None, nullable=Versions(0, LAST)),
         Field("error_code", "int16", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        response_data: bytes | None = None,
+        error_code: int = 0,
+    ) -> None:
+        self.response_data = response_data
+        self.error_code = error_code
 

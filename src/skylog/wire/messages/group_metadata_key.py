@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import NEVER, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class GroupMetadataKey(Message):
-    group: str = ""
+    __slots__ = ("group",)
     TYPE = "coordinator-key"
     API_KEY = 2
     VERSIONS = Versions(0, 0)
     FLEXIBLE = NEVER
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group", "string", Versions(0, 0), ""),
     )
+
+    def __init__(
+        self,
+        group: str = "",
+    ) -> None:
+        self.group = group
 

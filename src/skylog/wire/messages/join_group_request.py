@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class JoinGroupRequestProtocol(Struct):
-    name: str = ""
-    metadata: bytes = b""
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name", "metadata",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("metadata", "bytes", Versions(0, LAST), b""),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+        metadata: bytes = b"",
+    ) -> None:
+        self.name = name
+        self.metadata = metadata
 
-@dataclass(slots=True)
+
 class JoinGroupRequest(Message):
-    group_id: str = ""
-    session_timeout_ms: int = 0
-    rebalance_timeout_ms: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
-    protocol_type: str = ""
-    protocols: list[JoinGroupRequestProtocol] = field(default_factory=list)
-    reason: str | None = None
+    __slots__ = ("group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id", "protocol_type", "protocols", "reason",)
     TYPE = "request"
     API_KEY = 11
     VERSIONS = Versions(0, 9)
     FLEXIBLE = Versions(6, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group_id", "string", Versions(0, LAST), ""),
         Field("session_timeout_ms", "int32", Versions(0, LAST), 0),
         Field("rebalance_timeout_ms", "int32", Versions(1, LAST), -1, ignorable=True),
@@ -43,4 +38,24 @@ class JoinGroupRequest(Message):
         Field("protocols", JoinGroupRequestProtocol, Versions(0, LAST), (), array=True),
         Field("reason", "string", Versions(8, LAST), None, nullable=Versions(8, LAST), ignorable=True),
     )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        session_timeout_ms: int = 0,
+        rebalance_timeout_ms: int = -1,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+        protocol_type: str = "",
+        protocols: list[JoinGroupRequestProtocol] = UNSET,
+        reason: str | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.protocol_type = protocol_type
+        self.protocols = [] if protocols is UNSET else protocols
+        self.reason = reason
 

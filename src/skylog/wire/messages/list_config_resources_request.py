@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class ListConfigResourcesRequest(Message):
-    resource_types: list[int] = field(default_factory=list)
+    __slots__ = ("resource_types",)
     TYPE = "request"
     API_KEY = 74
     VERSIONS = Versions(0, 1)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("resource_types", "int8", Versions(1, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        resource_types: list[int] = UNSET,
+    ) -> None:
+        self.resource_types = [] if resource_types is UNSET else resource_types
 

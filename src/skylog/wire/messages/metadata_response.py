@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class MetadataResponseBroker(Struct):
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
-    rack: str | None = None
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("node_id", "host", "port", "rack",)
+    FIELDS = (
         Field("node_id", "int32", Versions(0, LAST), 0),
         Field("host", "string", Versions(0, LAST), ""),
         Field("port", "int32", Versions(0, LAST), 0),
         Field("rack", "string", Versions(1, LAST), None, nullable=Versions(1, LAST), ignorable=True),
     )
 
+    def __init__(
+        self,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        rack: str | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.rack = rack
 
-@dataclass(slots=True)
+
 class MetadataResponsePartition(Struct):
-    error_code: int = 0
-    partition_index: int = 0
-    leader_id: int = 0
-    leader_epoch: int = -1
-    replica_nodes: list[int] = field(default_factory=list)
-    isr_nodes: list[int] = field(default_factory=list)
-    offline_replicas: list[int] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "offline_replicas",)
+    FIELDS = (
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("partition_index", "int32", Versions(0, LAST), 0),
         Field("leader_id", "int32", Versions(0, LAST), 0),
@@ -42,16 +40,28 @@ class MetadataResponsePartition(Struct):
         Field("offline_replicas", "int32", Versions(5, LAST), (), array=True, ignorable=True),
     )
 
+    def __init__(
+        self,
+        error_code: int = 0,
+        partition_index: int = 0,
+        leader_id: int = 0,
+        leader_epoch: int = -1,
+        replica_nodes: list[int] = UNSET,
+        isr_nodes: list[int] = UNSET,
+        offline_replicas: list[int] = UNSET,
+    ) -> None:
+        self.error_code = error_code
+        self.partition_index = partition_index
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.replica_nodes = [] if replica_nodes is UNSET else replica_nodes
+        self.isr_nodes = [] if isr_nodes is UNSET else isr_nodes
+        self.offline_replicas = [] if offline_replicas is UNSET else offline_replicas
 
-@dataclass(slots=True)
+
 class MetadataResponseTopic(Struct):
-    error_code: int = 0
-    name: str | None = ""
-    topic_id: Uuid = ZERO_UUID
-    is_internal: bool = False
-    partitions: list[MetadataResponsePartition] = field(default_factory=list)
-    topic_authorized_operations: int = -2147483648
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations",)
+    FIELDS = (
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("name", "string", Versions(0, LAST), "", nullable=Versions(12, LAST)),
         Field("topic_id", "uuid", Versions(10, LAST), ZERO_UUID, ignorable=True),
@@ -60,21 +70,30 @@ class MetadataResponseTopic(Struct):
         Field("topic_authorized_operations", "int32", Versions(8, LAST), -2147483648),
     )
 
+    def __init__(
+        self,
+        error_code: int = 0,
+        name: str | None = "",
+        topic_id: Uuid = ZERO_UUID,
+        is_internal: bool = False,
+        partitions: list[MetadataResponsePartition] = UNSET,
+        topic_authorized_operations: int = -2147483648,
+    ) -> None:
+        self.error_code = error_code
+        self.name = name
+        self.topic_id = topic_id
+        self.is_internal = is_internal
+        self.partitions = [] if partitions is UNSET else partitions
+        self.topic_authorized_operations = topic_authorized_operations
 
-@dataclass(slots=True)
+
 class MetadataResponse(Message):
-    throttle_time_ms: int = 0
-    brokers: list[MetadataResponseBroker] = field(default_factory=list)
-    cluster_id: str | None = None
-    controller_id: int = -1
-    topics: list[MetadataResponseTopic] = field(default_factory=list)
-    cluster_authorized_operations: int = -2147483648
-    error_code: int = 0
+    __slots__ = ("throttle_time_ms", "brokers", "cluster_id", "controller_id", "topics", "cluster_authorized_operations", "error_code",)
     TYPE = "response"
     API_KEY = 3
     VERSIONS = Versions(0, 13)
     FLEXIBLE = Versions(9, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("throttle_time_ms", "int32", Versions(3, LAST), 0, ignorable=True),
         Field("brokers", MetadataResponseBroker, Versions(0, LAST), (), array=True),
         Field("cluster_id", "string", Versions(2, LAST), None, nullable=Versions(2, LAST), ignorable=True),
@@ -83,4 +102,22 @@ class MetadataResponse(Message):
         Field("cluster_authorized_operations", "int32", Versions(8, 10), -2147483648),
         Field("error_code", "int16", Versions(13, LAST), 0, ignorable=True),
     )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        brokers: list[MetadataResponseBroker] = UNSET,
+        cluster_id: str | None = None,
+        controller_id: int = -1,
+        topics: list[MetadataResponseTopic] = UNSET,
+        cluster_authorized_operations: int = -2147483648,
+        error_code: int = 0,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.brokers = [] if brokers is UNSET else brokers
+        self.cluster_id = cluster_id
+        self.controller_id = controller_id
+        self.topics = [] if topics is UNSET else topics
+        self.cluster_authorized_operations = cluster_authorized_operations
+        self.error_code = error_code
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Versions
+from skylog.wire.schema import LAST, Message, Versions
 
 
-@dataclass(slots=True)
 class NoOpRecord(Message):
+    __slots__ = ()
     TYPE = "metadata"
     API_KEY = 20
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = ()
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import NEVER, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class OffsetCommitKey(Message):
-    group: str = ""
-    topic: str = ""
-    partition: int = 0
+    __slots__ = ("group", "topic", "partition",)
     TYPE = "coordinator-key"
     API_KEY = 1
     VERSIONS = Versions(0, 0)
     FLEXIBLE = NEVER
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group", "string", Versions(0, 0), ""),
         Field("topic", "string", Versions(0, 0), ""),
         Field("partition", "int32", Versions(0, 0), 0),
     )
+
+    def __init__(
+        self,
+        group: str = "",
+        topic: str = "",
+        partition: int = 0,
+    ) -> None:
+        self.group = group
+        self.topic = topic
+        self.partition = partition
 

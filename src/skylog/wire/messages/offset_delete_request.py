@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, NEVER, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, NEVER, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class OffsetDeleteRequestPartition(Struct):
-    partition_index: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("partition_index",)
+    FIELDS = (
         Field("partition_index", "int32", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        partition_index: int = 0,
+    ) -> None:
+        self.partition_index = partition_index
 
-@dataclass(slots=True)
+
 class OffsetDeleteRequestTopic(Struct):
-    name: str = ""
-    partitions: list[OffsetDeleteRequestPartition] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name", "partitions",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("partitions", OffsetDeleteRequestPartition, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[OffsetDeleteRequestPartition] = UNSET,
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class OffsetDeleteRequest(Message):
-    group_id: str = ""
-    topics: list[OffsetDeleteRequestTopic] = field(default_factory=list)
+    __slots__ = ("group_id", "topics",)
     TYPE = "request"
     API_KEY = 47
     VERSIONS = Versions(0, 0)
     FLEXIBLE = NEVER
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group_id", "string", Versions(0, LAST), ""),
         Field("topics", OffsetDeleteRequestTopic, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[OffsetDeleteRequestTopic] = UNSET,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is UNSET else topics
 

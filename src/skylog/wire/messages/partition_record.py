@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class PartitionRecord(Message):
-    partition_id: int = -1
-    topic_id: Uuid = ZERO_UUID
-    replicas: list[int] = field(default_factory=list)
-    isr: list[int] = field(default_factory=list)
-    removing_replicas: list[int] = field(default_factory=list)
-    adding_replicas: list[int] = field(default_factory=list)
-    leader: int = -1
-    leader_recovery_state: int = 0
-    leader_epoch: int = -1
-    partition_epoch: int = -1
-    directories: list[Uuid] = field(default_factory=list)
-    eligible_leader_replicas: list[int] | None = None
-    last_known_elr: list[int] | None = None
+    __slots__ = ("partition_id", "topic_id", "replicas", "isr", "removing_replicas", "adding_replicas", "leader", "leader_recovery_state", "leader_epoch", "partition_epoch", "directories", "eligible_leader_replicas", "last_known_elr",)
     TYPE = "metadata"
     API_KEY = 3
     VERSIONS = Versions(0, 2)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("partition_id", "int32", Versions(0, LAST), -1),
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("replicas", "int32", Versions(0, LAST), (), array=True),
@@ -43,4 +27,34 @@ class PartitionRecord(Message):
         Field("eligible_leader_replicas", "int32", Versions(2, LAST), None, array=True, nullable=Versions(2, LAST), tag=1, tagged=Versions(2, LAST)),
         Field("last_known_elr", "int32", Versions(2, LAST), None, array=True, nullable=Versions(2, LAST), tag=2, tagged=Versions(2, LAST)),
     )
+
+    def __init__(
+        self,
+        partition_id: int = -1,
+        topic_id: Uuid = ZERO_UUID,
+        replicas: list[int] = UNSET,
+        isr: list[int] = UNSET,
+        removing_replicas: list[int] = UNSET,
+        adding_replicas: list[int] = UNSET,
+        leader: int = -1,
+        leader_recovery_state: int = 0,
+        leader_epoch: int = -1,
+        partition_epoch: int = -1,
+        directories: list[Uuid] = UNSET,
+        eligible_leader_replicas: list[int] | None = None,
+        last_known_elr: list[int] | None = None,
+    ) -> None:
+        self.partition_id = partition_id
+        self.topic_id = topic_id
+        self.replicas = [] if replicas is UNSET else replicas
+        self.isr = [] if isr is UNSET else isr
+        self.removing_replicas = [] if removing_replicas is UNSET else removing_replicas
+        self.adding_replicas = [] if adding_replicas is UNSET else adding_replicas
+        self.leader = leader
+        self.leader_recovery_state = leader_recovery_state
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.directories = [] if directories is UNSET else directories
+        self.eligible_leader_replicas = eligible_leader_replicas
+        self.last_known_elr = last_known_elr
 

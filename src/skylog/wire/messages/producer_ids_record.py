@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class ProducerIdsRecord(Message):
-    broker_id: int = 0
-    broker_epoch: int = -1
-    next_producer_id: int = 0
+    __slots__ = ("broker_id", "broker_epoch", "next_producer_id",)
     TYPE = "metadata"
     API_KEY = 15
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("broker_id", "int32", Versions(0, LAST), 0),
         Field("broker_epoch", "int64", Versions(0, LAST), -1),
         Field("next_producer_id", "int64", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+        broker_epoch: int = -1,
+        next_producer_id: int = 0,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.next_producer_id = next_producer_id
 

@@ -2,57 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class BrokerEndpoint(Struct):
-    name: str = ""
-    host: str = ""
-    port: int = 0
-    security_protocol: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name", "host", "port", "security_protocol",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("host", "string", Versions(0, LAST), ""),
         Field("port", "uint16", Versions(0, LAST), 0),
         Field("security_protocol", "int16", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+        host: str = "",
+        port: int = 0,
+        security_protocol: int = 0,
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.security_protocol = security_protocol
 
-@dataclass(slots=True)
+
 class BrokerFeature(Struct):
-    name: str = ""
-    min_supported_version: int = 0
-    max_supported_version: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name", "min_supported_version", "max_supported_version",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("min_supported_version", "int16", Versions(0, LAST), 0),
         Field("max_supported_version", "int16", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+        min_supported_version: int = 0,
+        max_supported_version: int = 0,
+    ) -> None:
+        self.name = name
+        self.min_supported_version = min_supported_version
+        self.max_supported_version = max_supported_version
 
-@dataclass(slots=True)
+
 class RegisterBrokerRecord(Message):
-    broker_id: int = 0
-    is_migrating_zk_broker: bool = False
-    incarnation_id: Uuid = ZERO_UUID
-    broker_epoch: int = 0
-    end_points: list[BrokerEndpoint] = field(default_factory=list)
-    features: list[BrokerFeature] = field(default_factory=list)
-    rack: str | None = ""
-    fenced: bool = True
-    in_controlled_shutdown: bool = False
-    log_dirs: list[Uuid] = field(default_factory=list)
-    cordoned_log_dirs: list[Uuid] | None = None
+    __slots__ = ("broker_id", "is_migrating_zk_broker", "incarnation_id", "broker_epoch", "end_points", "features", "rack", "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs",)
     TYPE = "metadata"
     API_KEY = 0
     VERSIONS = Versions(0, 4)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("broker_id", "int32", Versions(0, LAST), 0),
         Field("is_migrating_zk_broker", "bool", Versions(2, LAST), False),
         Field("incarnation_id", "uuid", Versions(0, LAST), ZERO_UUID),
@@ -65,4 +66,30 @@ class RegisterBrokerRecord(Message):
         Field("log_dirs", "uuid", Versions(3, LAST), (), array=True, tag=0, tagged=Versions(3, LAST)),
         Field("cordoned_log_dirs", "uuid", Versions(4, LAST), None, array=True, nullable=Versions(4, LAST), tag=1, tagged=Versions(4, LAST)),
     )
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+        is_migrating_zk_broker: bool = False,
+        incarnation_id: Uuid = ZERO_UUID,
+        broker_epoch: int = 0,
+        end_points: list[BrokerEndpoint] = UNSET,
+        features: list[BrokerFeature] = UNSET,
+        rack: str | None = "",
+        fenced: bool = True,
+        in_controlled_shutdown: bool = False,
+        log_dirs: list[Uuid] = UNSET,
+        cordoned_log_dirs: list[Uuid] | None = None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.is_migrating_zk_broker = is_migrating_zk_broker
+        self.incarnation_id = incarnation_id
+        self.broker_epoch = broker_epoch
+        self.end_points = [] if end_points is UNSET else end_points
+        self.features = [] if features is UNSET else features
+        self.rack = rack
+        self.fenced = fenced
+        self.in_controlled_shutdown = in_controlled_shutdown
+        self.log_dirs = [] if log_dirs is UNSET else log_dirs
+        self.cordoned_log_dirs = cordoned_log_dirs
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class RemoveDelegationTokenRecord(Message):
-    token_id: str = ""
+    __slots__ = ("token_id",)
     TYPE = "metadata"
     API_KEY = 26
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("token_id", "string", Versions(0, LAST), ""),
     )
+
+    def __init__(
+        self,
+        token_id: str = "",
+    ) -> None:
+        self.token_id = token_id
 

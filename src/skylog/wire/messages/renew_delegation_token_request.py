@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class RenewDelegationTokenRequest(Message):
-    hmac: bytes = b""
-    renew_period_ms: int = 0
+    __slots__ = ("hmac", "renew_period_ms",)
     TYPE = "request"
     API_KEY = 39
     VERSIONS = Versions(1, 2)
     FLEXIBLE = Versions(2, LAST)
     LISTENERS = ('broker', 'controller')
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("hmac", "bytes", Versions(0, LAST), b""),
         Field("renew_period_ms", "int64", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        hmac: bytes = b"",
+        renew_period_ms: int = 0,
+    ) -> None:
+        self.hmac = hmac
+        self.renew_period_ms = renew_period_ms
 

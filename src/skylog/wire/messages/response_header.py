@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class ResponseHeader(Message):
-    correlation_id: int = 0
+    __slots__ = ("correlation_id",)
     TYPE = "header"
     VERSIONS = Versions(0, 1)
     FLEXIBLE = Versions(1, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("correlation_id", "int32", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        correlation_id: int = 0,
+    ) -> None:
+        self.correlation_id = correlation_id
 

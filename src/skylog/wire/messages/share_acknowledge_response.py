@@ -2,74 +2,93 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class LeaderIdAndEpoch(Struct):
-    leader_id: int = 0
-    leader_epoch: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("leader_id", "leader_epoch",)
+    FIELDS = (
         Field("leader_id", "int32", Versions(0, LAST), 0),
         Field("leader_epoch", "int32", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+    ) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
 
-@dataclass(slots=True)
+
 class PartitionData(Struct):
-    partition_index: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    current_leader: LeaderIdAndEpoch = field(default_factory=lambda: LeaderIdAndEpoch())
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("partition_index", "error_code", "error_message", "current_leader",)
+    FIELDS = (
         Field("partition_index", "int32", Versions(0, LAST), 0),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
         Field("current_leader", LeaderIdAndEpoch, Versions(0, LAST), ...),
     )
 
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        current_leader: LeaderIdAndEpoch = UNSET,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.error_message = error_message
+        self.current_leader = LeaderIdAndEpoch() if current_leader is UNSET else current_leader
 
-@dataclass(slots=True)
+
 class ShareAcknowledgeTopicResponse(Struct):
-    topic_id: Uuid = ZERO_UUID
-    partitions: list[PartitionData] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_id", "partitions",)
+    FIELDS = (
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("partitions", PartitionData, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        partitions: list[PartitionData] = UNSET,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class NodeEndpoint(Struct):
-    node_id: int = 0
-    host: str = ""
-    port: int = 0
-    rack: str | None = None
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("node_id", "host", "port", "rack",)
+    FIELDS = (
         Field("node_id", "int32", Versions(0, LAST), 0),
         Field("host", "string", Versions(0, LAST), ""),
         Field("port", "int32", Versions(0, LAST), 0),
         Field("rack", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
     )
 
+    def __init__(
+        self,
+        node_id: int = 0,
+        host: str = "",
+        port: int = 0,
+        rack: str | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.rack = rack
 
-@dataclass(slots=True)
+
 class ShareAcknowledgeResponse(Message):
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    error_message: str | None = None
-    acquisition_lock_timeout_ms: int = 0
-    responses: list[ShareAcknowledgeTopicResponse] = field(default_factory=list)
-    node_endpoints: list[NodeEndpoint] = field(default_factory=list)
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses", "node_endpoints",)
     TYPE = "response"
     API_KEY = 79
     VERSIONS = Versions(1, 2)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("throttle_time_ms", "int32", Versions(0, LAST), 0),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
@@ -77,4 +96,20 @@ class ShareAcknowledgeResponse(Message):
         Field("responses", ShareAcknowledgeTopicResponse, Versions(0, LAST), (), array=True),
         Field("node_endpoints", NodeEndpoint, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        acquisition_lock_timeout_ms: int = 0,
+        responses: list[ShareAcknowledgeTopicResponse] = UNSET,
+        node_endpoints: list[NodeEndpoint] = UNSET,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.acquisition_lock_timeout_ms = acquisition_lock_timeout_ms
+        self.responses = [] if responses is UNSET else responses
+        self.node_endpoints = [] if node_endpoints is UNSET else node_endpoints
 

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class TopicPartitions(Struct):
-    topic_id: Uuid = ZERO_UUID
-    topic_name: str = ""
-    partitions: list[int] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_id", "topic_name", "partitions",)
+    FIELDS = (
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("topic_name", "string", Versions(0, LAST), ""),
         Field("partitions", "int32", Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        topic_name: str = "",
+        partitions: list[int] = UNSET,
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class Assignment(Struct):
-    topic_partitions: list[TopicPartitions] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_partitions",)
+    FIELDS = (
         Field("topic_partitions", TopicPartitions, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic_partitions: list[TopicPartitions] = UNSET,
+    ) -> None:
+        self.topic_partitions = [] if topic_partitions is UNSET else topic_partitions
 
-@dataclass(slots=True)
+
 class Member(Struct):
-    member_id: str = ""
-    rack_id: str | None = None
-    member_epoch: int = 0
-    client_id: str = ""
-    client_host: str = ""
-    subscribed_topic_names: list[str] = field(default_factory=list)
-    assignment: Assignment = field(default_factory=lambda: Assignment())
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("member_id", "rack_id", "member_epoch", "client_id", "client_host", "subscribed_topic_names", "assignment",)
+    FIELDS = (
         Field("member_id", "string", Versions(0, LAST), ""),
         Field("rack_id", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
         Field("member_epoch", "int32", Versions(0, LAST), 0),
@@ -48,19 +50,28 @@ class Member(Struct):
         Field("assignment", Assignment, Versions(0, LAST), ...),
     )
 
+    def __init__(
+        self,
+        member_id: str = "",
+        rack_id: str | None = None,
+        member_epoch: int = 0,
+        client_id: str = "",
+        client_host: str = "",
+        subscribed_topic_names: list[str] = UNSET,
+        assignment: Assignment = UNSET,
+    ) -> None:
+        self.member_id = member_id
+        self.rack_id = rack_id
+        self.member_epoch = member_epoch
+        self.client_id = client_id
+        self.client_host = client_host
+        self.subscribed_topic_names = [] if subscribed_topic_names is UNSET else subscribed_topic_names
+        self.assignment = Assignment() if assignment is UNSET else assignment
 
-@dataclass(slots=True)
+
 class DescribedGroup(Struct):
-    error_code: int = 0
-    error_message: str | None = None
-    group_id: str = ""
-    group_state: str = ""
-    group_epoch: int = 0
-    assignment_epoch: int = 0
-    assignor_name: str = ""
-    members: list[Member] = field(default_factory=list)
-    authorized_operations: int = -2147483648
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "assignor_name", "members", "authorized_operations",)
+    FIELDS = (
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
         Field("group_id", "string", Versions(0, LAST), ""),
@@ -72,17 +83,45 @@ class DescribedGroup(Struct):
         Field("authorized_operations", "int32", Versions(0, LAST), -2147483648),
     )
 
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = None,
+        group_id: str = "",
+        group_state: str = "",
+        group_epoch: int = 0,
+        assignment_epoch: int = 0,
+        assignor_name: str = "",
+        members: list[Member] = UNSET,
+        authorized_operations: int = -2147483648,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.group_id = group_id
+        self.group_state = group_state
+        self.group_epoch = group_epoch
+        self.assignment_epoch = assignment_epoch
+        self.assignor_name = assignor_name
+        self.members = [] if members is UNSET else members
+        self.authorized_operations = authorized_operations
 
-@dataclass(slots=True)
+
 class ShareGroupDescribeResponse(Message):
-    throttle_time_ms: int = 0
-    groups: list[DescribedGroup] = field(default_factory=list)
+    __slots__ = ("throttle_time_ms", "groups",)
     TYPE = "response"
     API_KEY = 77
     VERSIONS = Versions(1, 1)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("throttle_time_ms", "int32", Versions(0, LAST), 0),
         Field("groups", DescribedGroup, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        groups: list[DescribedGroup] = UNSET,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.groups = [] if groups is UNSET else groups
 

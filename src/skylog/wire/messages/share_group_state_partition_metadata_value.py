@@ -2,47 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class TopicPartitionsInfo(Struct):
-    topic_id: Uuid = ZERO_UUID
-    topic_name: str = ""
-    partitions: list[int] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_id", "topic_name", "partitions",)
+    FIELDS = (
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("topic_name", "string", Versions(0, LAST), ""),
         Field("partitions", "int32", Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        topic_name: str = "",
+        partitions: list[int] = UNSET,
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class TopicInfo(Struct):
-    topic_id: Uuid = ZERO_UUID
-    topic_name: str = ""
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_id", "topic_name",)
+    FIELDS = (
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("topic_name", "string", Versions(0, LAST), ""),
     )
 
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        topic_name: str = "",
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic_name = topic_name
 
-@dataclass(slots=True)
+
 class ShareGroupStatePartitionMetadataValue(Message):
-    initializing_topics: list[TopicPartitionsInfo] = field(default_factory=list)
-    initialized_topics: list[TopicPartitionsInfo] = field(default_factory=list)
-    deleting_topics: list[TopicInfo] = field(default_factory=list)
+    __slots__ = ("initializing_topics", "initialized_topics", "deleting_topics",)
     TYPE = "coordinator-value"
     API_KEY = 15
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("initializing_topics", TopicPartitionsInfo, Versions(0, LAST), (), array=True),
         Field("initialized_topics", TopicPartitionsInfo, Versions(0, LAST), (), array=True),
         Field("deleting_topics", TopicInfo, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        initializing_topics: list[TopicPartitionsInfo] = UNSET,
+        initialized_topics: list[TopicPartitionsInfo] = UNSET,
+        deleting_topics: list[TopicInfo] = UNSET,
+    ) -> None:
+        self.initializing_topics = [] if initializing_topics is UNSET else initializing_topics
+        self.initialized_topics = [] if initialized_topics is UNSET else initialized_topics
+        self.deleting_topics = [] if deleting_topics is UNSET else deleting_topics
 

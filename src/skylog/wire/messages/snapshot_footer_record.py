@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class SnapshotFooterRecord(Message):
-    version: int = 0
+    __slots__ = ("version",)
     TYPE = "data"
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("version", "int16", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        version: int = 0,
+    ) -> None:
+        self.version = version
 

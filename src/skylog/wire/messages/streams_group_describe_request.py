@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class StreamsGroupDescribeRequest(Message):
-    group_ids: list[str] = field(default_factory=list)
-    include_authorized_operations: bool = False
+    __slots__ = ("group_ids", "include_authorized_operations",)
     TYPE = "request"
     API_KEY = 89
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group_ids", "string", Versions(0, LAST), (), array=True),
         Field("include_authorized_operations", "bool", Versions(0, LAST), False),
     )
+
+    def __init__(
+        self,
+        group_ids: list[str] = UNSET,
+        include_authorized_operations: bool = False,
+    ) -> None:
+        self.group_ids = [] if group_ids is UNSET else group_ids
+        self.include_authorized_operations = include_authorized_operations
 

@@ -2,44 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class KeyValue(Struct):
-    key: str = ""
-    value: str = ""
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("key", "value",)
+    FIELDS = (
         Field("key", "string", Versions(0, LAST), ""),
         Field("value", "string", Versions(0, LAST), ""),
     )
 
+    def __init__(
+        self,
+        key: str = "",
+        value: str = "",
+    ) -> None:
+        self.key = key
+        self.value = value
 
-@dataclass(slots=True)
+
 class TopicInfo(Struct):
-    name: str = ""
-    partitions: int = 0
-    replication_factor: int = 0
-    topic_configs: list[KeyValue] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("name", "partitions", "replication_factor", "topic_configs",)
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("partitions", "int32", Versions(0, LAST), 0),
         Field("replication_factor", "int16", Versions(0, LAST), 0),
         Field("topic_configs", KeyValue, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        name: str = "",
+        partitions: int = 0,
+        replication_factor: int = 0,
+        topic_configs: list[KeyValue] = UNSET,
+    ) -> None:
+        self.name = name
+        self.partitions = partitions
+        self.replication_factor = replication_factor
+        self.topic_configs = [] if topic_configs is UNSET else topic_configs
 
-@dataclass(slots=True)
+
 class Subtopology(Struct):
-    subtopology_id: str = ""
-    source_topics: list[str] = field(default_factory=list)
-    repartition_sink_topics: list[str] = field(default_factory=list)
-    state_changelog_topics: list[TopicInfo] = field(default_factory=list)
-    repartition_source_topics: list[TopicInfo] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("subtopology_id", "source_topics", "repartition_sink_topics", "state_changelog_topics", "repartition_source_topics",)
+    FIELDS = (
         Field("subtopology_id", "string", Versions(0, LAST), ""),
         Field("source_topics", "string", Versions(0, LAST), (), array=True),
         Field("repartition_sink_topics", "string", Versions(0, LAST), (), array=True),
@@ -47,79 +53,110 @@ class Subtopology(Struct):
         Field("repartition_source_topics", TopicInfo, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        subtopology_id: str = "",
+        source_topics: list[str] = UNSET,
+        repartition_sink_topics: list[str] = UNSET,
+        state_changelog_topics: list[TopicInfo] = UNSET,
+        repartition_source_topics: list[TopicInfo] = UNSET,
+    ) -> None:
+        self.subtopology_id = subtopology_id
+        self.source_topics = [] if source_topics is UNSET else source_topics
+        self.repartition_sink_topics = [] if repartition_sink_topics is UNSET else repartition_sink_topics
+        self.state_changelog_topics = [] if state_changelog_topics is UNSET else state_changelog_topics
+        self.repartition_source_topics = [] if repartition_source_topics is UNSET else repartition_source_topics
 
-@dataclass(slots=True)
+
 class Topology(Struct):
-    epoch: int = 0
-    subtopologies: list[Subtopology] | None = None
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("epoch", "subtopologies",)
+    FIELDS = (
         Field("epoch", "int32", Versions(0, LAST), 0),
         Field("subtopologies", Subtopology, Versions(0, LAST), None, array=True, nullable=Versions(0, LAST)),
     )
 
+    def __init__(
+        self,
+        epoch: int = 0,
+        subtopologies: list[Subtopology] | None = None,
+    ) -> None:
+        self.epoch = epoch
+        self.subtopologies = subtopologies
 
-@dataclass(slots=True)
+
 class Endpoint(Struct):
-    host: str = ""
-    port: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("host", "port",)
+    FIELDS = (
         Field("host", "string", Versions(0, LAST), ""),
         Field("port", "uint16", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        host: str = "",
+        port: int = 0,
+    ) -> None:
+        self.host = host
+        self.port = port
 
-@dataclass(slots=True)
+
 class TaskOffset(Struct):
-    subtopology_id: str = ""
-    partition: int = 0
-    offset: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("subtopology_id", "partition", "offset",)
+    FIELDS = (
         Field("subtopology_id", "string", Versions(0, LAST), ""),
         Field("partition", "int32", Versions(0, LAST), 0),
         Field("offset", "int64", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        subtopology_id: str = "",
+        partition: int = 0,
+        offset: int = 0,
+    ) -> None:
+        self.subtopology_id = subtopology_id
+        self.partition = partition
+        self.offset = offset
 
-@dataclass(slots=True)
+
 class TaskIds(Struct):
-    subtopology_id: str = ""
-    partitions: list[int] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("subtopology_id", "partitions",)
+    FIELDS = (
         Field("subtopology_id", "string", Versions(0, LAST), ""),
         Field("partitions", "int32", Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        subtopology_id: str = "",
+        partitions: list[int] = UNSET,
+    ) -> None:
+        self.subtopology_id = subtopology_id
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class Assignment(Struct):
-    active_tasks: list[TaskIds] = field(default_factory=list)
-    standby_tasks: list[TaskIds] = field(default_factory=list)
-    warmup_tasks: list[TaskIds] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("active_tasks", "standby_tasks", "warmup_tasks",)
+    FIELDS = (
         Field("active_tasks", TaskIds, Versions(0, LAST), (), array=True),
         Field("standby_tasks", TaskIds, Versions(0, LAST), (), array=True),
         Field("warmup_tasks", TaskIds, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        active_tasks: list[TaskIds] = UNSET,
+        standby_tasks: list[TaskIds] = UNSET,
+        warmup_tasks: list[TaskIds] = UNSET,
+    ) -> None:
+        self.active_tasks = [] if active_tasks is UNSET else active_tasks
+        self.standby_tasks = [] if standby_tasks is UNSET else standby_tasks
+        self.warmup_tasks = [] if warmup_tasks is UNSET else warmup_tasks
 
-@dataclass(slots=True)
+
 class Member(Struct):
-    member_id: str = ""
-    member_epoch: int = 0
-    instance_id: str | None = None
-    rack_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    topology_epoch: int = 0
-    process_id: str = ""
-    user_endpoint: Endpoint | None = None
-    client_tags: list[KeyValue] = field(default_factory=list)
-    task_offsets: list[TaskOffset] = field(default_factory=list)
-    task_end_offsets: list[TaskOffset] = field(default_factory=list)
-    assignment: Assignment = field(default_factory=lambda: Assignment())
-    target_assignment: Assignment = field(default_factory=lambda: Assignment())
-    is_classic: bool = False
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("member_id", "member_epoch", "instance_id", "rack_id", "client_id", "client_host", "topology_epoch", "process_id", "user_endpoint", "client_tags", "task_offsets", "task_end_offsets", "assignment", "target_assignment", "is_classic",)
+    FIELDS = (
         Field("member_id", "string", Versions(0, LAST), ""),
         Field("member_epoch", "int32", Versions(0, LAST), 0),
         Field("instance_id", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
@@ -137,19 +174,44 @@ class Member(Struct):
         Field("is_classic", "bool", Versions(0, LAST), False),
     )
 
+    def __init__(
+        self,
+        member_id: str = "",
+        member_epoch: int = 0,
+        instance_id: str | None = None,
+        rack_id: str | None = None,
+        client_id: str = "",
+        client_host: str = "",
+        topology_epoch: int = 0,
+        process_id: str = "",
+        user_endpoint: Endpoint | None = None,
+        client_tags: list[KeyValue] = UNSET,
+        task_offsets: list[TaskOffset] = UNSET,
+        task_end_offsets: list[TaskOffset] = UNSET,
+        assignment: Assignment = UNSET,
+        target_assignment: Assignment = UNSET,
+        is_classic: bool = False,
+    ) -> None:
+        self.member_id = member_id
+        self.member_epoch = member_epoch
+        self.instance_id = instance_id
+        self.rack_id = rack_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.topology_epoch = topology_epoch
+        self.process_id = process_id
+        self.user_endpoint = user_endpoint
+        self.client_tags = [] if client_tags is UNSET else client_tags
+        self.task_offsets = [] if task_offsets is UNSET else task_offsets
+        self.task_end_offsets = [] if task_end_offsets is UNSET else task_end_offsets
+        self.assignment = Assignment() if assignment is UNSET else assignment
+        self.target_assignment = Assignment() if target_assignment is UNSET else target_assignment
+        self.is_classic = is_classic
 
-@dataclass(slots=True)
+
 class DescribedGroup(Struct):
-    error_code: int = 0
-    error_message: str | None = None
-    group_id: str = ""
-    group_state: str = ""
-    group_epoch: int = 0
-    assignment_epoch: int = 0
-    topology: Topology | None = None
-    members: list[Member] = field(default_factory=list)
-    authorized_operations: int = -2147483648
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "topology", "members", "authorized_operations",)
+    FIELDS = (
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST)),
         Field("group_id", "string", Versions(0, LAST), ""),
@@ -161,17 +223,45 @@ class DescribedGroup(Struct):
         Field("authorized_operations", "int32", Versions(0, LAST), -2147483648),
     )
 
+    def __init__(
+        self,
+        error_code: int = 0,
+        error_message: str | None = None,
+        group_id: str = "",
+        group_state: str = "",
+        group_epoch: int = 0,
+        assignment_epoch: int = 0,
+        topology: Topology | None = None,
+        members: list[Member] = UNSET,
+        authorized_operations: int = -2147483648,
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.group_id = group_id
+        self.group_state = group_state
+        self.group_epoch = group_epoch
+        self.assignment_epoch = assignment_epoch
+        self.topology = topology
+        self.members = [] if members is UNSET else members
+        self.authorized_operations = authorized_operations
 
-@dataclass(slots=True)
+
 class StreamsGroupDescribeResponse(Message):
-    throttle_time_ms: int = 0
-    groups: list[DescribedGroup] = field(default_factory=list)
+    __slots__ = ("throttle_time_ms", "groups",)
     TYPE = "response"
     API_KEY = 89
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("throttle_time_ms", "int32", Versions(0, LAST), 0),
         Field("groups", DescribedGroup, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        groups: list[DescribedGroup] = UNSET,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.groups = [] if groups is UNSET else groups
 

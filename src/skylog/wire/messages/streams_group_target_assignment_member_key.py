@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import NEVER, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class StreamsGroupTargetAssignmentMemberKey(Message):
-    group_id: str = ""
-    member_id: str = ""
+    __slots__ = ("group_id", "member_id",)
     TYPE = "coordinator-key"
     API_KEY = 21
     VERSIONS = Versions(0, 0)
     FLEXIBLE = NEVER
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group_id", "string", Versions(0, 0), ""),
         Field("member_id", "string", Versions(0, 0), ""),
     )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        member_id: str = "",
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
 

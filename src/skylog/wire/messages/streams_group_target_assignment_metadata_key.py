@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import NEVER, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class StreamsGroupTargetAssignmentMetadataKey(Message):
-    group_id: str = ""
+    __slots__ = ("group_id",)
     TYPE = "coordinator-key"
     API_KEY = 20
     VERSIONS = Versions(0, 0)
     FLEXIBLE = NEVER
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group_id", "string", Versions(0, 0), ""),
     )
+
+    def __init__(
+        self,
+        group_id: str = "",
+    ) -> None:
+        self.group_id = group_id
 

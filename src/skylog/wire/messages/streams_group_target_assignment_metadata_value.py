@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class StreamsGroupTargetAssignmentMetadataValue(Message):
-    assignment_epoch: int = 0
-    assignment_timestamp: int = 0
+    __slots__ = ("assignment_epoch", "assignment_timestamp",)
     TYPE = "coordinator-value"
     API_KEY = 20
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("assignment_epoch", "int32", Versions(0, LAST), 0),
         Field("assignment_timestamp", "int64", Versions(0, LAST), 0, tag=0, tagged=Versions(0, LAST), ignorable=True),
     )
+
+    def __init__(
+        self,
+        assignment_epoch: int = 0,
+        assignment_timestamp: int = 0,
+    ) -> None:
+        self.assignment_epoch = assignment_epoch
+        self.assignment_timestamp = assignment_timestamp
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import NEVER, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class TransactionLogKey(Message):
-    transactional_id: str = ""
+    __slots__ = ("transactional_id",)
     TYPE = "coordinator-key"
     API_KEY = 0
     VERSIONS = Versions(0, 0)
     FLEXIBLE = NEVER
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("transactional_id", "string", Versions(0, 0), ""),
     )
+
+    def __init__(
+        self,
+        transactional_id: str = "",
+    ) -> None:
+        self.transactional_id = transactional_id
 

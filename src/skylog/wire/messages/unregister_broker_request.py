@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class UnregisterBrokerRequest(Message):
-    broker_id: int = 0
+    __slots__ = ("broker_id",)
     TYPE = "request"
     API_KEY = 64
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker', 'controller')
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("broker_id", "int32", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        broker_id: int = 0,
+    ) -> None:
+        self.broker_id = broker_id
 

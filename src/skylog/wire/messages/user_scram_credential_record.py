@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from skylog.wire.schema import LAST, Field, Message, Versions
 
 
-@dataclass(slots=True)
 class UserScramCredentialRecord(Message):
-    name: str = ""
-    mechanism: int = 0
-    salt: bytes = b""
-    stored_key: bytes = b""
-    server_key: bytes = b""
-    iterations: int = 0
+    __slots__ = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations",)
     TYPE = "metadata"
     API_KEY = 11
     VERSIONS = Versions(0, 0)
     FLEXIBLE = Versions(0, LAST)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("name", "string", Versions(0, LAST), ""),
         Field("mechanism", "int8", Versions(0, LAST), 0),
         Field("salt", "bytes", Versions(0, LAST), b""),
@@ -28,4 +19,20 @@ class UserScramCredentialRecord(Message):
         Field("server_key", "bytes", Versions(0, LAST), b""),
         Field("iterations", "int32", Versions(0, LAST), 0),
     )
+
+    def __init__(
+        self,
+        name: str = "",
+        mechanism: int = 0,
+        salt: bytes = b"",
+        stored_key: bytes = b"",
+        server_key: bytes = b"",
+        iterations: int = 0,
+    ) -> None:
+        self.name = name
+        self.mechanism = mechanism
+        self.salt = salt
+        self.stored_key = stored_key
+        self.server_key = server_key
+        self.iterations = iterations
 

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
-
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.wire.schema import LAST, Field, Message, Struct, Versions
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
-@dataclass(slots=True)
 class StateBatch(Struct):
-    first_offset: int = 0
-    last_offset: int = 0
-    delivery_state: int = 0
-    delivery_count: int = 0
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count",)
+    FIELDS = (
         Field("first_offset", "int64", Versions(0, LAST), 0),
         Field("last_offset", "int64", Versions(0, LAST), 0),
         Field("delivery_state", "int8", Versions(0, LAST), 0),
         Field("delivery_count", "int16", Versions(0, LAST), 0),
     )
 
+    def __init__(
+        self,
+        first_offset: int = 0,
+        last_offset: int = 0,
+        delivery_state: int = 0,
+        delivery_count: int = 0,
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.delivery_state = delivery_state
+        self.delivery_count = delivery_count
 
-@dataclass(slots=True)
+
 class PartitionData(Struct):
-    partition: int = 0
-    state_epoch: int = 0
-    leader_epoch: int = 0
-    start_offset: int = 0
-    delivery_complete_count: int = -1
-    state_batches: list[StateBatch] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("partition", "state_epoch", "leader_epoch", "start_offset", "delivery_complete_count", "state_batches",)
+    FIELDS = (
         Field("partition", "int32", Versions(0, LAST), 0),
         Field("state_epoch", "int32", Versions(0, LAST), 0),
         Field("leader_epoch", "int32", Versions(0, LAST), 0),
@@ -40,28 +39,56 @@ class PartitionData(Struct):
         Field("state_batches", StateBatch, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        partition: int = 0,
+        state_epoch: int = 0,
+        leader_epoch: int = 0,
+        start_offset: int = 0,
+        delivery_complete_count: int = -1,
+        state_batches: list[StateBatch] = UNSET,
+    ) -> None:
+        self.partition = partition
+        self.state_epoch = state_epoch
+        self.leader_epoch = leader_epoch
+        self.start_offset = start_offset
+        self.delivery_complete_count = delivery_complete_count
+        self.state_batches = [] if state_batches is UNSET else state_batches
 
-@dataclass(slots=True)
+
 class WriteStateData(Struct):
-    topic_id: Uuid = ZERO_UUID
-    partitions: list[PartitionData] = field(default_factory=list)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    __slots__ = ("topic_id", "partitions",)
+    FIELDS = (
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("partitions", PartitionData, Versions(0, LAST), (), array=True),
     )
 
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        partitions: list[PartitionData] = UNSET,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is UNSET else partitions
 
-@dataclass(slots=True)
+
 class WriteShareGroupStateRequest(Message):
-    group_id: str = ""
-    topics: list[WriteStateData] = field(default_factory=list)
+    __slots__ = ("group_id", "topics",)
     TYPE = "request"
     API_KEY = 85
     VERSIONS = Versions(0, 1)
     FLEXIBLE = Versions(0, LAST)
     LISTENERS = ('broker',)
-    FIELDS: ClassVar[tuple[Field, ...]] = (
+    FIELDS = (
         Field("group_id", "string", Versions(0, LAST), ""),
         Field("topics", WriteStateData, Versions(0, LAST), (), array=True),
     )
+
+    def __init__(
+        self,
+        group_id: str = "",
+        topics: list[WriteStateData] = UNSET,
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is UNSET else topics
 
