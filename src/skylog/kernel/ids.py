@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Uuid(bytes):
-    """A topic, cluster, directory or incarnation id: sixteen bytes that print as Kafka prints them."""
+    """A topic, cluster, directory or incarnation id: sixteen bytes, printed as Kafka does."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ class Uuid(bytes):
         return base64.urlsafe_b64encode(self).rstrip(b"=").decode()
 
     def __repr__(self) -> str:
-        return f"Uuid({str(self)})"
+        return f"Uuid({self!s})"
 
 
 ZERO_UUID: Final = Uuid(16)
