@@ -59,8 +59,6 @@ TOPIC_NAME_CHARACTERS_MAX: Final = 249
 LOG_OPEN_FILES_MAX: Final = 4096
 # The largest batch that a search by timestamp decodes on the event loop.
 LOG_INLINE_DECODE_BYTES_MAX: Final = 32 * 1024
-# Bytes that a search by timestamp may unpack from one batch.
-LOG_SEARCH_OUTPUT_BYTES_MAX: Final = 256 * 1024 * 1024
 # Text files of a log directory (checkpoints); 10,000 partitions take about 1 MiB.
 LOG_CHECKPOINT_BYTES_MAX: Final = 256 * 1024 * 1024
 
@@ -72,3 +70,9 @@ GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024
 # frame waits in the scratch for its rest instead of in a buffer of its own.
 FRAME_SCRATCH_BYTES: Final = 64 * 1024
 FRAME_HEAD_KEPT_BYTES_MAX: Final = 4 * 1024
+# How much of an offsets partition is read at once while it is loaded.
+GROUP_LOAD_READ_BYTES: Final = 256 * 1024
+# Refused records that an answer names one by one; further ones are refused without a line.
+RECORD_ERRORS_MAX: Final = 10_000
+# Validation of at most so many bytes of records is done at once, on the event loop.
+VALIDATION_AT_ONCE_BYTES_MAX: Final = 1024 * 1024

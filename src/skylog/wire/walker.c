@@ -1,7 +1,7 @@
 /* Walks the records of a batch (magic 2, uncompressed) without Python's lock.
  *
  * No Python.h: a plain shared library that walker.py calls through ctypes, so one build serves
- * every Python. walker.py holds the same functions in Python; they are the specification, and
+ * every Python. walker_reference.py holds the same functions in Python: the specification, and
  * the tests hold the two equal on sound, mutated and truncated input.
  *
  * A record: size varint, then size bytes: attributes i8, timestamp delta varlong, offset delta
@@ -13,7 +13,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* Raised whenever a signature or a struct below changes; walker.py refuses another version. */
-enum { ABI_VERSION = 1 };
+enum { ABI_VERSION = 2 };
 
 enum error { SOUND, EARLY_END, BAD_SIZE, BAD_RECORD, BAD_OFFSET, TRAILING_BYTES };
 
@@ -31,6 +31,12 @@ typedef struct {
     int32_t keyless; /* records without a key */
     int32_t outside; /* records whose timestamp is neither -1 nor within the range given */
 } walk_result;
+
+typedef struct {
+    int64_t timestamp;
+    int32_t index;
+    int32_t keyless; /* else it is the timestamp that is refused */
+} fault;
 
 typedef struct {
     const uint8_t *data;
@@ -98,6 +104,10 @@ static enum error read_record(cursor *c, int64_t base_timestamp, location *recor
     return read_body(&body, base_timestamp, record) ? SOUND : BAD_RECORD;
 }
 
+static inline int is_outside(int64_t timestamp, int64_t earliest, int64_t latest) {
+    return timestamp != -1 && (timestamp < earliest || timestamp > latest);
+}
+
 EXPORT int32_t skylog_abi_version(void) { return ABI_VERSION; }
 
 /* Checks `count` records that must fill the data. Offset deltas are 0, 1, 2, … when `dense`
@@ -121,8 +131,7 @@ EXPORT void skylog_walk(const uint8_t *data, int32_t size, int32_t count, int64_
         last_delta = record.offset_delta;
         if (locations) locations[index] = record;
         if (record.key_size < 0) out->keyless++;
-        if (record.timestamp != -1 && (record.timestamp < earliest || record.timestamp > latest))
-            out->outside++;
+        if (is_outside(record.timestamp, earliest, latest)) out->outside++;
         if (record.timestamp < out->min_timestamp) out->min_timestamp = record.timestamp;
         if (record.timestamp > out->max_timestamp || index == 0) {
             out->max_timestamp = record.timestamp;
@@ -132,6 +141,23 @@ EXPORT void skylog_walk(const uint8_t *data, int32_t size, int32_t count, int64_
     if (error == SOUND && c.at != c.end) error = TRAILING_BYTES;
     out->error = error;
     out->error_index = error == SOUND ? 0 : index;
+}
+
+/* Lists the first `room` records that have no key (where `keyed`) or a timestamp outside of the
+ * range; stops at a broken record. Returns how many it listed. */
+EXPORT int32_t skylog_find_faults(const uint8_t *data, int32_t size, int32_t count,
+                                  int64_t base_timestamp, int64_t earliest, int64_t latest,
+                                  int32_t keyed, fault *faults, int32_t room) {
+    cursor c = {data, 0, size};
+    location record;
+    int32_t found = 0;
+    for (int32_t index = 0; index < count && found < room; index++) {
+        if (read_record(&c, base_timestamp, &record) != SOUND) break;
+        int keyless = keyed && record.key_size < 0;
+        if (keyless || is_outside(record.timestamp, earliest, latest))
+            faults[found++] = (fault){record.timestamp, index, keyless};
+    }
+    return found;
 }
 
 /* Finds the first record at or after `target` whose offset delta is at least `delta_min`:

@@ -1,202 +1,43 @@
 """Walking the records of a batch: count, sizes, deltas, keys, timestamps, headers.
 
-``walk``, ``locate`` and ``find_timestamp`` run in C (walker.c, built by tools/build_native.py)
-where the library is there, else in Python, which is also their readable specification. The C
+``walk``, ``locate``, ``find_faults`` and ``find_timestamp`` run in C (walker.c, built by
+tools/build_native.py) where the library is there, else in Python (walker_reference.py). The C
 side keeps the GIL for a short batch, because to give it up and wait for it again would cost more
-than the walk, and releases it for a long one. See docs/adr/0003-compiled-walker.md.
+than the walk, and releases it for a long one. See docs/adr/0003-record-walker.md.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterator
-from enum import IntEnum
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from skylog.kernel.errors import invariant
 from skylog.wire.buffers import Buffer
+from skylog.wire.walker_reference import (
+    ANY_EARLIEST,
+    ANY_LATEST,
+    Fault,
+    Location,
+    RecordsError,
+    Walk,
+    find_faults_python,
+    find_timestamp_python,
+    locate_python,
+    walk_python,
+)
 
-ABI_VERSION: Final = 1
+ABI_VERSION: Final = 2
 LIBRARY: Final = Path(__file__).with_name("_walker.so")
 # A record of nothing: size, attributes, two deltas, null key, null value, no headers.
 RECORD_BYTES_MIN: Final = 7
-ANY_EARLIEST: Final = -(2**63)
-ANY_LATEST: Final = 2**63 - 1
 # Below this, C is done in a few microseconds and keeps the GIL.
 SHORT_BYTES_MAX: Final = 64 * 1024
 _INT32_MAX: Final = 2**31 - 1
 _LOCATION: Final = struct.Struct("=q8i")
-
-
-class WalkError(IntEnum):
-    """What is wrong with the records."""
-
-    SOUND = 0
-    EARLY_END = 1
-    BAD_SIZE = 2
-    BAD_RECORD = 3
-    BAD_OFFSET = 4
-    TRAILING_BYTES = 5
-
-
-class Walk(NamedTuple):
-    """What a walk saw. With an ``error``, it saw the records before ``error_index`` only."""
-
-    min_timestamp: int
-    max_timestamp: int
-    max_timestamp_delta: int
-    error: int
-    error_index: int
-    keyless: int
-    outside: int
-
-
-class Location(NamedTuple):
-    """Where one record's parts lie in the data; a size of −1 stands for null."""
-
-    timestamp: int
-    record_at: int
-    offset_delta: int
-    key_at: int
-    key_size: int
-    value_at: int
-    value_size: int
-    headers_at: int
-    header_count: int
-
-
-class RecordsError(ValueError):
-    """Records that are not what their batch declares."""
-
-    def __init__(self, error: int, index: int) -> None:
-        super().__init__(f"record {index}: {WalkError(error).name.lower().replace('_', ' ')}")
-        self.error = WalkError(error)
-        self.index = index
-
-
-def read_varint(data: Buffer, at: int, end: int, bytes_max: int = 5) -> tuple[int, int]:
-    """Read a zigzag number of up to 5 bytes (int32) or 10 (int64): (value, position after it)."""
-    raw = shift = 0
-    for position in range(at, min(end, at + bytes_max)):
-        byte = data[position]
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            raw &= 0xFFFFFFFF if bytes_max == 5 else 0xFFFFFFFFFFFFFFFF
-            return (raw >> 1) ^ -(raw & 1), position + 1
-        shift += 7
-    raise ValueError("unfinished varint")
-
-
-def skip_bytes(data: Buffer, at: int, end: int) -> tuple[int, int, int]:
-    """Step over nullable bytes: (their position, their size, the position after them)."""
-    size, at = read_varint(data, at, end)
-    if size > end - at:
-        raise ValueError("bytes run over the end")
-    return at, max(size, -1), at + max(size, 0)
-
-
-def _skip_headers(data: Buffer, at: int, end: int, count: int) -> int:
-    for _ in range(count):
-        _, size, at = skip_bytes(data, at, end)
-        if size < 0:
-            raise ValueError("null header key")
-        _, _, at = skip_bytes(data, at, end)
-    return at
-
-
-def _read_body(data: Buffer, start: int, at: int, end: int, base_timestamp: int) -> Location:
-    if at >= end:
-        raise ValueError("no attributes")
-    delta, at = read_varint(data, at + 1, end, bytes_max=10)
-    offset_delta, at = read_varint(data, at, end)
-    key_at, key_size, at = skip_bytes(data, at, end)
-    value_at, value_size, at = skip_bytes(data, at, end)
-    header_count, at = read_varint(data, at, end)
-    if not 0 <= header_count <= end - at:
-        raise ValueError("impossible header count")
-    if _skip_headers(data, at, end, header_count) != end:
-        raise ValueError("record does not fill its size")
-    # Java's and C's arithmetic wraps; a hostile delta must look the same here.
-    timestamp = (base_timestamp + delta + 2**63) % 2**64 - 2**63
-    return Location(
-        timestamp, start, offset_delta, key_at, key_size, value_at, value_size, at, header_count
-    )
-
-
-def _read_records(data: Buffer, count: int, base_timestamp: int) -> Iterator[Location]:
-    at, end = 0, len(data)
-    for index in range(count):
-        if at >= end:
-            raise RecordsError(WalkError.EARLY_END, index)
-        start = at
-        try:
-            size, at = read_varint(data, at, end)
-        except ValueError:
-            raise RecordsError(WalkError.BAD_SIZE, index) from None
-        if not 0 <= size <= end - at:
-            raise RecordsError(WalkError.BAD_SIZE, index)
-        try:
-            record = _read_body(data, start, at, at + size, base_timestamp)
-        except ValueError:
-            raise RecordsError(WalkError.BAD_RECORD, index) from None
-        at += size
-        yield record
-    if at != end:
-        raise RecordsError(WalkError.TRAILING_BYTES, max(count, 0))
-
-
-def scan(data: Buffer, count: int, base_timestamp: int, *, dense: bool) -> Iterator[Location]:
-    """Yield each record's location, in Python; raises RecordsError at the first broken one."""
-    last_delta = -1
-    for index, record in enumerate(_read_records(data, count, base_timestamp)):
-        delta = record.offset_delta
-        if delta != index if dense else delta <= last_delta:
-            raise RecordsError(WalkError.BAD_OFFSET, index)
-        last_delta = delta
-        yield record
-
-
-def walk_python(
-    data: Buffer,
-    count: int,
-    base_timestamp: int,
-    earliest: int = ANY_EARLIEST,
-    latest: int = ANY_LATEST,
-    *,
-    dense: bool = True,
-) -> Walk:
-    """``walk`` in Python."""
-    minimum, maximum, maximum_delta = ANY_LATEST, ANY_EARLIEST, 0
-    keyless = outside = 0
-    error, error_index = WalkError.SOUND, 0
-    try:
-        for index, record in enumerate(scan(data, count, base_timestamp, dense=dense)):
-            timestamp = record.timestamp
-            keyless += record.key_size < 0
-            outside += timestamp != -1 and not earliest <= timestamp <= latest
-            minimum = min(minimum, timestamp)
-            if timestamp > maximum or index == 0:
-                maximum, maximum_delta = timestamp, record.offset_delta
-    except RecordsError as found:
-        error, error_index = found.error, found.index
-    return Walk(minimum, maximum, maximum_delta, error, error_index, keyless, outside)
-
-
-def locate_python(data: Buffer, count: int, base_timestamp: int) -> list[Location]:
-    """``locate`` in Python."""
-    return list(scan(data, count, base_timestamp, dense=False))
-
-
-def find_timestamp_python(
-    data: Buffer, count: int, base_timestamp: int, target: int, delta_min: int = 0
-) -> tuple[int, int] | None:
-    """``find_timestamp`` in Python."""
-    for record in _read_records(data, count, base_timestamp):
-        if record.timestamp >= target and record.offset_delta >= delta_min:
-            return record.offset_delta, record.timestamp
-    return None
+_FAULT: Final = struct.Struct("=qii")
 
 
 class _WalkResult(ctypes.Structure):
@@ -215,13 +56,19 @@ _WALK_RESULT: Final = struct.Struct("=qqiiiii")
 
 
 def _address(data: Buffer) -> Any:
-    """What C may read ``data`` by, without a copy where Python lets us: not from read-only views."""
+    """What C may read ``data`` by: no copy but of read-only views, which ctypes refuses."""
     if isinstance(data, bytes):
         return data
     if not data:
         return b""
     view = memoryview(data)
     return bytes(view) if view.readonly else ctypes.byref(ctypes.c_char.from_buffer(view))
+
+
+class _Functions(NamedTuple):
+    walk: Callable[..., None]
+    find_timestamp: Callable[..., int]
+    find_faults: Callable[..., int]
 
 
 class NativeWalker:
@@ -240,16 +87,18 @@ class NativeWalker:
         self._long = self._functions(releasing_gil)
 
     @staticmethod
-    def _functions(library: ctypes.CDLL) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def _functions(library: ctypes.CDLL) -> _Functions:
         i32, i64, pointer = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
         walk = library.skylog_walk
         walk.restype = None
         walk.argtypes = (pointer, i32, i32, i64, i64, i64, i32, pointer, pointer)
         find = library.skylog_find_timestamp
         find.argtypes = (pointer, i32, i32, i64, i64, i32, pointer)
-        return walk, find
+        faults = library.skylog_find_faults
+        faults.argtypes = (pointer, i32, i32, i64, i64, i64, i32, pointer, i32)
+        return _Functions(walk, find, faults)
 
-    def _chosen(self, size: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def _chosen(self, size: int) -> _Functions:
         invariant(size <= _INT32_MAX, "records larger than a batch can be")
         return self._short if size <= SHORT_BYTES_MAX else self._long
 
@@ -263,7 +112,7 @@ class NativeWalker:
         *,
         dense: bool = True,
     ) -> Walk:
-        function, _ = self._chosen(len(data))
+        function = self._chosen(len(data)).walk
         result = _WalkResult()
         function(
             _address(data),
@@ -281,7 +130,7 @@ class NativeWalker:
     def locate(self, data: Buffer, count: int, base_timestamp: int) -> list[Location]:
         # Room is made for no more records than the bytes can hold, whatever the batch declares.
         room = min(max(count, 0), len(data) // RECORD_BYTES_MIN + 1)
-        function, _ = self._chosen(len(data))
+        function = self._chosen(len(data)).walk
         result = _WalkResult()
         found = ctypes.create_string_buffer(room * _LOCATION.size)
         function(
@@ -299,10 +148,29 @@ class NativeWalker:
             raise RecordsError(result.error, result.error_index)
         return [Location._make(row) for row in _LOCATION.iter_unpack(found)]
 
+    def find_faults(
+        self,
+        data: Buffer,
+        count: int,
+        base_timestamp: int,
+        timestamps: tuple[int, int],
+        *,
+        keyed: bool,
+        faults_max: int,
+    ) -> list[Fault]:
+        function = self._chosen(len(data)).find_faults
+        room = min(faults_max, len(data) // RECORD_BYTES_MIN)
+        found = ctypes.create_string_buffer(room * _FAULT.size)
+        listed = function(
+            _address(data), len(data), count, base_timestamp, *timestamps, keyed, found, room
+        )
+        rows = _FAULT.iter_unpack(memoryview(found)[: listed * _FAULT.size])
+        return [Fault._make(row) for row in rows]
+
     def find_timestamp(
         self, data: Buffer, count: int, base_timestamp: int, target: int, delta_min: int = 0
     ) -> tuple[int, int] | None:
-        _, function = self._chosen(len(data))
+        function = self._chosen(len(data)).find_timestamp
         found = ctypes.create_string_buffer(_LOCATION.size)
         answer = function(
             _address(data), len(data), count, base_timestamp, target, delta_min, found
@@ -328,5 +196,7 @@ NATIVE: Final = load_native()
 walk: Final = NATIVE.walk if NATIVE else walk_python
 # Lists where each record's parts lie; deltas only need to grow. Raises RecordsError.
 locate: Final = NATIVE.locate if NATIVE else locate_python
+# Lists the first records that a topic refuses for their key or timestamp.
+find_faults: Final = NATIVE.find_faults if NATIVE else find_faults_python
 # (offset delta, timestamp) of the first record at or after a time. Raises RecordsError.
 find_timestamp: Final = NATIVE.find_timestamp if NATIVE else find_timestamp_python
