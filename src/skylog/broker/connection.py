@@ -41,6 +41,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active = 0.0
         self._transport: asyncio.Transport | None = None
         self._frames = FrameAssembler(limits.UNAUTHENTICATED_REQUEST_BYTES_MAX)
+        self.authenticated()
         self._waiting: deque[memoryview] = deque()
         self._task: asyncio.Task[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
@@ -57,8 +58,17 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         self.address = peer[0] if peer else "local"
         self.last_active = self.listener.clock.monotonic()
-        if not self.listener.admit(self, transport):
+        try:
+            admitted = self.listener.admit(self, transport)
+        except ProtocolError as error:
+            self.close(str(error))
+            return
+        if not admitted:
             self.close("connection limit")
+            return
+        delay_ms = self.listener.accept_delay_ms()
+        if delay_ms > 0:
+            self._mute(delay_ms)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
@@ -150,10 +160,14 @@ class Connection(asyncio.BufferedProtocol):
         if answer.parts:
             self._transport.writelines(answer.parts)
         if answer.mute_ms > 0:
-            loop = asyncio.get_running_loop()
-            self._muted = loop.call_later(answer.mute_ms / 1000, self._unmute)
+            self._mute(answer.mute_ms)
         if answer.close:
             self.close("as answered")
+
+    def _mute(self, delay_ms: int) -> None:
+        """Take no request for a while: the client is beyond its quota."""
+        self._muted = asyncio.get_running_loop().call_later(delay_ms / 1000, self._unmute)
+        self._adjust_reading()
 
     def _unmute(self) -> None:
         self._muted = None
@@ -162,8 +176,9 @@ class Connection(asyncio.BufferedProtocol):
     # State --------------------------------------------------------------------------------
 
     def authenticated(self) -> None:
-        """From now on the client may send requests of full size."""
-        self._frames.limit = self.listener.request_bytes_max
+        """Once it is known who speaks, requests of full size may come."""
+        if self.authentication.complete:
+            self._frames.limit = self.listener.request_bytes_max
 
     @property
     def busy(self) -> bool:

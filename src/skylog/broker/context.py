@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from skylog.kernel.errors import KafkaError
-from skylog.security.acls import CLUSTER_NAME, AclOperation, ResourceType
+from skylog.groups.requests import ClientContext
+from skylog.security.acls import CLUSTER_NAME, AclOperation, ResourceType, all_operations
 
 if TYPE_CHECKING:
     from skylog.broker.connection import Connection
-    from skylog.broker.dispatch import Permission, Row
+    from skylog.broker.dispatch import Row
     from skylog.broker.services import Services
     from skylog.wire.apis import ApiKey
+    from skylog.wire.schema import Message
 
 
 class RequestContext:
@@ -69,18 +69,19 @@ class RequestContext:
     def allowed(self, name: str) -> bool:
         """Whether the permission of this request's row is given on ``name``."""
         permission = self.row.permission
-        return self.authorize(permission.operation, permission.resource, name)
-
-    def allowed_names(self, names: Iterable[str]) -> set[str]:
-        return {name for name in set(names) if self.allowed(name)}
+        return permission is None or self.authorize(
+            permission.operation, permission.resource, name
+        )
 
     def authorize_cluster(self, operation: AclOperation, *, audit: bool = True) -> bool:
         return self.authorize(operation, ResourceType.CLUSTER, CLUSTER_NAME, audit=audit)
 
-    def require(self, permission: Permission, name: str) -> None:
-        """Raise the permission's error unless it is given."""
-        if not self.authorize(permission.operation, permission.resource, name):
-            raise KafkaError(permission.denied)
+    def authorize_any(self, operation: AclOperation, resource: ResourceType) -> bool:
+        """Whether there is any resource of this kind on which the client may do this."""
+        authorizer = self.services.authorizer
+        return authorizer is None or authorizer.authorize_by_resource_type(
+            self.principal, self.host, operation, resource
+        )
 
     def authorized_operations(self, resource: ResourceType, name: str) -> int:
         """The bit field that Describe answers carry."""
@@ -89,9 +90,16 @@ class RequestContext:
             return all_operations(resource)
         return authorizer.authorized_operations(self.principal, self.host, resource, name)
 
+    def group_client(self) -> ClientContext:
+        """Who asks, as the group coordinator wants to know it."""
+        return ClientContext(self.version, self.client_id, self.host)
 
-def all_operations(resource: ResourceType) -> int:
-    """Every operation that makes sense on a resource, as Kafka answers without an authorizer."""
-    from skylog.security.acls import SUPPORTED_OPERATIONS  # noqa: PLC0415
+    async def forward(self, request: Message, version: int | None = None) -> Any:
+        """The controller's answer to a request, in the version in which it came."""
+        return await self.services.controller.submit(
+            request, self.version if version is None else version
+        )
 
-    return sum(1 << operation for operation in SUPPORTED_OPERATIONS[resource])
+    def charge_mutations(self, count: int, strict_from: int) -> None:
+        """Count changes of topics; newer clients are refused beyond their quota, older ones wait."""
+        self.services.quotas.mutated(self, count, strict=self.version >= strict_from)

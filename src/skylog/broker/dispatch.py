@@ -7,6 +7,7 @@ things is what the handler's ``context.allowed(name)`` asks for.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skylog.broker.connection import Answer, Close, Connection
 from skylog.broker.context import RequestContext
-from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.logging import get_logger
+from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.security.acls import AclOperation, ResourceType
+from skylog.security.connection import Admission
 from skylog.wire.apis import (
     ApiKey,
     decode_request_header,
     request_class,
+    response_class,
     response_header_version,
 )
 from skylog.wire.buffers import Buffer
@@ -31,11 +33,12 @@ from skylog.wire.schema import Message, Versions
 if TYPE_CHECKING:
     from skylog.broker.services import Services
 
-log = get_logger("broker.dispatch")
 Response = Message | None
 Handler = Callable[[RequestContext, Any], "Response | Awaitable[Response]"]
 _FRAME_HEADER: Final = Format(">ii")
 _FLEXIBLE_FRAME_HEADER: Final = Format(">iib")
+_LENGTH: Final = Format(">i")
+_SASL: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +74,35 @@ class Dispatcher:
 
     def dispatch(self, connection: Connection, frame: memoryview) -> Any:
         """The answer to a frame: an Answer, an awaitable of one, or None where none is due."""
-        key, version, correlation_id, client_id, position = decode_request_header(frame)
         authentication = connection.authentication
-        if not authentication.complete or authentication.owns(key):
-            return authentication.handle(connection, frame)
-        row = self._table.get(key)
+        if authentication.expects_raw_token:
+            return self._raw_token(connection, frame)
+        key, version, correlation_id, client_id, position = decode_request_header(frame)
+        admission = authentication.admit(key, self._services.clock.now_ms())
+        if admission is Admission.CLOSE:
+            raise Close("not authenticated")
+        row = self._table.get(key)  # type: ignore[call-overload]
         if row is None or version not in row.versions:
             if key is not ApiKey.API_VERSIONS:
-                raise Close(f"API {key} version {version} is not served here")
+                raise Close(f"API {int(key)} version {version} is not served here")
             row, version = self._table[ApiKey.API_VERSIONS], -1
-        header = (key, version, correlation_id, client_id)
+        header = (ApiKey(key), version, correlation_id, client_id)
         context = RequestContext(self._services, connection, row, header, len(frame))
         if version < 0:  # an ApiVersions request from the future: only its header can be read
             return self._answer(context, row.handler(context, None))
         request, _ = decode_at(request_class(key), frame, version, position)
-        self.requests[key] += 1
+        if admission is Admission.ILLEGAL_STATE:
+            return self._later(context, request, _illegal())
+        return self._handle(context, request)
+
+    def _handle(self, context: RequestContext, request: Any) -> Any:
+        row = context.row
+        self.requests[context.api_key] += 1
         try:
             self._enforce(context)
             response = row.handler(context, request)
         except KafkaError as error:
-            return self._answer(context, self._failed(row, key, request, error))
+            return self._answer(context, self._failed(row, context.api_key, request, error))
         if inspect.isawaitable(response):
             return self._later(context, request, response)
         return self._answer(context, response)
@@ -99,10 +111,37 @@ class Dispatcher:
         self, context: RequestContext, request: Any, response: Awaitable[Response]
     ) -> Answer | None:
         try:
-            return self._answer(context, await response)
+            result = await response
         except KafkaError as error:
-            failed = self._failed(context.row, context.api_key, request, error)
-            return self._answer(context, failed)
+            result = self._failed(context.row, context.api_key, request, error)
+        answer = self._answer(context, result)
+        connection = context.connection
+        if connection.authentication.failed:
+            # Held back, so that guessing passwords is slow.
+            await asyncio.sleep(connection.authentication.close_delay_ms / 1000)
+            if answer is not None:
+                answer.close = True
+        elif context.api_key in _SASL:
+            connection.authenticated()
+        return answer
+
+    async def _raw_token(self, connection: Connection, frame: memoryview) -> Answer:
+        """A bare SASL token, from a client of the oldest handshake."""
+        authentication, services = connection.authentication, self._services
+        now_ms = services.clock.now_ms()
+        try:
+            token = bytes(frame)
+            if authentication.blocking:
+                run = services.executor.run
+                answer = await run(lambda: authentication.raw_token(token, now_ms))
+            else:
+                answer = authentication.raw_token(token, now_ms)
+        except ProtocolError:
+            await asyncio.sleep(authentication.close_delay_ms / 1000)
+            raise
+        if authentication.complete:
+            connection.authenticated()
+        return Answer([_LENGTH.pack(len(answer)), answer])
 
     def _enforce(self, context: RequestContext) -> None:
         permission = context.row.permission
@@ -113,8 +152,9 @@ class Dispatcher:
     def _failed(self, row: Row, key: ApiKey, request: Any, error: KafkaError) -> Message:
         if row.fail is not None:
             return row.fail(request, error)
-        response = response_of(key)
-        response.error_code = error.code
+        response: Any = response_class(key)()
+        if hasattr(response, "error_code"):
+            response.error_code = error.code
         if hasattr(response, "error_message"):
             response.error_message = error.message or error.code.name
         return response  # type: ignore[no-any-return]
@@ -126,15 +166,12 @@ class Dispatcher:
             response.throttle_time_ms = context.throttle_ms
         version = max(context.version, 0)
         parts = encode_parts(response, version)
-        return Answer(framed(context.api_key, version, context.correlation_id, parts),
-                      context.throttle_ms)
+        frame = framed(context.api_key, version, context.correlation_id, parts)
+        return Answer(frame, context.throttle_ms)
 
 
-def response_of(key: ApiKey) -> Any:
-    """An empty response of an API."""
-    from skylog.wire.apis import response_class  # noqa: PLC0415
-
-    return response_class(key)()
+async def _illegal() -> Response:
+    raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE)
 
 
 def framed(key: ApiKey, version: int, correlation_id: int, parts: list[Buffer]) -> list[Buffer]:

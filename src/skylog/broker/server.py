@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-import ssl
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from skylog.broker.connection import Connection
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from skylog.broker.dispatch import Dispatcher
     from skylog.security.connection import Authentication
     from skylog.security.connections import ConnectionLimits
+    from skylog.security.listener import ListenerSecurity
 
 log = get_logger("broker.server")
 
@@ -30,7 +29,7 @@ class Listener:
         self,
         name: str,
         dispatcher: Dispatcher,
-        new_authentication: Callable[[], Authentication],
+        security: ListenerSecurity,
         admission: ConnectionLimits,
         clock: Clock,
         *,
@@ -39,7 +38,7 @@ class Listener:
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
-        self.new_authentication = new_authentication
+        self.security = security
         self.clock = clock
         self.request_bytes_max = request_bytes_max
         self._admission = admission
@@ -48,8 +47,12 @@ class Listener:
         self._server: asyncio.Server | None = None
         self.port = 0
 
-    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+    def new_authentication(self) -> Authentication:
+        return self.security.new_authentication()
+
+    async def start(self, host: str, port: int) -> None:
         """Bind and listen; ConfigError with what to do when that is not possible."""
+        tls = self.security.context
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
@@ -74,7 +77,13 @@ class Listener:
         if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connections[connection] = None
-        return self._admission.opened(self.name, connection.address)
+        admitted = self._admission.opened(self.name, connection.address)
+        self.security.identify(connection.authentication, transport.get_extra_info("ssl_object"))
+        return admitted
+
+    def accept_delay_ms(self) -> int:
+        """How long a new connection waits because too many come at once."""
+        return self._admission.accept_delay_ms(self.name)
 
     def forget(self, connection: Connection) -> None:
         if self._connections.pop(connection, True) is None:

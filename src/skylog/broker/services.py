@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from skylog.broker.auto_create import AutoCreate
     from skylog.broker.configs import Configs
     from skylog.broker.controller_channel import ControllerChannel
+    from skylog.broker.features import Features
     from skylog.broker.fetch_sessions import FetchSessions
     from skylog.broker.producer_ids import ProducerIds
     from skylog.broker.quota_gate import QuotaGate
+    from skylog.broker.traffic import Traffic
     from skylog.controller.image import ClusterImage
     from skylog.groups.coordinator import GroupCoordinator
     from skylog.kernel.clock import Clock
@@ -41,3 +44,6 @@ class Services:
     fetch_sessions: FetchSessions
     quotas: QuotaGate
     authorizer: Authorizer | None
+    auto_create: AutoCreate
+    features: Features
+    traffic: Traffic

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from skylog.broker.context import RequestContext
 from skylog.broker.fetch_sessions import NO_SESSION, Entry, FetchSession, group_by_topic
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.ids import ZERO_UUID
 from skylog.log.files import WouldBlock
 from skylog.replication.partition import Partition
 from skylog.security.acls import AclOperation
@@ -56,7 +55,7 @@ class Fetch:
         )
         self.bytes_max = min(
             request.max_bytes,
-            services.settings.fetch_max_bytes,
+            services.settings.network.fetch_bytes_max,
             services.quotas.fetch_bytes_max(context),
         )
         self.bytes_min = min(request.min_bytes, self.bytes_max)
@@ -120,10 +119,7 @@ class Fetch:
         if self.session.uses_topic_ids:
             name = services.image.topic_name(entry.topic_id)
             if name is None:
-                unknown = entry.topic_id == ZERO_UUID
-                raise KafkaError(
-                    ErrorCode.UNKNOWN_TOPIC_ID if not unknown else ErrorCode.UNKNOWN_TOPIC_ID
-                )
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         assert name is not None  # noqa: S101 - for the type checker
         if self.replica_id >= 0:
             if not context.authorize_cluster(AclOperation.CLUSTER_ACTION):

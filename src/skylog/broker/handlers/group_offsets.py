@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skylog.broker.context import RequestContext
-from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import ZERO_UUID
 from skylog.security.acls import AclOperation, ResourceType
 from skylog.wire.messages.offset_fetch_request import (
@@ -28,7 +28,7 @@ FIRST_WITH_TOPIC_IDS = 10
 async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Handle OffsetFetch."""
     if context.version >= FIRST_WITH_GROUPS:
-        answers = [await _group(context, group, request) for group in request.groups]
+        answers = [await _group(context, group) for group in request.groups]
         return OffsetFetchResponse(groups=answers)
     topics = None
     if request.topics is not None:
@@ -37,7 +37,7 @@ async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> 
             for topic in request.topics
         ]
     group = OffsetFetchRequestGroup(request.group_id, topics=topics)
-    return _single(context, await _group(context, group, request))
+    return _single(context, await _group(context, group))
 
 
 def _single(context: RequestContext, answer: OffsetFetchResponseGroup) -> OffsetFetchResponse:
@@ -59,7 +59,7 @@ def _single(context: RequestContext, answer: OffsetFetchResponseGroup) -> Offset
 
 
 async def _group(
-    context: RequestContext, group: OffsetFetchRequestGroup, request: OffsetFetchRequest
+    context: RequestContext, group: OffsetFetchRequestGroup
 ) -> OffsetFetchResponseGroup:
     services = context.services
     if not context.allowed(group.group_id):
@@ -68,12 +68,7 @@ async def _group(
     asked = group
     if group.topics is not None:
         asked, refused = _permitted(context, group)
-    try:
-        answer = await services.groups.offset_fetch(
-            asked, request.require_stable, context.group_client()
-        )
-    except KafkaError as error:
-        return _failed(context, group, error.code)
+    answer = await services.groups.fetch_offsets(asked, context.group_client())
     if answer.error_code:
         return _failed(context, group, ErrorCode(answer.error_code))
     if group.topics is None:

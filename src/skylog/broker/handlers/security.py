@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from skylog.broker.context import RequestContext
@@ -24,7 +23,7 @@ from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from skylog.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 
 
-def sasl_handshake(
+async def sasl_handshake(
     context: RequestContext, request: SaslHandshakeRequest
 ) -> SaslHandshakeResponse:
     """Handle SaslHandshake."""
@@ -38,17 +37,11 @@ async def sasl_authenticate(
     context: RequestContext, request: SaslAuthenticateRequest
 ) -> SaslAuthenticateResponse:
     """Handle SaslAuthenticate; a token that takes long to check is checked on a thread."""
-    return await run_token(
-        context, lambda now: context.connection.authentication.authenticate(request.auth_bytes, now)
-    )
-
-
-async def run_token(context: RequestContext, check: Callable[[int], Any]) -> Any:
-    services = context.services
-    now_ms = services.clock.now_ms()
-    if context.connection.authentication.blocking:
-        return await services.executor.run(lambda: check(now_ms))
-    return check(now_ms)
+    authentication, services = context.connection.authentication, context.services
+    now_ms, token = services.clock.now_ms(), bytes(request.auth_bytes)
+    if authentication.blocking:
+        return await services.executor.run(lambda: authentication.authenticate(token, now_ms))
+    return authentication.authenticate(token, now_ms)
 
 
 def _require_authorizer(context: RequestContext) -> None:

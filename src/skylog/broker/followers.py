@@ -1,0 +1,129 @@
+"""The parts of a broker that act on metadata: partitions, groups, permissions, quotas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skylog.groups.offsets_log import OffsetsLog
+from skylog.kernel.logging import get_logger
+from skylog.kernel.topics import CONSUMER_OFFSETS
+
+if TYPE_CHECKING:
+    from skylog.broker.configs import Configs
+    from skylog.broker.services import Services
+    from skylog.controller.image import ClusterImage, Delta
+    from skylog.controller.image.topics import Topic
+    from skylog.log.manager import LogManager
+    from skylog.replication.partition import Partition
+    from skylog.security.authorizer import Authorizer
+    from skylog.security.connections import ConnectionLimits
+    from skylog.security.quotas import ClientQuotas
+
+log = get_logger("broker.metadata")
+
+
+class PartitionFollower:
+    """Keeps partitions, their settings and the group coordinator in line with metadata."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        # Offsets partitions that this broker coordinates, with the epoch in which it took over.
+        self._coordinated: dict[int, int] = {}
+
+    def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
+        for topic in delta.topics_deleted.values():
+            self._deleted(topic)
+        if delta.topics_deleted:
+            gone = [(topic.name, topic.topic_id) for topic in delta.topics_deleted.values()]
+            self._services.groups.topics_deleted(gone)
+        for topic_id, indexes in delta.partitions.items():
+            topic = image.topic_by_id(topic_id)
+            if topic is not None:
+                self._changed(topic, indexes)
+        for name in self._services.configs.changed_topics(delta):
+            self._services.replicas.configure(name, self._services.configs.log_config(name))
+
+    def _deleted(self, topic: Topic) -> None:
+        self._services.replicas.delete_topic(topic.name)
+        self._services.traffic.forget(topic.name)
+        if topic.name == CONSUMER_OFFSETS:
+            for index in topic.partitions:
+                self._resign(index)
+
+    def _changed(self, topic: Topic, indexes: set[int]) -> None:
+        services = self._services
+        if topic.name == CONSUMER_OFFSETS:
+            services.groups.partition_count = len(topic.partitions)
+        config = services.configs.log_config(topic.name)
+        for index in sorted(indexes):
+            state = topic.partitions[index]
+            partition = services.replicas.assign(topic.name, index, topic.topic_id, state, config)
+            if topic.name == CONSUMER_OFFSETS:
+                self._coordinate(index, partition)
+
+    def _coordinate(self, index: int, partition: Partition | None) -> None:
+        if partition is None or not partition.is_leader:
+            self._resign(index)
+        elif self._coordinated.get(index) != partition.leader_epoch:
+            self._coordinated[index] = partition.leader_epoch
+            services = self._services
+            offsets = OffsetsLog(partition, services.clock, services.executor)
+            services.groups.partition_led(index, offsets)
+
+    def _resign(self, index: int) -> None:
+        if self._coordinated.pop(index, None) is not None:
+            self._services.groups.partition_resigned(index)
+
+
+class ConfigFollower:
+    """Forgets resolved settings that no longer hold; goes before all who read them."""
+
+    def __init__(self, configs: Configs) -> None:
+        self._configs = configs
+
+    def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
+        self._configs.metadata_changed(image, delta)
+
+
+class AclFollower:
+    """Feeds the authorizer."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
+        for acl_id in delta.acls_removed:
+            self._authorizer.remove(acl_id)
+        for acl_id, acl in delta.acls_added.items():
+            self._authorizer.add(acl_id, acl)
+
+
+class QuotaFollower:
+    """Feeds client quotas and the rates of new connections."""
+
+    def __init__(self, quotas: ClientQuotas, connections: ConnectionLimits) -> None:
+        self._quotas = quotas
+        self._connections = connections
+        self._known: dict[tuple[tuple[str, str | None], ...], set[str]] = {}
+
+    def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
+        for entity in delta.quotas:
+            values = image.quotas.of(entity)
+            before = self._known.pop(entity, set())
+            if values:
+                self._known[entity] = set(values)
+            for key in before | set(values):
+                self._update(dict(entity), key, values.get(key))
+
+    def _update(self, parts: dict[str, str | None], key: str, value: float | None) -> None:
+        if not self._quotas.update(parts, key, value) and "ip" in parts:
+            self._connections.update_ip_rate(parts["ip"], value)
+
+
+def delete_strays(logs: LogManager, image: ClusterImage) -> None:
+    """Drop logs of topics that were deleted while this broker was away."""
+    for stray in logs.logs():
+        topic = image.topic_by_id(stray.topic_id)
+        if topic is None or stray.index not in topic.partitions:
+            log.warning("log of a deleted topic dropped", topic=stray.topic, partition=stray.index)
+            logs.delete(stray.topic, stray.index)

@@ -1,0 +1,71 @@
+"""Makes the broker follow the metadata log: image first, then everything that depends on it."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from skylog.controller.image import ClusterImage, Delta
+from skylog.wire.schema import Message
+
+
+class Follower(Protocol):
+    """A part of the broker that acts on changes of metadata."""
+
+    def metadata_changed(self, image: ClusterImage, delta: Delta) -> None: ...
+
+
+class MetadataPublisher:
+    """Applies committed records to the broker's image and tells the followers, in order.
+
+    Until ``start`` nobody is told: a broker reads the whole log first and then acts on what there
+    is, not on what there was.
+    """
+
+    def __init__(self, image: ClusterImage) -> None:
+        self.image = image
+        self.end_offset = 0
+        self._followers: Sequence[Follower] = ()
+        self._started = False
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    def committed(self, records: Sequence[Message], end_offset: int) -> None:
+        """Take records that can no longer be lost."""
+        delta = Delta()
+        for record in records:
+            self.image.apply(record, delta)
+        self.end_offset = end_offset
+        if self._started and delta:
+            self._tell(delta)
+        while self._waiting and self._waiting[0][0] <= end_offset:
+            future = heapq.heappop(self._waiting)[2]
+            if not future.done():
+                future.set_result(None)
+
+    def start(self, followers: Sequence[Follower]) -> None:
+        """Tell the followers all that is known, and from now on every change."""
+        self._followers = followers
+        self._started = True
+        self._tell(everything(self.image))
+
+    async def reached(self, offset: int) -> None:
+        """Wait until the image holds everything before ``offset``."""
+        if self.end_offset < offset:
+            future = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (offset, id(future), future))
+            await future
+
+    def _tell(self, delta: Delta) -> None:
+        for follower in self._followers:
+            follower.metadata_changed(self.image, delta)
+
+
+def everything(image: ClusterImage) -> Delta:
+    """The delta from nothing to an image."""
+    delta = Delta()
+    copy = ClusterImage()
+    for record in image.snapshot():
+        copy.apply(record, delta)
+    return delta
