@@ -31,6 +31,7 @@ from skylog.kernel.settings.sections import (
     QuotaSettings,
     TopicSettings,
 )
+from skylog.kernel.settings.synonyms import Layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +86,8 @@ class BrokerSettings:
         self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]
     ) -> BrokerSettings:
         """These settings with what the cluster sets for all brokers and for this one."""
-        built = build_settings({**self.static, **dynamic_default, **dynamic_broker})
-        return replace(built, static=self.static)
+        layers = Layers(dynamic_broker, dynamic_default, self.static)
+        return replace(build_settings(layers.overlaid()), static=self.static)
 
 
 def load_settings(

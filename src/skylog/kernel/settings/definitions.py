@@ -15,7 +15,7 @@ from skylog.kernel.settings import kafka_facts
 from skylog.kernel.settings.fields import docs_of
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS
-from skylog.kernel.settings.topic_docs import GROUP_DOCS, TOPIC_BROKER_DOCS, TOPIC_DOCS
+from skylog.kernel.settings.topic_facts import GROUP_DOCS, TOPIC_BROKER_DOCS, TOPIC_DOCS
 from skylog.kernel.validators import OneOf, validator
 
 # Kafka has no default for these: whoever writes a server.properties decides.

@@ -92,6 +92,30 @@ TOPIC_DOCS: Final[Mapping[str, str]] = {
     "unclean.leader.election.enable": "Whether a replica that lags may become leader.",
 }
 
+# A group's settings and the broker settings that are their defaults.
+GROUP_SYNONYMS: Final[Mapping[str, str]] = {
+    f"{kind}.{name}": f"group.{kind}.{name}"
+    for kind, names in {
+        "consumer": ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"),
+        "share": (
+            "session.timeout.ms",
+            "heartbeat.interval.ms",
+            "assignment.interval.ms",
+            "record.lock.duration.ms",
+            "delivery.count.limit",
+            "partition.max.record.locks",
+        ),
+        "streams": (
+            "session.timeout.ms",
+            "heartbeat.interval.ms",
+            "assignment.interval.ms",
+            "num.standby.replicas",
+            "initial.rebalance.delay.ms",
+        ),
+    }.items()
+    for name in names
+}
+
 GROUP_DOCS: Final[Mapping[str, str]] = {
     "consumer.heartbeat.interval.ms": "Time between two heartbeats of a member.",
     "consumer.session.timeout.ms": "A member without heartbeat for this long leaves the group.",

@@ -1,0 +1,106 @@
+"""What the controller asks about the settings of topics, brokers, groups and subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from skylog.kernel.config import ConfigSource
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.settings import dynamic
+from skylog.kernel.settings.broker import BrokerSettings
+from skylog.kernel.settings.definitions import TOPIC
+from skylog.kernel.settings.describe import ConfigEntry
+from skylog.kernel.settings.topic_facts import TOPIC_SYNONYMS
+from skylog.kernel.settings.topics import validate_group_configs, validate_topic_configs
+
+
+class TopicLayers(Protocol):
+    """Where a topic's setting may come from, the strongest first."""
+
+    @property
+    def topic(self) -> Mapping[str, str]: ...
+
+    @property
+    def node(self) -> Mapping[str, str]: ...
+
+    @property
+    def cluster(self) -> Mapping[str, str]: ...
+
+
+class ResourceRules:
+    """Rules of all resources under the node's current settings."""
+
+    def __init__(self, settings: Callable[[], BrokerSettings]) -> None:
+        self._settings = settings
+
+    def validate(
+        self,
+        resource: tuple[int, str],
+        configs: Mapping[str, str],
+        existing: Mapping[str, str],
+    ) -> None:
+        """KafkaError unless ``configs`` may be all the overrides of the resource.
+
+        A broker's settings were checked by that broker; here only its name is.
+        """
+        kind, name = resource
+        match kind:
+            case dynamic.TOPIC_RESOURCE:
+                validate_topic_configs(configs, self._settings())
+            case dynamic.BROKER_RESOURCE:
+                _check_broker_name(name)
+            case dynamic.CLIENT_METRICS_RESOURCE:
+                dynamic.validate_client_metrics_configs(name, configs)
+            case dynamic.GROUP_RESOURCE:
+                if not name:
+                    raise dynamic.invalid_request("Default group resources are not allowed.")
+                validate_group_configs(configs, self._settings())
+            case _:
+                raise dynamic.invalid_request(f"Unknown resource type {kind}")
+
+    def is_list(self, resource_type: int, name: str) -> bool:
+        return dynamic.is_list(resource_type, name)
+
+    def default_value(self, resource_type: int, name: str) -> str | None:
+        return dynamic.default_value(resource_type, name)
+
+    def topic_value(self, name: str, layers: TopicLayers) -> str | None:
+        """A topic's effective value as text."""
+        return self.topic_entry(name, layers).value
+
+    def topic_entries(self, layers: TopicLayers) -> list[ConfigEntry]:
+        """All effective settings of a topic, in order of name, as CreateTopics answers them."""
+        return [
+            self.topic_entry(name, layers)
+            for name, key in TOPIC.items()
+            if not key.internal or name in layers.topic
+        ]
+
+    def topic_entry(self, name: str, layers: TopicLayers) -> ConfigEntry:
+        key = TOPIC[name]
+        if name in layers.topic:
+            return ConfigEntry(name, layers.topic[name], ConfigSource.TOPIC_CONFIG, key.type)
+        for source, texts in (
+            (ConfigSource.DYNAMIC_BROKER_CONFIG, layers.node),
+            (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, layers.cluster),
+            (ConfigSource.STATIC_BROKER_CONFIG, self._settings().static),
+        ):
+            for synonym in TOPIC_SYNONYMS.get(name, ()):
+                if synonym.name in texts:
+                    text = texts[synonym.name]
+                    shown = text if synonym.factor == 1 else str(int(text) * synonym.factor)
+                    return ConfigEntry(name, shown, source, key.type)
+        return ConfigEntry(name, key.format(key.default), ConfigSource.DEFAULT_CONFIG, key.type)
+
+
+def _check_broker_name(name: str) -> None:
+    if not name:
+        return
+    digits = name.removeprefix("-").removeprefix("+")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 10:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."
+        )
+    if int(name) < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
