@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from skylog.controller.image import ClusterImage, Delta
-from skylog.wire.schema import Message
+from skylog.replicated.log import LoadedBatch
+from skylog.wire.metadata_records import decode_metadata
 
 
 class Follower(Protocol):
@@ -31,12 +32,14 @@ class MetadataPublisher:
         self._started = False
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
-    def committed(self, records: Sequence[Message], end_offset: int) -> None:
+    def committed(self, batch: LoadedBatch) -> None:
         """Take records that can no longer be lost."""
         delta = Delta()
-        for record in records:
-            self.image.apply(record, delta)
-        self.end_offset = end_offset
+        for _, value in batch.records:
+            record = decode_metadata(value) if value is not None else None
+            if record is not None:
+                self.image.apply(record, delta)
+        self.end_offset = end_offset = batch.offset_of(len(batch.records) - 1) + 1
         if self._started and delta:
             self._tell(delta)
         while self._waiting and self._waiting[0][0] <= end_offset:

@@ -1,0 +1,87 @@
+"""/metrics and /health, on a listener of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from skylog.kernel.errors import ConfigError
+
+Health = Callable[[], dict[str, Any]]
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the program."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class HttpServer:
+    """Serves the pages of one node."""
+
+    def __init__(self, registry: CollectorRegistry, health: Health) -> None:
+        self._registry = registry
+        self._health = health
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Bind and serve; ConfigError when the address cannot be had."""
+        app = Starlette(
+            routes=[
+                Route("/", self._index),
+                Route("/health", self._show_health),
+                Route("/metrics", self._metrics),
+            ]
+        )
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="off", limit_concurrency=64
+        )
+        bound = _bind(host, port)
+        self.port = bound.getsockname()[1]
+        self._server = _Server(config)
+        self._task = asyncio.ensure_future(self._server.serve(sockets=[bound]))
+
+    async def stop(self) -> None:
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await self._task
+
+    async def _index(self, _: Request) -> Response:
+        return PlainTextResponse("skylog\n/health\n/metrics\n")
+
+    async def _show_health(self, _: Request) -> Response:
+        health = self._health()
+        return JSONResponse(health, status_code=200 if health["status"] == "ok" else 503)
+
+    async def _metrics(self, _: Request) -> Response:
+        return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise ConfigError(
+            f"http.listener cannot bind {host}:{port}: {error.strerror}; choose another address, "
+            "or leave http.listener empty to do without"
+        ) from error
+    bound.setblocking(False)
+    return bound
