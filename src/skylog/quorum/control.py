@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skylog.quorum.voters import ReplicaKey, VoterSet
+from skylog.quorum.voters import ReplicaKey, Voter, VoterSet
 from skylog.wire.control_records import ControlType, control_record
+from skylog.wire.messages import leader_change_message
 from skylog.wire.messages.k_raft_version_record import KRaftVersionRecord
-from skylog.wire.messages.leader_change_message import LeaderChangeMessage, Voter
+from skylog.wire.messages.leader_change_message import LeaderChangeMessage
 from skylog.wire.messages.voters_record import VotersRecord
 
 ControlRecord = tuple[bytes, bytes]
@@ -29,6 +30,10 @@ class QuorumRecords:
             return replace(self, voters=VoterSet.from_record(message))
         return self
 
+    def with_voter(self, voter: Voter) -> QuorumRecords:
+        """One of the voters has new endpoints or versions."""
+        return self if self.voters is None else replace(self, voters=self.voters.updated(voter))
+
     def to_control(self) -> list[ControlRecord]:
         """The records that say the same; none before voters were part of the log."""
         if self.kraft_version == 0:
@@ -47,7 +52,7 @@ def leader_change(
     """The first record of every epoch."""
     message = LeaderChangeMessage(
         leader_id=leader_id,
-        voters=[Voter(voter_id=key.id) for key in voters],
-        granting_voters=[Voter(voter_id=key.id) for key in granting],
+        voters=[leader_change_message.Voter(voter_id=key.id) for key in voters],
+        granting_voters=[leader_change_message.Voter(voter_id=key.id) for key in granting],
     )
     return control_record(ControlType.LEADER_CHANGE, message, 0)

@@ -7,8 +7,10 @@ aside and renamed, so a crash leaves the old state or the new one.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -101,7 +103,7 @@ def _groups(records: Sequence[KeyValue], bytes_max: int) -> Iterator[list[KeyVal
         yield group
 
 
-def read_batches(path: Path) -> Iterator[Batch]:
+def read_batches(path: Path) -> Generator[Batch, None, None]:
     """Every batch of a snapshot file, checked; StorageError for one that is damaged."""
     with path.open("rb") as file:
         while prefix := file.read(LOG_OVERHEAD):
@@ -118,14 +120,29 @@ def read_batches(path: Path) -> Iterator[Batch]:
             yield batch
 
 
+def read_header(path: Path) -> Snapshot:
+    """A snapshot's first batch: all but the records."""
+    with contextlib.closing(read_batches(path)) as batches:
+        return _collect(path, itertools.islice(batches, 1))[0]
+
+
 def read_snapshot(path: Path) -> Snapshot:
     """The whole file; StorageError for one that is damaged or has no footer."""
+    snapshot, whole = _collect(path, read_batches(path))
+    if not whole:
+        raise StorageError(f"{path} is damaged: it has no footer")
+    return snapshot
+
+
+def _collect(path: Path, batches: Iterable[Batch]) -> tuple[Snapshot, bool]:
+    """What the batches hold, and whether the last of them is the footer."""
     records: list[KeyValue] = []
     quorum = QuorumRecords()
     last_timestamp, whole = -1, False
     try:
-        for batch in read_batches(path):
+        for batch in batches:
             decoded = decode_records(batch)
+            whole = False
             if not batch.is_control:
                 records += [(record.key, record.value) for record in decoded]
                 continue
@@ -137,9 +154,7 @@ def read_snapshot(path: Path) -> Snapshot:
                 whole = isinstance(message, SnapshotFooterRecord)
     except (KafkaError, ProtocolError) as error:
         raise StorageError(f"{path} is damaged: {error}") from error
-    if not whole:
-        raise StorageError(f"{path} is damaged: it has no footer")
-    return Snapshot(records, quorum, last_timestamp)
+    return Snapshot(records, quorum, last_timestamp), whole
 
 
 def write_snapshot(files: Files, path: Path, batches: Iterator[bytes]) -> None:

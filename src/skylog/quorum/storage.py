@@ -38,7 +38,8 @@ from skylog.quorum.snapshots import (
 from skylog.quorum.voters import KRAFT_VERSION_MAX, Endpoint, ReplicaKey, Voter, VoterSet
 from skylog.replicated.log import KeyValue
 
-METADATA_DIRECTORY: Final = "__cluster_metadata-0"
+TOPIC: Final = "__cluster_metadata"
+METADATA_DIRECTORY: Final = f"{TOPIC}-0"
 # Kafka reserves the first directory ids for meanings such as "unassigned".
 _RESERVED_DIRECTORY_IDS: Final = 100
 _FORMAT_FILES_MAX: Final = 16

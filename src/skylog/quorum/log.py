@@ -1,0 +1,274 @@
+"""The metadata log on disk: Kafka's segments under ``__cluster_metadata-0``, and its snapshots.
+
+Nothing here knows who leads. Appending writes to the file and does not sync: the log is durable up
+to where ``sync`` was last called. Reading, syncing and writing a snapshot may happen on another
+thread; everything else belongs to the event loop's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
+from skylog.kernel.ids import METADATA_TOPIC_ID
+from skylog.kernel.limits import METADATA_BATCH_BYTES_MAX
+from skylog.kernel.settings.sections import QuorumSettings
+from skylog.log.config import LogConfig
+from skylog.log.files import Files
+from skylog.log.log import Log, Opening
+from skylog.quorum.control import ControlRecord, QuorumRecords
+from skylog.quorum.retention import KnownSnapshot, Retention
+from skylog.quorum.snapshots import (
+    SUFFIX,
+    Snapshot,
+    SnapshotId,
+    encode_snapshot,
+    parse_name,
+    read_header,
+    read_snapshot,
+    write_snapshot,
+)
+from skylog.quorum.storage import TOPIC
+from skylog.replicated.log import KeyValue
+from skylog.wire.batch import Batch, split_batches
+from skylog.wire.control_records import parse_control
+from skylog.wire.messages.k_raft_version_record import KRaftVersionRecord
+from skylog.wire.messages.voters_record import VotersRecord
+from skylog.wire.records import decode_records, encode_batch
+
+_READ_BYTES: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogConfig:
+    """Kafka's ``metadata.*`` settings of the log."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3_600_000
+    retention: Retention = field(default_factory=Retention)
+    snapshot_after_bytes: int = 20 * 1024 * 1024
+    snapshot_after_ms: int = 3_600_000
+
+    @classmethod
+    def from_settings(cls, settings: QuorumSettings) -> MetadataLogConfig:
+        return cls(
+            segment_bytes=settings.log_segment_bytes,
+            segment_ms=settings.log_segment_ms,
+            retention=Retention(settings.retention_bytes, settings.retention_ms),
+            snapshot_after_bytes=settings.snapshot_after_bytes,
+            snapshot_after_ms=settings.snapshot_after_ms,
+        )
+
+    def log_config(self) -> LogConfig:
+        # Segments go when a snapshot covers them, never by themselves.
+        return LogConfig(
+            segment_bytes=self.segment_bytes,
+            segment_ms=self.segment_ms,
+            retention_ms=-1,
+            retention_bytes=-1,
+        )
+
+
+class MetadataLog:
+    """One replica's log."""
+
+    def __init__(self, directory: Path, files: Files, config: MetadataLogConfig, log: Log) -> None:
+        """Use ``open``."""
+        self._directory = directory
+        self._files = files
+        self._config = config
+        self._log = log
+        self._snapshots: list[KnownSnapshot] = []
+        # What the control records say from each offset on, in ascending order; −1 is the beginning.
+        self._quorum: list[tuple[int, QuorumRecords]] = [(-1, QuorumRecords())]
+        self.unsnapshotted_bytes = 0
+
+    @classmethod
+    def open(
+        cls, directory: Path, files: Files, config: MetadataLogConfig, now_ms: int
+    ) -> MetadataLog:
+        """Recover the log, cutting a torn tail; StorageError where log and snapshots do not fit."""
+        # Never taken for cleanly closed: everything is read once, and its checksums with it.
+        opening = Opening(files, str(directory), config.log_config(), now_ms)
+        try:
+            log = Log.open(TOPIC, 0, opening)
+            log.assign_topic_id(METADATA_TOPIC_ID)
+        except KafkaError as error:
+            raise StorageError(f"{directory} is not the metadata log: {error}") from error
+        found = cls(directory, files, config, log)
+        found._recover_snapshots()
+        found._replay_control()
+        return found
+
+    @property
+    def start_offset(self) -> int:
+        return self._log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self._log.log_end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record, in the log or before it in the snapshot."""
+        epoch = self._log.latest_epoch
+        if epoch >= 0:
+            return epoch
+        return self._snapshots[-1].id.epoch if self._snapshots else 0
+
+    @property
+    def latest_snapshot(self) -> SnapshotId | None:
+        return self._snapshots[-1].id if self._snapshots else None
+
+    @property
+    def snapshots(self) -> list[SnapshotId]:
+        return [snapshot.id for snapshot in self._snapshots]
+
+    @property
+    def quorum(self) -> QuorumRecords:
+        """The latest voters, committed or not: voters count from when they are in the log."""
+        return self._quorum[-1][1]
+
+    @property
+    def has_voters_in_log(self) -> bool:
+        """Whether a voters record was ever written; those of formatting lie in a snapshot at 0."""
+        return self._quorum[-1][0] >= 0
+
+    def begin_epoch(self, epoch: int) -> None:
+        self._log.assign_epoch(epoch)
+
+    def append(self, records: Sequence[KeyValue], epoch: int, now_ms: int) -> int:
+        """Append one batch; returns the end of the log."""
+        return self._append(encode_batch(records, timestamp=now_ms), epoch, now_ms)
+
+    def append_control(self, records: Sequence[ControlRecord], epoch: int, now_ms: int) -> int:
+        batch = encode_batch(records, timestamp=now_ms, control=True)
+        base_offset = self.end_offset
+        end_offset = self._append(batch, epoch, now_ms)
+        for index, (key, value) in enumerate(records):
+            self._note_control(base_offset + index, key, value)
+        return end_offset
+
+    def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
+        if len(batch) > METADATA_BATCH_BYTES_MAX:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"{len(batch)} bytes of metadata records exceed {METADATA_BATCH_BYTES_MAX}",
+            )
+        self._log.append([Batch(bytearray(batch))], epoch, now_ms)
+        self.unsnapshotted_bytes += len(batch)
+        return self.end_offset
+
+    def sync(self) -> None:
+        """Make everything appended so far durable; after a failure the log is offline."""
+        self._log.sync()
+
+    @property
+    def is_offline(self) -> bool:
+        return self._log.is_offline
+
+    def commit(self, high_watermark: int) -> None:
+        self._log.high_watermark = high_watermark
+
+    def close(self) -> None:
+        self._log.close()
+
+    def read(self, offset: int, end_offset: int) -> list[Batch]:
+        """Some batches from ``offset`` on, none that reaches beyond ``end_offset``."""
+        if offset >= end_offset:
+            return []
+        found = self._log.read(offset, _READ_BYTES, end_offset, min_one=True, block=True)
+        return [batch for batch in split_batches(found.buffer) if batch.next_offset <= end_offset]
+
+    def scan(self, offset: int, end_offset: int) -> Iterator[Batch]:
+        """Every batch of a stretch."""
+        while batches := self.read(offset, end_offset):
+            yield from batches
+            offset = batches[-1].next_offset
+
+    # -- snapshots -----------------------------------------------------------------------------
+
+    def read_snapshot(self, snapshot_id: SnapshotId) -> Snapshot:
+        return read_snapshot(self._directory / snapshot_id.file_name)
+
+    def write_snapshot(
+        self, end_offset: int, records: Sequence[KeyValue], now_ms: int
+    ) -> KnownSnapshot:
+        """Write the state as of ``end_offset``; ``add_snapshot`` then makes it count."""
+        last = self.read(end_offset - 1, end_offset)
+        invariant(last, f"a snapshot at {end_offset} within a batch")
+        snapshot_id = SnapshotId(end_offset, last[-1].leader_epoch)
+        snapshot = Snapshot(records, self._quorum_at(end_offset), last[-1].max_timestamp)
+        path = self._directory / snapshot_id.file_name
+        write_snapshot(self._files, path, encode_snapshot(snapshot_id.epoch, snapshot, now_ms))
+        return KnownSnapshot(snapshot_id, path.stat().st_size, snapshot.last_timestamp)
+
+    def add_snapshot(self, snapshot: KnownSnapshot, now_ms: int) -> None:
+        """Count a written snapshot in, and let go of what is no longer needed."""
+        self._snapshots.append(snapshot)
+        self.clean(now_ms)
+
+    def clean(self, now_ms: int) -> None:
+        """Delete snapshots past their time, and the segments that they made superfluous."""
+        kept = self._config.retention.first_kept(self._snapshots, self._log.size, now_ms)
+        if kept is None:
+            return
+        self._log.delete_records_before(kept.offset)
+        self._log.delete_old_segments(now_ms)
+        for snapshot in [each for each in self._snapshots if each.id < kept]:
+            self._files.remove(str(self._directory / snapshot.id.file_name))
+            self._snapshots.remove(snapshot)
+
+    def _quorum_at(self, end_offset: int) -> QuorumRecords:
+        return next(known for offset, known in reversed(self._quorum) if offset < end_offset)
+
+    def _recover_snapshots(self) -> None:
+        kept: list[SnapshotId] = []
+        dropped: list[Path] = []
+        for path in self._directory.iterdir():
+            parsed = parse_name(path.name)
+            if parsed is None:
+                continue
+            snapshot_id, suffix = parsed
+            if suffix == SUFFIX and snapshot_id.offset >= self.start_offset:
+                kept.append(snapshot_id)
+            else:
+                dropped.append(path)
+        kept.sort()
+        if self.start_offset > 0 and not kept:
+            raise StorageError(
+                f"{self._directory} begins at offset {self.start_offset} and has no snapshot of "
+                "what came before"
+            )
+        for path in dropped:
+            self._files.remove(str(path))
+        for snapshot_id in kept:
+            path = self._directory / snapshot_id.file_name
+            header = read_header(path)
+            known = KnownSnapshot(snapshot_id, path.stat().st_size, header.last_timestamp)
+            self._snapshots.append(known)
+            self._quorum = [(snapshot_id.offset - 1, header.quorum)]
+        if kept and self._is_behind(kept[-1]):
+            # The log was lost, or a follower stopped between fetching a snapshot and using it.
+            self._log.truncate_fully_and_start_at(kept[-1].offset)
+
+    def _is_behind(self, snapshot_id: SnapshotId) -> bool:
+        end = SnapshotId(self.end_offset, max(0, self._log.latest_epoch))
+        return (snapshot_id.epoch, snapshot_id.offset) > (end.epoch, end.offset)
+
+    def _replay_control(self) -> None:
+        latest = self.latest_snapshot
+        start = max(self.start_offset, latest.offset if latest else 0)
+        for batch in self.scan(start, self.end_offset):
+            self.unsnapshotted_bytes += batch.size
+            if batch.is_control:
+                for record in decode_records(batch):
+                    self._note_control(record.offset, record.key, record.value)
+
+    def _note_control(self, offset: int, key: bytes | None, value: bytes | None) -> None:
+        _, message = parse_control(key, value)
+        if isinstance(message, KRaftVersionRecord | VotersRecord):
+            self._quorum.append((offset, self.quorum.with_control(message)))

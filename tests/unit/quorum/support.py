@@ -1,0 +1,86 @@
+"""Directories, nodes and records for the tests of the quorum."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from skylog.kernel.clock import ManualClock
+from skylog.kernel.executor import Executor, InlineExecutor
+from skylog.log.files import Files
+from skylog.quorum.log import MetadataLogConfig
+from skylog.quorum.node import QuorumConfig, QuorumNode
+from skylog.quorum.storage import NodeStorage, format_if_new
+from skylog.quorum.voters import Endpoint
+from skylog.replicated.log import KeyValue, LoadedBatch
+
+NODE_ID = 1
+CONTROLLER = Endpoint("CONTROLLER", "localhost", 9093)
+NOW_MS = 1_750_000_000_000
+
+
+def value(number: int, size: int = 20) -> KeyValue:
+    return None, f"{number:0{size}d}".encode()
+
+
+def open_storage(directory: Path, seed: int = 7) -> NodeStorage:
+    return format_if_new([directory], NODE_ID, CONTROLLER, random.Random(seed), NOW_MS)
+
+
+class Rig:
+    """A node on a directory, and what it said of its failures."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        config: MetadataLogConfig | None = None,
+        files: Files | None = None,
+        executor: Executor | None = None,
+        endpoint: Endpoint = CONTROLLER,
+        clock: ManualClock | None = None,
+    ) -> None:
+        self.directory = directory
+        self.storage = open_storage(directory)
+        self.clock = clock or ManualClock(NOW_MS)
+        self.failures: list[Exception] = []
+        self.node = QuorumNode(
+            self.storage,
+            QuorumConfig((endpoint,), config or MetadataLogConfig()),
+            files=files or Files(64),
+            clock=self.clock,
+            executor=executor or InlineExecutor(),
+            rng=random.Random(1),
+            on_failure=self.failures.append,
+        )
+
+    async def commit(self, *batches: list[KeyValue]) -> None:
+        """Append and wait until all is committed."""
+        for batch in batches:
+            self.node.append(batch)
+        await self.settle()
+
+    async def settle(self) -> None:
+        if self.node._syncing is not None:
+            await self.node._syncing
+
+    async def load(self) -> list[LoadedBatch]:
+        return [batch async for batch in self.node.read_all()]
+
+    async def values(self) -> list[bytes | None]:
+        return [record[1] for batch in await self.load() for record in batch.records]
+
+
+async def started(directory: Path, **options: object) -> Rig:
+    rig = Rig(directory, **options)  # type: ignore[arg-type]
+    await rig.node.start()
+    return rig
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    """Every file below, for comparing before and after."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
