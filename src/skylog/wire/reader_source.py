@@ -163,24 +163,27 @@ class ReaderSource:
         if field.array:
             self._array(field, target, nullable, depth)
         elif isinstance(field.type, type):
-            self._nested(field.type, target, nullable, depth)
+            # A nullable struct is marked by a byte, in the tagged section by a varint.
+            tagged = self._flexible and self._version in field.tagged
+            null = ("n == 0" if tagged else "n < 0") if nullable else ""
+            self._nested(field.type, target, null, depth)
         elif field.type in FIXED:
             self._run.append((FIXED[field.type], target))
         else:
             flexible = self._flexible and not field.never_flexible
             self._sized(field.type, target, nullable, flexible, field.name)
 
-    def _nested(self, cls: type[Struct], target: str, nullable: bool, depth: int) -> None:
+    def _nested(self, cls: type[Struct], target: str, null: str, depth: int) -> None:
         var = f"o{depth + 1}"
         source = self._source
-        if not nullable:
+        if not null:
             self._flush()
             self._struct(cls, var, depth + 1)
             source.add(f"{target} = {var}")
             return
         self._run.append(("b", "n"))
         self._flush()
-        source.add("if n < 0:")
+        source.add(f"if {null}:")
         source.add(f"    {target} = None")
         source.add("else:")
         source.indent()

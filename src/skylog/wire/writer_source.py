@@ -136,22 +136,25 @@ class WriterSource:
         if field.array:
             self._array(field, value, nullable, depth)
         elif isinstance(field.type, type):
-            self._nested(field.type, value, nullable, depth)
+            # A nullable struct is marked by a byte, in the tagged section by a varint.
+            tagged = self._flexible and self._version in field.tagged
+            null = (r"b'\0'" if tagged else r"b'\xff'") if nullable else ""
+            self._nested(field.type, value, null, depth)
         elif field.type in FIXED:
             self._run.append((FIXED[field.type], value))
         else:
             flexible = self._flexible and not field.never_flexible
             self._sized(field.type, value, nullable, flexible, field.name)
 
-    def _nested(self, cls: type[Struct], value: str, nullable: bool, depth: int) -> None:
+    def _nested(self, cls: type[Struct], value: str, null: str, depth: int) -> None:
         source = self._source
         var = f"o{depth + 1}"
         source.add(f"{var} = {value}")
-        if not nullable:
+        if not null:
             self._struct(cls, var, depth + 1)
             return
         self._flush()
-        source.add(f"if {var} is None: {self._write}(b'\\xff')")
+        source.add(f"if {var} is None: {self._write}({null})")
         source.add("else:")
         source.indent()
         self._run.append(("b", "1"))
