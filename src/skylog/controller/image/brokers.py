@@ -40,7 +40,7 @@ def is_reserved_directory(directory: Uuid) -> bool:
 class Node:
     """A broker as one listener's clients reach it."""
 
-    node_id: int
+    id: int
     host: str
     port: int
     rack: str | None = None

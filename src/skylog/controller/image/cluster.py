@@ -140,8 +140,15 @@ class ClusterImage:
         found = (self._alive_node(broker_id, listener) for broker_id in broker_ids)
         return [node for node in found if node is not None]
 
-    def alive_brokers(self, listener: str) -> list[Node]:
+    def alive_nodes(self, listener: str) -> list[Node]:
         return self.endpoints(sorted(self.brokers.by_id), listener)
+
+    def nodes(self, listener: str) -> list[Node]:
+        """All that are registered with such a listener, fenced ones too."""
+        found = (
+            self.brokers.by_id[broker_id].node(listener) for broker_id in sorted(self.brokers.by_id)
+        )
+        return [node for node in found if node is not None]
 
     def is_alive(self, broker_id: int) -> bool:
         broker = self.brokers.by_id.get(broker_id)

@@ -1,4 +1,4 @@
-"""Client quotas by entity, and which of them applies to a client."""
+"""Client quotas by entity."""
 
 from __future__ import annotations
 
@@ -32,20 +32,6 @@ class Quotas:
     def of(self, entity: QuotaEntity) -> Mapping[str, float]:
         return self.by_entity.get(entity, _NONE)
 
-    def client_quota(self, key: str, user: str | None, client_id: str | None) -> float | None:
-        """The value for a client by Kafka's order: the more exactly it is named, the sooner."""
-        if not self.by_entity:
-            return None
-        for entity in _candidates(user, client_id):
-            value = self.of(entity).get(key)
-            if value is not None:
-                return value
-        return None
-
-    def ip_quota(self, key: str, ip: str) -> float | None:
-        value = self.of(((IP, ip),)).get(key)
-        return self.of(((IP, None),)).get(key) if value is None else value
-
     def apply(self, record: ClientQuotaRecord, delta: Delta) -> None:
         entity = quota_entity((part.entity_type, part.entity_name) for part in record.entity)
         quotas = self.by_entity.setdefault(entity, {})
@@ -61,14 +47,3 @@ class Quotas:
         for entity, quotas in self.by_entity.items():
             for key, value in quotas.items():
                 yield ClientQuotaRecord([EntityData(*part) for part in entity], key, value)
-
-
-def _candidates(user: str | None, client_id: str | None) -> Iterator[QuotaEntity]:
-    names = [user, None] if user is not None else [None]
-    clients = [client_id, None] if client_id is not None else [None]
-    for name in names:
-        for client in clients:
-            yield ((CLIENT_ID, client), (USER, name))
-        yield ((USER, name),)
-    for client in clients:
-        yield ((CLIENT_ID, client),)

@@ -1,0 +1,51 @@
+"""What a controller does first: found the cluster, or take it over."""
+
+from __future__ import annotations
+
+from skylog.controller.brokers import session_timer
+from skylog.controller.elections import check_timer
+from skylog.controller.features import static_min_isr
+from skylog.controller.image.configs import CLUSTER_DEFAULT
+from skylog.controller.image.features import ELR_VERSION
+from skylog.controller.requests import Contact
+from skylog.controller.state import MIN_ISR, ControllerState
+from skylog.replicated.machine import Result
+from skylog.wire.messages.abort_transaction_record import AbortTransactionRecord
+from skylog.wire.messages.begin_transaction_record import BeginTransactionRecord
+from skylog.wire.messages.config_record import ConfigRecord
+from skylog.wire.messages.end_transaction_record import EndTransactionRecord
+from skylog.wire.messages.feature_level_record import FeatureLevelRecord
+from skylog.wire.schema import Message
+
+
+def activate(state: ControllerState, now_ms: int) -> Result[None]:
+    """Write what is missing, and give every broker that was alive a full session."""
+    records: list[Message] = []
+    if state.image.in_transaction:
+        records.append(AbortTransactionRecord("Controller failover"))
+    if state.image.features.metadata_version is None:
+        records += _first_records(state)
+    alive = [broker for broker in state.image.brokers.by_id.values() if not broker.fenced]
+    settings = state.settings
+    contacts = [
+        Contact(broker.broker_id, broker.epoch, now_ms, -1)
+        for broker in alive
+        # A broker that shares our process is as new as we are: nobody holds its old session.
+        if not (settings.combined and broker.broker_id == settings.node_id)
+    ]
+    timers = [session_timer(state, broker) for broker in alive]
+    return Result(None, records, contacts, [*timers, check_timer(state)])
+
+
+def _first_records(state: ControllerState) -> list[Message]:
+    """In one metadata transaction, as Kafka founds its clusters."""
+    bootstrap = state.settings.bootstrap
+    records: list[Message] = [BeginTransactionRecord("Bootstrap records"), *bootstrap]
+    elr = [
+        record
+        for record in bootstrap
+        if isinstance(record, FeatureLevelRecord) and record.name == ELR_VERSION
+    ]
+    if elr and elr[-1].feature_level > 0:
+        records.append(ConfigRecord(*CLUSTER_DEFAULT, MIN_ISR, static_min_isr(state)))
+    return [*records, EndTransactionRecord()]

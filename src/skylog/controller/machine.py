@@ -1,0 +1,137 @@
+"""The controller: the machine that alone decides what the metadata log says.
+
+Requests are Kafka's own messages; each family has a module whose functions read the state and
+answer with a reply and records. A request that fails as a whole raises KafkaError: whoever speaks
+to the client turns that into the response that the API has for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from skylog.controller.activation import activate
+from skylog.controller.brokers import (
+    expire_session,
+    heartbeat,
+    register_broker,
+    register_controller,
+    unregister_broker,
+)
+from skylog.controller.configs import alter_configs, incremental_alter_configs
+from skylog.controller.elections import elect_leaders, elect_periodically
+from skylog.controller.features import update_features
+from skylog.controller.image import ClusterImage
+from skylog.controller.partitions import create_partitions
+from skylog.controller.producer_ids import allocate_producer_ids
+from skylog.controller.requests import (
+    Contact,
+    ControllerRequest,
+    Departed,
+    ElectLeadersPeriodically,
+    Loaded,
+    Request,
+    SessionExpired,
+    Volatile,
+)
+from skylog.controller.settings import ConfigSchema, ControllerSettings
+from skylog.controller.state import ControllerState
+from skylog.controller.topics import create_topics, delete_topics
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.replicated.machine import Result
+from skylog.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from skylog.wire.messages.alter_configs_request import AlterConfigsRequest
+from skylog.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from skylog.wire.messages.broker_registration_request import BrokerRegistrationRequest
+from skylog.wire.messages.controller_registration_request import ControllerRegistrationRequest
+from skylog.wire.messages.create_partitions_request import CreatePartitionsRequest
+from skylog.wire.messages.create_topics_request import CreateTopicsRequest
+from skylog.wire.messages.delete_topics_request import DeleteTopicsRequest
+from skylog.wire.messages.elect_leaders_request import ElectLeadersRequest
+from skylog.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from skylog.wire.messages.register_broker_record import RegisterBrokerRecord
+from skylog.wire.messages.unregister_broker_record import UnregisterBrokerRecord
+from skylog.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from skylog.wire.messages.update_features_request import UpdateFeaturesRequest
+from skylog.wire.schema import Message
+
+_Handler = Callable[[ControllerState, ControllerRequest, Any], Result[Any]]
+_TimedHandler = Callable[[ControllerState, ControllerRequest, Any, int], Result[Any]]
+
+_HANDLERS: dict[type[Message], _Handler] = {
+    CreateTopicsRequest: create_topics,
+    DeleteTopicsRequest: delete_topics,
+    CreatePartitionsRequest: create_partitions,
+    IncrementalAlterConfigsRequest: incremental_alter_configs,
+    AlterConfigsRequest: alter_configs,
+    AllocateProducerIdsRequest: allocate_producer_ids,
+    UpdateFeaturesRequest: update_features,
+    UnregisterBrokerRequest: unregister_broker,
+    ControllerRegistrationRequest: register_controller,
+    ElectLeadersRequest: elect_leaders,
+}
+# Those whose outcome depends on the time.
+_TIMED_HANDLERS: dict[type[Message], _TimedHandler] = {
+    BrokerRegistrationRequest: register_broker,
+    BrokerHeartbeatRequest: heartbeat,
+}
+
+
+class ControllerMachine:
+    """A ``replicated.machine.Machine`` over the cluster image."""
+
+    def __init__(self, settings: ControllerSettings, configs: ConfigSchema) -> None:
+        self.state = ControllerState(settings, configs)
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.state.image
+
+    def handle(self, request: Request, now_ms: int) -> Result[Any]:
+        match request:
+            case ControllerRequest():
+                return self._handle_message(request, now_ms)
+            case Loaded():
+                return activate(self.state, now_ms)
+            case SessionExpired():
+                return expire_session(self.state, request, now_ms)
+            case ElectLeadersPeriodically():
+                return elect_periodically(self.state)
+
+    def _handle_message(self, request: ControllerRequest, now_ms: int) -> Result[Any]:
+        kind = type(request.message)
+        timed = _TIMED_HANDLERS.get(kind)
+        if timed is not None:
+            return timed(self.state, request, request.message, now_ms)
+        handler = _HANDLERS.get(kind)
+        if handler is None:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, f"The controller does not answer {kind.__name__}."
+            )
+        return handler(self.state, request, request.message)
+
+    def apply(self, record: Message | Volatile, offset: int) -> None:
+        state = self.state
+        match record:
+            case Contact():
+                state.sessions[record.broker_id] = record
+            case Departed():
+                state.sessions.pop(record.broker_id, None)
+            case RegisterBrokerRecord():
+                self._forget_session(record.broker_id, record.broker_epoch)
+                state.registration_offsets[record.broker_id] = offset
+            case UnregisterBrokerRecord():
+                state.sessions.pop(record.broker_id, None)
+                state.registration_offsets.pop(record.broker_id, None)
+        if isinstance(record, Message):
+            state.image.apply(record)
+            state.image.offset = offset
+
+    def snapshot(self) -> Iterable[Message]:
+        return self.state.image.snapshot()
+
+    def _forget_session(self, broker_id: int, epoch: int) -> None:
+        """The session of an earlier incarnation says nothing of this one."""
+        session = self.state.sessions.get(broker_id)
+        if session is not None and session.epoch != epoch:
+            del self.state.sessions[broker_id]

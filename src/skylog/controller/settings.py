@@ -1,0 +1,84 @@
+"""What the controller is told once, and what it asks about configs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from skylog.controller.image.brokers import VersionRange
+from skylog.controller.image.configs import ConfigResource
+from skylog.wire.messages.create_topics_response import CreatableTopicConfigs
+from skylog.wire.messages.feature_level_record import FeatureLevelRecord
+from skylog.wire.schema import Message
+
+# What a controller of Kafka 4.3 supports.
+SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
+    "metadata.version": (7, 30),
+    "kraft.version": (0, 1),
+    "transaction.version": (0, 2),
+    "group.version": (0, 1),
+    "eligible.leader.replicas.version": (0, 1),
+    "share.version": (0, 1),
+    "streams.version": (0, 1),
+}
+
+
+def bootstrap_records(levels: Mapping[str, int]) -> tuple[Message, ...]:
+    """The first records of a cluster with these feature levels."""
+    return tuple(FeatureLevelRecord(name, level) for name, level in levels.items())
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigLayers:
+    """Where a topic's setting may come from, the strongest first."""
+
+    topic: Mapping[str, str]
+    node: Mapping[str, str]
+    cluster: Mapping[str, str]
+
+
+class ConfigSchema(Protocol):
+    """What is known of configs outside of the metadata log."""
+
+    def validate(
+        self, resource: ConfigResource, configs: Mapping[str, str], existing: Mapping[str, str]
+    ) -> None:
+        """KafkaError or ConfigError where ``configs`` cannot be the overrides of the resource."""
+        ...
+
+    def is_list(self, resource_type: int, name: str) -> bool: ...
+
+    def default_value(self, resource_type: int, name: str) -> str | None: ...
+
+    def topic_value(self, name: str, layers: ConfigLayers) -> str | None:
+        """A topic's effective value, from the layers, the static settings, or the default."""
+        ...
+
+    def describe_topic(self, layers: ConfigLayers) -> Sequence[CreatableTopicConfigs]:
+        """All effective settings of a topic as CreateTopics answers them, in order of name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """Settled before the controller starts."""
+
+    node_id: int
+    cluster_id: str
+    quorum_node_ids: tuple[int, ...]
+    # Written to an empty log: feature levels first, then whatever a cluster is formatted with.
+    bootstrap: tuple[Message, ...]
+    supported_features: Mapping[str, VersionRange] = field(
+        default_factory=lambda: SUPPORTED_FEATURES
+    )
+    kraft_version: int = 1
+    # Whether a broker of the same id runs in this process: then no older one can be alive.
+    combined: bool = True
+    partition_count_default: int = 1
+    replication_factor_default: int = 1
+    session_timeout_ms: int = 9_000
+    delete_topic_enable: bool = True
+    leader_rebalance_enable: bool = True
+    leader_check_interval_ms: int = 300_000
+    elections_per_check_max: int = 1_000
