@@ -7,6 +7,7 @@ an executor thread can finish a read while the event loop rolls, evicts or delet
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections import OrderedDict
@@ -42,6 +43,8 @@ class Files:
 
     def __init__(self, open_files_max: int) -> None:
         self._open_files_max = open_files_max
+        # Some file systems cannot say what is cached; there every read waits for what it needs.
+        self._knows_cached = True
         self._table: OrderedDict[str, Descriptor] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -84,8 +87,14 @@ class Files:
         return os.pwritev(descriptor.number, buffers, position)
 
     def preadv(self, descriptor: Descriptor, buffer: Buffer, position: int, *, block: bool) -> int:
-        flags = 0 if block else os.RWF_NOWAIT
-        return os.preadv(descriptor.number, [buffer], position, flags)
+        if not block and self._knows_cached:
+            try:
+                return os.preadv(descriptor.number, [buffer], position, os.RWF_NOWAIT)
+            except OSError as error:
+                if error.errno != errno.EOPNOTSUPP:
+                    raise
+                self._knows_cached = False
+        return os.preadv(descriptor.number, [buffer], position)
 
     def fsync(self, descriptor: Descriptor) -> None:
         os.fsync(descriptor.number)
@@ -96,7 +105,7 @@ class Files:
     def rename(self, source: str, target: str) -> None:
         self.forget(source)
         self.forget(target)
-        Path(source).rename(target)
+        os.replace(source, target)  # noqa: PTH105 — paths are plain text here
 
     def remove(self, path: str) -> None:
         self.forget(path)
@@ -151,13 +160,33 @@ class Files:
     def replace(self, path: str, content: bytes, *, sync: bool = True) -> None:
         """Swap a whole file in: a reader or a crash sees the old or the new one, never a mix."""
         temporary = path + ".tmp"
-        self.create(temporary)
-        self.write_all(temporary, [content], 0)
+        descriptor = Descriptor(self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+        done = 0
+        while done < len(content):
+            done += self.pwritev(descriptor, [content[done:]], done)
         if sync:
-            self.sync(temporary)
+            self.fsync(descriptor)
         self.rename(temporary, path)
         if sync:
             self.sync_directory(str(Path(path).parent))
+
+    def read_small(self, path: str, bytes_max: int) -> bytes | None:
+        """A whole file; None when there is none. OSError when it is larger than it may be."""
+        try:
+            descriptor = Descriptor(self.open(path, os.O_RDONLY))
+        except FileNotFoundError:
+            return None
+        size = os.fstat(descriptor.number).st_size
+        if size > bytes_max:
+            raise OSError(errno.EFBIG, f"larger than {bytes_max} bytes", path)
+        buffer = bytearray(size)
+        done = 0
+        while done < size:
+            count = self.preadv(descriptor, memoryview(buffer)[done:], done, block=True)
+            if count == 0:
+                break
+            done += count
+        return bytes(buffer[:done])
 
 
 def _after(buffers: list[Buffer], count: int) -> list[Buffer]:

@@ -72,20 +72,23 @@ class Index:
 
     def push(self, first: int, second: int) -> None:
         self._data += self.entry.pack(first, second)
-        if len(self._data) - self._written >= PENDING_ENTRIES_MAX * self.entry.size:
-            self.write()
+
+    @property
+    def write_due(self) -> bool:
+        return len(self._data) - self._written >= PENDING_ENTRIES_MAX * self.entry.size
 
     def write(self) -> None:
         """Put the entries that are still only in memory into the file."""
-        if self._written < len(self._data):
-            self._files.write_all(self._path, [bytes(self._data[self._written :])], self._written)
-            self._written = len(self._data)
+        start, end = self._written, len(self._data)
+        if start < end:
+            self._files.write_all(self._path, [bytes(self._data[start:end])], start)
+            self._written = end
 
     def keep(self, entries: int) -> None:
         """Drop all but the first ``entries``, in memory and in the file."""
         end = entries * self.entry.size
-        if end < len(self._data):
-            del self._data[end:]
+        # A new object: a reader on another thread may be searching the old one.
+        self._data = self._data[:end]
         self._written = min(self._written, end)
         self._files.truncate(self._path, self._written)
 

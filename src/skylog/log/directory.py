@@ -1,0 +1,122 @@
+"""The files of a log directory that cover all its partitions: checkpoints and the clean mark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from skylog.kernel.limits import LOG_CHECKPOINT_BYTES_MAX
+from skylog.kernel.logging import get_logger
+from skylog.log.checkpoints import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    NO_BROKER_EPOCH,
+    RECOVERY_POINT_CHECKPOINT,
+    Malformed,
+    TopicPartition,
+    decode_clean_shutdown,
+    decode_offsets,
+    encode_clean_shutdown,
+    encode_offsets,
+)
+from skylog.log.files import Files
+from skylog.log.log import Log
+from skylog.log.names import is_deleted_directory, parse_directory_name
+
+_logger = get_logger("log.directory")
+
+
+class LogDirectory:
+    """One directory of ``log.dirs``."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self.path = path
+        self.was_clean = False
+        self.broker_epoch = NO_BROKER_EPOCH
+        self.logs_count = 0
+        self._files = files
+        # What each checkpoint says now, so that nothing is written twice.
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+
+    def prepare(self) -> None:
+        """Read the checkpoints and take the clean mark away, before anything is appended."""
+        for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT):
+            self._written[name] = self._read(name)
+        content = self._files.read_small(self._at(CLEAN_SHUTDOWN), 4096)
+        self.was_clean = content is not None
+        if content is not None:
+            self.broker_epoch = decode_clean_shutdown(content.decode(errors="replace"))
+            self._files.remove(self._at(CLEAN_SHUTDOWN))
+            # Should the mark come back after a power failure, recovery would be skipped.
+            self._files.sync_directory(self.path)
+
+    def _at(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def _read(self, name: str) -> dict[TopicPartition, int]:
+        content = self._files.read_small(self._at(name), LOG_CHECKPOINT_BYTES_MAX) or b""
+        try:
+            return decode_offsets(content.decode())
+        except (Malformed, UnicodeDecodeError) as fault:
+            _logger.warning("a checkpoint is not used", path=self._at(name), fault=str(fault))
+            return {}
+
+    def recovery_point(self, key: TopicPartition) -> int:
+        return self._written[RECOVERY_POINT_CHECKPOINT].get(key, 0)
+
+    def log_start(self, key: TopicPartition) -> int:
+        return self._written[LOG_START_CHECKPOINT].get(key, 0)
+
+    def high_watermark(self, key: TopicPartition) -> int:
+        return self._written[HIGH_WATERMARK_CHECKPOINT].get(key, 0)
+
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions that have a live directory here."""
+        found = []
+        for path in Path(self.path).iterdir():
+            parsed = parse_directory_name(path.name)
+            if parsed is not None and path.is_dir():
+                found.append(parsed)
+        return sorted(found)
+
+    def deleted(self) -> list[str]:
+        """Directories that were on their way out."""
+        return [str(p) for p in Path(self.path).iterdir() if is_deleted_directory(p.name)]
+
+    def knows(self, key: TopicPartition) -> bool:
+        """Whether a checkpoint still speaks of a partition."""
+        return any(key in offsets for offsets in self._written.values())
+
+    def rewrite(self, logs: Sequence[Log]) -> None:
+        """Write all checkpoints, so that they speak of no partition but these; blocks."""
+        self.write_offsets(logs)
+        self.write_high_watermarks(logs)
+
+    def write_high_watermarks(self, logs: Iterable[Log]) -> None:
+        self._write(
+            HIGH_WATERMARK_CHECKPOINT,
+            {(log.topic, log.partition): log.high_watermark for log in logs},
+        )
+
+    def write_offsets(self, logs: Iterable[Log]) -> None:
+        """Checkpoint recovery points and log starts; blocks."""
+        points: dict[TopicPartition, int] = {}
+        starts: dict[TopicPartition, int] = {}
+        for log in logs:
+            key = log.topic, log.partition
+            points[key] = log.recovery_point
+            start = log.log_start_offset
+            if start > log.segments[0].base_offset:
+                starts[key] = start
+        self._write(RECOVERY_POINT_CHECKPOINT, points)
+        self._write(LOG_START_CHECKPOINT, starts)
+
+    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        if offsets == self._written.get(name):
+            return
+        self._files.replace(self._at(name), encode_offsets(offsets).encode())
+        self._written[name] = dict(offsets)
+
+    def mark_clean(self, broker_epoch: int) -> None:
+        self._files.replace(self._at(CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch).encode())

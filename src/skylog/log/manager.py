@@ -1,0 +1,373 @@
+"""All local logs of a broker: opened at the start, created and deleted as metadata says.
+
+Background steps (retention, flushes, checkpoints, removal) work in slices, so that the event loop
+never stalls however many partitions there are; whatever waits for the disk goes through the
+executor. ``run`` takes the steps when they are due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
+from skylog.kernel.executor import Executor
+from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.kernel.limits import LOG_OPEN_FILES_MAX
+from skylog.kernel.logging import get_logger
+from skylog.kernel.rng import Random, random_uuid, system_random
+from skylog.kernel.topics import CLUSTER_METADATA
+from skylog.log.checkpoints import NO_BROKER_EPOCH, TopicPartition
+from skylog.log.config import LONG_MAX, LogConfig
+from skylog.log.directory import LogDirectory
+from skylog.log.files import Files, storage_error
+from skylog.log.locks import DirectoryLock
+from skylog.log.log import Log
+from skylog.log.names import (
+    DELETE_DIR_SUFFIX,
+    STRAY_DIR_SUFFIX,
+    directory_name,
+    doomed_directory_name,
+)
+from skylog.log.recovery import Opening
+from skylog.log.writer import LogHost, LogWriter
+
+# A step gives the loop back after this long, or after this many logs without a look at the clock.
+_SLICE_SECONDS: Final = 0.002
+_SLICE_LOGS: Final = 32
+# Logs that one call to the executor opens.
+_OPENED_TOGETHER: Final = 64
+_DISCARD_INTERVAL_MS: Final = 5_000
+_WAIT_SECONDS_MAX: Final = 3_600
+
+_logger = get_logger("log.manager")
+
+
+@dataclass(frozen=True, slots=True)
+class LogManagerSettings:
+    """When the background steps are due; names and defaults are Kafka's."""
+
+    default: LogConfig = field(default_factory=LogConfig)
+    retention_check_interval_ms: int = 300_000
+    flush_scheduler_interval_ms: int = LONG_MAX
+    flush_offset_checkpoint_interval_ms: int = 60_000
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    open_files_max: int = LOG_OPEN_FILES_MAX
+
+
+class LogManager(LogHost):
+    """Keeps the logs of ``dirs``."""
+
+    def __init__(
+        self,
+        dirs: list[str],
+        clock: Clock,
+        executor: Executor,
+        settings: LogManagerSettings | None = None,
+        rng: Random | None = None,
+        files: Files | None = None,
+    ) -> None:
+        self.settings = settings or LogManagerSettings()
+        super().__init__(files or Files(self.settings.open_files_max))
+        self._clock = clock
+        self._executor = executor
+        self._rng = rng or system_random()
+        self._directories = [LogDirectory(self.files, str(Path(path))) for path in dirs]
+        self._locks: list[DirectoryLock] = []
+        self._logs: dict[TopicPartition, Log] = {}
+        self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._failed = False
+        self._unflushed: dict[Log, None] = {}
+        self._starts_moved = False
+        # (when due, path): files and directories on their way out
+        self._discarded: list[tuple[int, str]] = []
+        self._work = asyncio.Event()
+
+    # -- start and end -------------------------------------------------------------------------
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """The epoch of the broker that shut down cleanly here, or −1."""
+        epochs = {home.broker_epoch for home in self._directories if home.was_clean}
+        return max(epochs) if len(epochs) == 1 else NO_BROKER_EPOCH
+
+    async def start(self, config_of: Callable[[str], LogConfig] | None = None) -> None:
+        """Lock the directories and open every log in them. Raises StorageError."""
+        for home in self._directories:
+            await self._executor.run(partial(self._lock, home))
+        for home in self._directories:
+            try:
+                await self._executor.run(home.prepare)
+                found = await self._executor.run(home.partitions)
+                doomed = await self._executor.run(home.deleted)
+            except OSError as error:
+                raise StorageError(f"{home.path} cannot be used: {error}") from error
+            # The metadata log belongs to the quorum.
+            keys = [key for key in found if key[0] != CLUSTER_METADATA]
+            for at in range(0, len(keys), _OPENED_TOGETHER):
+                part = keys[at : at + _OPENED_TOGETHER]
+                opened = await self._executor.run(partial(self._open_all, home, part, config_of))
+                for log in opened:
+                    self._add(home, log)
+            delay_ms = self.settings.default.file_delete_delay_ms
+            for path in doomed:
+                self._discard_later(path, delay_ms)
+
+    def _lock(self, home: LogDirectory) -> None:
+        try:
+            Path(home.path).mkdir(parents=True, exist_ok=True)
+            self._locks.append(DirectoryLock(home.path))
+        except OSError as error:
+            raise StorageError(f"{home.path} cannot be used: {error}") from error
+
+    def _open_all(
+        self,
+        home: LogDirectory,
+        keys: list[TopicPartition],
+        config_of: Callable[[str], LogConfig] | None,
+    ) -> list[Log]:
+        return [
+            self._open(home, key, config_of(key[0]) if config_of else self.settings.default)
+            for key in keys
+        ]
+
+    def _open(self, home: LogDirectory, key: TopicPartition, config: LogConfig) -> Log:
+        opening = Opening(
+            self.files,
+            f"{home.path}/{directory_name(*key)}",
+            config,
+            self._clock.now_ms(),
+            clean=home.was_clean,
+            recovery_point=home.recovery_point(key),
+            log_start_offset=home.log_start(key),
+        )
+        try:
+            log = Log.open(*key, opening, self)
+        except (OSError, KafkaError) as error:
+            raise StorageError(f"{opening.directory} cannot be opened: {error}") from error
+        mark = home.high_watermark(key)
+        log.high_watermark = min(max(mark, log.log_start_offset), log.log_end_offset)
+        return log
+
+    def _add(self, home: LogDirectory, log: Log) -> None:
+        key = log.topic, log.partition
+        if key in self._logs:
+            raise StorageError(f"{log.directory} and {self._logs[key].directory} are one partition")
+        self._logs[key] = log
+        self._homes[key] = home
+        home.logs_count += 1
+
+    async def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Close every log and leave the mark that lets the next start skip recovery."""
+        for home in self._directories:
+            await self._executor.run(partial(self._close, home, self._logs_in(home), broker_epoch))
+        for lock in self._locks:
+            lock.release()
+        self._locks.clear()
+
+    def _close(self, home: LogDirectory, logs: list[Log], broker_epoch: int) -> None:
+        clean = not self._failed
+        for log in logs:
+            try:
+                log.close()
+            except KafkaError as error:
+                clean = False
+                _logger.error("a log did not close", directory=log.directory, error=str(error))
+        try:
+            home.write_offsets(logs)
+            home.write_high_watermarks(logs)
+            if clean:
+                home.mark_clean(broker_epoch)
+        except OSError as error:
+            _logger.error("no clean shutdown", directory=home.path, error=str(error))
+
+    # -- logs ----------------------------------------------------------------------------------
+
+    def get(self, topic: str, index: int) -> Log | None:
+        return self._logs.get((topic, index))
+
+    def logs(self) -> Iterator[Log]:
+        return iter(tuple(self._logs.values()))
+
+    def _logs_in(self, home: LogDirectory) -> list[Log]:
+        return [log for key, log in self._logs.items() if self._homes[key] is home]
+
+    def get_or_create(self, topic: str, index: int, topic_id: Uuid, config: LogConfig) -> Log:
+        """The partition's log. One that belongs to an older topic of that name is put aside."""
+        key = topic, index
+        log = self._logs.get(key)
+        if (
+            log is not None
+            and topic_id not in (log.topic_id, ZERO_UUID)
+            and (log.topic_id != ZERO_UUID)
+        ):
+            _logger.warning("a log of an older topic is put aside", directory=log.directory)
+            self._remove(key, STRAY_DIR_SUFFIX)
+            log = None
+        if log is None:
+            log = self._create(key, config)
+        log.config = config
+        if topic_id != ZERO_UUID:
+            log.assign_topic_id(topic_id)
+        return log
+
+    def _create(self, key: TopicPartition, config: LogConfig) -> Log:
+        home = min(self._directories, key=lambda one: one.logs_count)
+        try:
+            if home.knows(key):
+                # Offsets of a deleted partition of that name must not meet the new one's records.
+                home.rewrite(self._logs_in(home))
+            log = self._open(home, key, config)
+        except OSError as error:
+            raise storage_error(f"{home.path} cannot be used", error) from error
+        except StorageError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._add(home, log)
+        return log
+
+    def delete(self, topic: str, index: int) -> None:
+        """Take a partition away: at once for everybody, from the disk a little later."""
+        if (topic, index) in self._logs:
+            self._remove((topic, index), DELETE_DIR_SUFFIX)
+
+    def _remove(self, key: TopicPartition, suffix: str) -> None:
+        log, home = self._logs.pop(key), self._homes.pop(key)
+        home.logs_count -= 1
+        self._unflushed.pop(log, None)
+        log.mark_deleted()
+        target = f"{home.path}/{doomed_directory_name(*key, random_uuid(self._rng).hex(), suffix)}"
+        try:
+            self.files.rename(log.directory, target)
+        except OSError as error:
+            _logger.error("a log was not removed", directory=log.directory, error=str(error))
+            return
+        self._starts_moved = True
+        if suffix == DELETE_DIR_SUFFIX:
+            self._discard_later(target, log.config.file_delete_delay_ms)
+
+    # -- what logs ask for ---------------------------------------------------------------------
+
+    def rolled(self, log: LogWriter) -> None:
+        if isinstance(log, Log):
+            self._unflushed[log] = None
+            self._work.set()
+
+    def start_moved(self, log: LogWriter) -> None:
+        self._starts_moved = True
+        self._work.set()
+
+    def discard(self, log: LogWriter, paths: list[str]) -> None:
+        for path in paths:
+            self._discard_later(path, log.config.file_delete_delay_ms)
+
+    def failed(self, log: LogWriter) -> None:
+        self._failed = True
+
+    def _discard_later(self, path: str, delay_ms: int) -> None:
+        heapq.heappush(self._discarded, (self._clock.now_ms() + delay_ms, path))
+
+    # -- background ----------------------------------------------------------------------------
+
+    async def run_retention(self) -> int:
+        """One pass over all logs: old segments and silent producers go."""
+        deleted = 0
+        began = self._clock.monotonic()
+        for seen, log in enumerate(self.logs(), 1):
+            now_ms = self._clock.now_ms()
+            try:
+                deleted += log.delete_old_segments(now_ms)
+            except KafkaError as error:
+                _logger.error("retention failed", directory=log.directory, error=str(error))
+            log.expire_producers(now_ms)
+            for segment in log.segments[:-1]:
+                segment.drop_indexes()
+            if seen % _SLICE_LOGS == 0 and self._clock.monotonic() - began > _SLICE_SECONDS:
+                await asyncio.sleep(0)
+                began = self._clock.monotonic()
+        return deleted
+
+    async def flush(self) -> None:
+        """Sync segments that were rolled, and logs whose ``flush.ms`` is over."""
+        rolled, self._unflushed = self._unflushed, {}
+        for log in rolled:
+            await self._sync(log, log.sync_rolled)
+        now_ms = self._clock.now_ms()
+        for log in self.logs():
+            if log.config.flush_ms <= now_ms - log.flushed_ms:
+                log.flushed_ms = now_ms
+                await self._sync(log, log.sync)
+
+    async def _sync(self, log: Log, how: Callable[[], None]) -> None:
+        try:
+            await self._executor.run(how)
+        except KafkaError as error:
+            _logger.error("flush failed", directory=log.directory, error=str(error))
+
+    async def checkpoint(self) -> None:
+        """Write recovery points and log starts."""
+        self._starts_moved = False
+        for home in self._directories:
+            await self._write_checkpoint(partial(home.write_offsets, self._logs_in(home)))
+
+    async def checkpoint_high_watermarks(self) -> None:
+        for home in self._directories:
+            await self._write_checkpoint(partial(home.write_high_watermarks, self._logs_in(home)))
+
+    async def _write_checkpoint(self, write: Callable[[], None]) -> None:
+        try:
+            await self._executor.run(write)
+        except OSError as error:
+            _logger.error("checkpoint not written", error=str(error))
+
+    async def remove_discarded(self) -> None:
+        """Remove from the disk what has waited long enough."""
+        while self._discarded and self._discarded[0][0] <= self._clock.now_ms():
+            _, path = heapq.heappop(self._discarded)
+            await self._executor.run(partial(_remove_tree, path))
+
+    async def run(self) -> None:
+        """Take every step when it is due, until cancelled."""
+        settings = self.settings
+        steps: list[tuple[Callable[[], Awaitable[object]], int]] = [
+            (self.run_retention, settings.retention_check_interval_ms),
+            (self.flush, settings.flush_scheduler_interval_ms),
+            (self.checkpoint, settings.flush_offset_checkpoint_interval_ms),
+            (self.checkpoint_high_watermarks, settings.high_watermark_checkpoint_interval_ms),
+            (self.remove_discarded, _DISCARD_INTERVAL_MS),
+        ]
+        now = self._clock.monotonic()
+        due = [(now + every_ms / 1000, number) for number, (_, every_ms) in enumerate(steps)]
+        heapq.heapify(due)
+        while True:
+            await self._wait_for_work(due[0][0] - self._clock.monotonic())
+            if self._unflushed:
+                await self.flush()
+            if self._starts_moved:
+                await self.checkpoint()
+            if due[0][0] <= self._clock.monotonic():
+                number = due[0][1]
+                step, every_ms = steps[number]
+                await step()
+                heapq.heapreplace(due, (self._clock.monotonic() + every_ms / 1000, number))
+
+    async def _wait_for_work(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(min(max(seconds, 0), _WAIT_SECONDS_MAX)):
+                await self._work.wait()
+        except TimeoutError:
+            return
+        self._work.clear()
+
+
+def _remove_tree(path: str) -> None:
+    if Path(path).is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        Path(path).unlink(missing_ok=True)

@@ -1,0 +1,182 @@
+"""The reading half of a local log: finds batches by offset and records by time.
+
+Everything here may run on an executor's thread while the event loop appends: it works on the list
+of segments as it was when it began, and a segment shows no byte before it is written.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.limits import LOG_INLINE_DECODE_BYTES_MAX
+from skylog.log.epochs import LeaderEpochs
+from skylog.log.files import WouldBlock, storage_error
+from skylog.log.segment import EMPTY, Segment
+from skylog.wire.records import find_record
+
+# (timestamp, offset, leader epoch) of a record
+Found = tuple[int, int, int]
+
+
+class ReadInfo(NamedTuple):
+    """Whole batches, the first of which holds the offset asked for."""
+
+    buffer: memoryview
+
+
+_NOTHING = ReadInfo(EMPTY)
+
+
+class LogReader:
+    """What a log holds, and how to read it."""
+
+    __slots__ = ("_end", "_epochs", "_failure", "_segments", "directory", "log_start_offset")
+
+    directory: str
+    log_start_offset: int
+    _end: int
+    _epochs: LeaderEpochs
+    _failure: KafkaError | None
+    # Replaced, never changed in place.
+    _segments: list[Segment]
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._end
+
+    @property
+    def latest_epoch(self) -> int:
+        return self._epochs.latest
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        return self._segments
+
+    @property
+    def is_offline(self) -> bool:
+        return self._failure is not None
+
+    def epoch_of(self, offset: int) -> int:
+        """The leader epoch of ``offset``, −1 when it is not known."""
+        return self._epochs.of(offset)
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
+        """The largest known epoch up to ``epoch``, and the offset after its last record."""
+        return self._epochs.end_of(epoch, self._end)
+
+    def _check_usable(self) -> None:
+        if self._failure is not None:
+            raise KafkaError(self._failure.code, self._failure.message)
+
+    # -- by offset -----------------------------------------------------------------------------
+
+    @staticmethod
+    def _slot(segments: Sequence[Segment], offset: int) -> int:
+        """The segment that holds ``offset``, or the first."""
+        slot = bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
+        return max(slot, 0)
+
+    def read(
+        self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
+    ) -> ReadInfo:
+        """Whole batches from the one that holds ``offset``, all below ``limit_offset``.
+
+        With ``min_one`` the first batch comes even when it is larger than ``max_bytes``. Raises
+        OFFSET_OUT_OF_RANGE; WouldBlock when not ``block`` and the bytes are not in memory.
+        """
+        self._check_usable()
+        segments = self._segments
+        # The size before the end: bytes that come in between lie behind both.
+        size = segments[-1].size
+        end = self._end
+        if offset < self.log_start_offset or offset > end:
+            self._out_of_range(offset)
+        limit = min(limit_offset, end)
+        if offset >= limit or (max_bytes <= 0 and not min_one):
+            return _NOTHING
+        try:
+            for slot in range(self._slot(segments, offset), len(segments)):
+                segment = segments[slot]
+                position = segment.position_of(offset, block=block)
+                if position is None:
+                    continue  # compaction took the rest of this segment
+                if slot + 1 < len(segments):
+                    bound, stop = segments[slot + 1].base_offset, segment.size
+                else:
+                    bound, stop = end, size
+                if limit < bound:
+                    stop = segment.position_of(limit, block=block) or stop
+                    bound = limit
+                if stop <= position:
+                    return _NOTHING
+                return ReadInfo(
+                    segment.read(position, stop, max_bytes, bound, min_one=min_one, block=block)
+                )
+        except OSError as error:
+            self._read_failed(offset, error)
+        return _NOTHING
+
+    def _out_of_range(self, offset: int) -> NoReturn:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} is not in {self.log_start_offset}..{self._end}",
+        )
+
+    def _read_failed(self, offset: int, error: OSError) -> NoReturn:
+        if isinstance(error, FileNotFoundError) and offset < self.log_start_offset:
+            self._out_of_range(offset)  # retention was faster
+        raise storage_error(f"read of {self.directory} failed", error) from error
+
+    # -- by time -------------------------------------------------------------------------------
+
+    def offset_for_timestamp(self, timestamp: int, *, block: bool) -> Found | None:
+        """The first record at or after ``timestamp``."""
+        self._check_usable()
+        start = self.log_start_offset
+        try:
+            for segment in self._segments:
+                if segment.size and segment.largest_timestamp(block=block) >= timestamp:
+                    return self._search(segment, timestamp, start, block)
+        except OSError as error:
+            self._read_failed(start, error)
+        return None
+
+    def max_timestamp_offset(self, *, block: bool) -> Found | None:
+        """The first record of the greatest timestamp."""
+        self._check_usable()
+        best: tuple[int, int] | None = None
+        holder: Segment | None = None
+        try:
+            for segment in self._segments:
+                found = segment.max_timestamp(block=block)
+                if segment.size and found[0] >= 0 and (best is None or found[0] > best[0]):
+                    best, holder = found, segment
+            if best is None or holder is None:
+                return None
+            return self._search(holder, best[0], 0, block)
+        except OSError as error:
+            self._read_failed(self.log_start_offset, error)
+
+    @staticmethod
+    def _search(segment: Segment, timestamp: int, start: int, block: bool) -> Found | None:
+        size = segment.size
+        # An entry says: up to this offset no timestamp is greater.
+        before = segment.time_index(block=block).floor(timestamp)[1]
+        entry = segment.offset_index(block=block).floor(max(before, start))
+        for header, position in segment.headers(entry[1] if entry else 0, size, block=block):
+            if header.max_timestamp < timestamp or header.last_offset < start:
+                continue
+            if not block and header.size > LOG_INLINE_DECODE_BYTES_MAX:
+                raise WouldBlock  # unpacking it would hold up everybody else
+            batch = segment.batch_at(position, header.size, block=block)
+            found = find_record(batch, timestamp, start)
+            if found is not None:
+                return found[1], found[0], batch.leader_epoch
+        return None

@@ -1,0 +1,394 @@
+"""One segment of a log: a file of batches with its two sparse indexes.
+
+Only the last segment of a log is appended to. Readers on other threads see a segment only up to
+``size``, which moves after the bytes are in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.config import LogConfig
+from skylog.log.files import Files, WouldBlock
+from skylog.log.index import OffsetIndex, TimeIndex
+from skylog.log.names import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    file_name,
+)
+from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, NO_TIMESTAMP, Batch, batch_size
+from skylog.wire.buffers import Buffer
+
+# Indexes hold offsets as 31 bits relative to the segment's base.
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+# Bytes read at once when looking for a batch by hopping from header to header.
+_HOP_BYTES: Final = 4096
+# base_offset, batch_length, last_offset_delta
+_HOP: Final = Struct(">qi11xi")
+# Bytes read at once when every header of a stretch is wanted.
+_SCAN_BYTES: Final = 65536
+_HINTS_MAX: Final = 16
+EMPTY: Final = memoryview(b"")
+
+
+class Segment:
+    """A segment that exists on disk. ``max_timestamp`` is None until it is known."""
+
+    __slots__ = (
+        "_files",
+        "_hints",
+        "_index",
+        "_interval_bytes",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_time_index",
+        "_unindexed_bytes",
+        "base_offset",
+        "created_ms",
+        "first_timestamp",
+        "index_bytes_max",
+        "prefix",
+        "roll_jitter_ms",
+        "size",
+    )
+
+    def __init__(
+        self, files: Files, directory: str, base_offset: int, config: LogConfig, now_ms: int
+    ) -> None:
+        self._files = files
+        self.prefix = f"{directory}/{file_name(base_offset, '')}"
+        self.base_offset = base_offset
+        self.size = 0
+        self.created_ms = now_ms
+        # The greatest timestamp of the first batch: rolling by time counts from it.
+        self.first_timestamp: int | None = None
+        self.index_bytes_max = config.segment_index_bytes
+        self.roll_jitter_ms = _jitter(self.prefix, config)
+        self._interval_bytes = config.index_interval_bytes
+        self._unindexed_bytes = 0
+        self._index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._max_timestamp: int | None = None
+        self._max_timestamp_offset = base_offset
+        # Where recent reads ended: offset → position of the batch that holds it.
+        self._hints: dict[int, int] = {}
+
+    @classmethod
+    def create(
+        cls, files: Files, directory: str, base_offset: int, config: LogConfig, now_ms: int
+    ) -> Segment:
+        """A new, empty segment; left-overs under its names are replaced."""
+        segment = cls(files, directory, base_offset, config, now_ms)
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            files.create(segment.prefix + suffix)
+        segment.reset_indexes()
+        return segment
+
+    @classmethod
+    def open(
+        cls, files: Files, directory: str, base_offset: int, config: LogConfig, now_ms: int
+    ) -> Segment:
+        segment = cls(files, directory, base_offset, config, now_ms)
+        segment.size = Path(segment.log_path).stat().st_size
+        return segment
+
+    @property
+    def log_path(self) -> str:
+        return self.prefix + LOG_SUFFIX
+
+    @property
+    def modified_ms(self) -> int:
+        return Path(self.log_path).stat().st_mtime_ns // 1_000_000
+
+    # -- indexes -------------------------------------------------------------------------------
+
+    def reset_indexes(self) -> None:
+        """Start the indexes of an empty segment, in memory; the files are created or cut."""
+        self._index = OffsetIndex(*self._index_arguments(INDEX_SUFFIX))
+        self._time_index = TimeIndex(*self._index_arguments(TIME_INDEX_SUFFIX))
+        self._unindexed_bytes = 0
+        self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = self.base_offset
+        self.first_timestamp = None
+        self._hints = {}
+
+    def _index_arguments(self, suffix: str) -> tuple[Files, str, int, int]:
+        return self._files, self.prefix + suffix, self.base_offset, self.index_bytes_max
+
+    def offset_index(self, *, block: bool) -> OffsetIndex:
+        index = self._index
+        if index is None:
+            index = OffsetIndex(*self._index_arguments(INDEX_SUFFIX))
+            index.load(block=block)
+            self._index = index
+        return index
+
+    def time_index(self, *, block: bool) -> TimeIndex:
+        index = self._time_index
+        if index is None:
+            index = TimeIndex(*self._index_arguments(TIME_INDEX_SUFFIX))
+            index.load(block=block)
+            self._time_index = index
+        return index
+
+    def drop_indexes(self) -> None:
+        """Free the memory of a segment that is not written to; the files have it all."""
+        self._index = self._time_index = None
+        self._hints = {}
+
+    def max_timestamp(self, *, block: bool) -> tuple[int, int]:
+        """The greatest timestamp and the last offset of the batch that has it."""
+        if self._max_timestamp is None:
+            last, offset = self.time_index(block=block).last
+            self._max_timestamp_offset = offset
+            self._max_timestamp = last
+        return self._max_timestamp, self._max_timestamp_offset
+
+    def largest_timestamp(self, *, block: bool) -> int:
+        """What retention goes by: the file's age where no record has a timestamp."""
+        found = self.max_timestamp(block=block)[0]
+        return found if found >= 0 else self.modified_ms
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def must_roll(
+        self, config: LogConfig, added_bytes: int, last_offset: int, timestamp: int, now_ms: int
+    ) -> bool:
+        """Whether a batch of these properties belongs into a new segment."""
+        if self.size + added_bytes > config.segment_bytes:
+            return True
+        if self.size:
+            first = self.first_timestamp
+            waited_ms = (
+                timestamp - first if first is not None and first >= 0 else now_ms - self.created_ms
+            )
+            if waited_ms > config.segment_ms_max - self.roll_jitter_ms:
+                return True
+        return (
+            last_offset - self.base_offset > RELATIVE_OFFSET_MAX
+            or self.offset_index(block=True).is_full
+            or self.time_index(block=True).is_full
+        )
+
+    def append(self, batches: Sequence[Batch], buffers: list[Buffer]) -> None:
+        """Write batches at the end. OSError leaves ``size`` where it was: see ``cut_torn``."""
+        position = self.size
+        self._files.write_all(self.log_path, buffers, position)
+        for batch in batches:
+            self.note(batch, position)
+            position += batch.size
+        self.size = position
+        index, time_index = self._index, self._time_index
+        if index is not None and time_index is not None and index.write_due:
+            try:
+                index.write()
+                time_index.write()
+            except OSError:
+                pass  # they stay in memory; the next write, or the roll, takes them
+
+    def note(self, batch: Batch, position: int) -> None:
+        """Bring the indexes up to date with the batch at ``position``."""
+        timestamp = batch.max_timestamp
+        known = self._max_timestamp
+        if known is None:
+            known = self.max_timestamp(block=True)[0]
+        if timestamp > known:
+            self._max_timestamp = timestamp
+            self._max_timestamp_offset = batch.last_offset
+        if position == 0:
+            self.first_timestamp = timestamp
+        if self._unindexed_bytes > self._interval_bytes:
+            self.offset_index(block=True).append(batch.last_offset, position)
+            self.time_index(block=True).maybe_append(*self.max_timestamp(block=True))
+            self._unindexed_bytes = 0
+        self._unindexed_bytes += batch.size
+
+    def cut_torn(self) -> None:
+        """Cut what a failed write may have left behind the end."""
+        self._files.truncate(self.log_path, self.size)
+
+    def finish_indexes(self) -> None:
+        """Write all index entries, with the closing one that holds the greatest timestamp."""
+        if self._max_timestamp is not None and self.size:
+            self.time_index(block=True).maybe_append(*self.max_timestamp(block=True))
+        for index in (self._index, self._time_index):
+            if index is not None:
+                index.write()
+
+    def sync(self) -> None:
+        """Make the segment durable; may run on another thread. Raises OSError.
+
+        Index entries that are only in memory wait for the roll: until then the segment holds the
+        recovery point, so an unclean start rebuilds its indexes.
+        """
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            self._files.sync(self.prefix + suffix)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that holds ``offset`` or a later one."""
+        position = self.position_of(offset, block=True)
+        if position is None:
+            return
+        index, time_index = self.offset_index(block=True), self.time_index(block=True)
+        self._files.truncate(self.log_path, position)
+        self.size = position
+        index.truncate_to(offset)
+        time_index.truncate_to(offset)
+        self._hints = {}
+        self._unindexed_bytes = 0
+        timestamp, last = time_index.last
+        if position == 0:
+            self.first_timestamp = None
+        # Batches after the last entry may have a greater one.
+        entry = index.floor(last)
+        for found, _ in self.headers(entry[1] if entry else 0, position):
+            if found.max_timestamp > timestamp:
+                timestamp, last = found.max_timestamp, found.last_offset
+        self._max_timestamp, self._max_timestamp_offset = timestamp, last
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def position_of(self, offset: int, *, block: bool) -> int | None:
+        """Where the first batch begins whose last offset is at least ``offset``."""
+        end = self.size
+        position = self._hints.get(offset)
+        if position is None:
+            entry = self.offset_index(block=block).floor(offset)
+            position = self._hop(offset, entry[1] if entry else 0, end, block)
+            if position is not None:
+                self._remember(offset, position)
+        return position if position is not None and position < end else None
+
+    def _hop(self, offset: int, position: int, end: int, block: bool) -> int | None:
+        while position < end:
+            size = min(_HOP_BYTES, end - position)
+            chunk = self._files.read(self.log_path, position, size, block=block)
+            at = 0
+            while at + _HOP.size <= len(chunk):
+                base, length, delta = _HOP.unpack_from(chunk, at)
+                if base + delta >= offset:
+                    return position + at
+                at += self._checked(length + LOG_OVERHEAD, position + at)
+            if at == 0:
+                self._too_short(position, block)
+            position += at
+        return None
+
+    def read(
+        self,
+        position: int,
+        end: int,
+        bytes_max: int,
+        end_offset: int,
+        *,
+        min_one: bool,
+        block: bool,
+    ) -> memoryview:
+        """Whole batches from ``position``, within ``bytes_max``; ``end_offset`` lies at ``end``."""
+        wanted = min(end - position, max(bytes_max, HEADER_BYTES))
+        buffer = self._files.read(self.log_path, position, wanted, block=block)
+        if len(buffer) < HEADER_BYTES:
+            self._too_short(position, block)
+        first = self._checked(batch_size(buffer, 0), position)
+        if first > bytes_max and not min_one:
+            return EMPTY
+        if first > len(buffer):
+            buffer = self._files.read(self.log_path, position, first, block=block)
+            if len(buffer) < first:
+                self._too_short(position, block)
+        if position + len(buffer) == end:
+            self._remember(end_offset, end)
+            return buffer
+        return self._whole(buffer, position, block)
+
+    def _whole(self, buffer: memoryview, position: int, block: bool) -> memoryview:
+        """Cut the batch that does not fit; the index spares the walk over all before it."""
+        end = len(buffer)
+        entry = self.offset_index(block=block).floor_position(position + end)
+        at = max(entry[1] - position, 0) if entry else 0
+        while at + LOG_OVERHEAD <= end:
+            size = self._checked(batch_size(buffer, at), position + at)
+            if at + size > end:
+                self._remember(int.from_bytes(buffer[at : at + 8], "big"), position + at)
+                break
+            at += size
+        return buffer[:at]
+
+    def _remember(self, offset: int, position: int) -> None:
+        hints = self._hints
+        if len(hints) >= _HINTS_MAX:
+            hints = self._hints = {}
+        hints[offset] = position
+
+    def _checked(self, size: int, position: int) -> int:
+        if size < HEADER_BYTES:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{self.log_path} holds no batch at position {position}",
+            )
+        return size
+
+    def require_batch_end(self, position: int) -> None:
+        """Complain when the file does not end where its last batch does."""
+        if position != self.size:
+            self._too_short(position, block=True)
+
+    def _too_short(self, position: int, block: bool) -> None:
+        if not block:
+            raise WouldBlock
+        raise KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"{self.log_path} ends inside a batch at {position}"
+        )
+
+    def headers(
+        self, position: int, end: int, *, block: bool = True
+    ) -> Iterator[tuple[Batch, int]]:
+        """Each batch's header and position; the batch's ``buffer`` ends behind its header."""
+        while position < end:
+            size = min(_SCAN_BYTES, end - position)
+            chunk = self._files.read(self.log_path, position, size, block=block)
+            at = 0
+            while at + HEADER_BYTES <= len(chunk):
+                batch = Batch(chunk[at : at + HEADER_BYTES])
+                self._checked(batch.size, position + at)
+                yield batch, position + at
+                at += batch.size
+            if at == 0:
+                self._too_short(position, block)
+            position += at
+
+    def batch_at(self, position: int, size: int, *, block: bool) -> Batch:
+        """The whole batch of ``size`` bytes at ``position``."""
+        buffer = self._files.read(self.log_path, position, size, block=block)
+        if len(buffer) < size:
+            self._too_short(position, block)
+        return Batch(buffer)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def rename_deleted(self) -> list[str]:
+        """Move the files out of the way; returns their new names, to be removed later."""
+        renamed = []
+        for suffix in SEGMENT_SUFFIXES:
+            path = self.prefix + suffix
+            try:
+                self._files.rename(path, path + DELETED_SUFFIX)
+            except FileNotFoundError:
+                continue
+            renamed.append(path + DELETED_SUFFIX)
+        return renamed
+
+
+def _jitter(prefix: str, config: LogConfig) -> int:
+    """Spreads the rolls of many partitions; the same segment always gets the same share."""
+    if config.segment_jitter_ms <= 0:
+        return 0
+    return crc32(prefix.encode()) % max(1, min(config.segment_jitter_ms, config.segment_ms))

@@ -1,0 +1,321 @@
+"""The writing half of a local log: appends, rolls, and makes durable.
+
+All changes happen on the event loop; only reads and ``sync`` may run on an executor's thread.
+
+A write that fails (a full disk) is cut off again and leaves the log as it was; when that is not
+possible, or a sync fails, the log goes offline: nobody knows any more what the disk holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.kernel.logging import get_logger
+from skylog.log.checkpoints import (
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    encode_epochs,
+    encode_partition_metadata,
+    encode_snapshot,
+)
+from skylog.log.files import Files, storage_error
+from skylog.log.markers import marker_of
+from skylog.log.names import SNAPSHOT_SUFFIX, file_name
+from skylog.log.producers import ProducerEntry
+from skylog.log.reader import LogReader
+from skylog.log.recovery import Loaded, Opening
+from skylog.log.segment import Segment
+from skylog.wire.batch import NO_TIMESTAMP, Batch, patch_offset
+from skylog.wire.buffers import Buffer
+
+_logger = get_logger("log")
+
+
+class AppendInfo(NamedTuple):
+    """Where batches went; for a duplicate, where they went the first time."""
+
+    first_offset: int
+    last_offset: int
+    log_start_offset: int
+    duplicate: bool
+    max_timestamp: int
+
+
+class LogHost:
+    """What a log asks of its surroundings. This one does it all at once; the manager defers."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+
+    def rolled(self, log: LogWriter) -> None:
+        """Segments wait for their sync."""
+
+    def start_moved(self, log: LogWriter) -> None:
+        """The log start should be checkpointed."""
+
+    def discard(self, log: LogWriter, paths: list[str]) -> None:
+        """Files nobody needs any more, after ``file.delete.delay.ms``."""
+        for path in paths:
+            self.files.remove(path)
+
+    def failed(self, log: LogWriter) -> None:
+        """The log went offline."""
+
+
+class LogWriter(LogReader):
+    """Appends to the last segment and keeps what belongs to it."""
+
+    __slots__ = (
+        "_directory_unsynced",
+        "_epochs_unwritten",
+        "_files",
+        "_host",
+        "_producers",
+        "_snapshot_offset",
+        "config",
+        "flushed_ms",
+        "high_watermark",
+        "partition",
+        "recovery_point",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self, topic: str, partition: int, opening: Opening, loaded: Loaded, host: LogHost
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id: Uuid = loaded.topic_id or ZERO_UUID
+        self.config = opening.config
+        self.directory = opening.directory
+        self.log_start_offset = loaded.log_start_offset
+        self.high_watermark = loaded.log_start_offset
+        self.recovery_point = loaded.recovery_point
+        self.flushed_ms = opening.now_ms
+        self._files = opening.files
+        self._host = host
+        self._segments = loaded.segments
+        self._end = loaded.end_offset
+        self._epochs = loaded.epochs
+        self._epochs_unwritten = True
+        self._producers = loaded.producers
+        self._snapshot_offset = loaded.snapshot_offset
+        self._failure: KafkaError | None = None
+        # A new file is safe only when its directory is.
+        self._directory_unsynced = True
+
+    def __repr__(self) -> str:
+        return f"Log({self.topic}-{self.partition}, {self.log_start_offset}..{self._end})"
+
+    # -- state ---------------------------------------------------------------------------------
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it no transaction is open."""
+        unstable = self._producers.first_unstable_offset
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
+
+    def active_producers(self) -> list[ProducerEntry]:
+        return list(self._producers)
+
+    def assign_topic_id(self, topic_id: Uuid) -> None:
+        """Note whose log this is, once."""
+        if self.topic_id == topic_id:
+            return
+        if self.topic_id != ZERO_UUID:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"{self.directory} belongs to {self.topic_id}, not to {topic_id}",
+            )
+        self.topic_id = topic_id
+        self._put(PARTITION_METADATA, encode_partition_metadata(topic_id))
+
+    def assign_epoch(self, epoch: int) -> None:
+        """A leader's epoch begins at the end of the log."""
+        if self._epochs.assign(epoch, self._end):
+            self._write_epochs()
+
+    # -- appending -----------------------------------------------------------------------------
+
+    def append(self, batches: Sequence[Batch], leader_epoch: int, now_ms: int) -> AppendInfo:
+        """Append as the leader: offsets are assigned, producers are checked.
+
+        Raises KafkaError and leaves the log as it was.
+        """
+        self._check_usable()
+        known = self._producers.check(batches)
+        if known is not None:
+            return AppendInfo(
+                known.first_offset,
+                known.last_offset,
+                self.log_start_offset,
+                duplicate=True,
+                max_timestamp=known.timestamp,
+            )
+        first = offset = self._end
+        for batch in batches:
+            buffer = batch.buffer
+            if isinstance(buffer, bytes) or (isinstance(buffer, memoryview) and buffer.readonly):
+                buffer = batch.buffer = bytearray(buffer)
+            patch_offset(buffer, offset, leader_epoch)
+            batch.base_offset = offset
+            batch.leader_epoch = leader_epoch
+            offset += batch.last_offset_delta + 1
+        timestamp = self._write(batches, now_ms)
+        return AppendInfo(
+            first,
+            self._end - 1,
+            self.log_start_offset,
+            duplicate=False,
+            max_timestamp=timestamp,
+        )
+
+    def append_as_follower(self, batches: Sequence[Batch], now_ms: int = 0) -> AppendInfo:
+        """Append batches as the leader placed them."""
+        self._check_usable()
+        offset = self._end
+        for batch in batches:
+            if batch.base_offset < offset or batch.last_offset_delta < 0:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD, f"{batch} does not follow offset {offset}"
+                )
+            offset = batch.next_offset
+        timestamp = self._write(batches, now_ms)
+        return AppendInfo(
+            batches[0].base_offset,
+            self._end - 1,
+            self.log_start_offset,
+            duplicate=False,
+            max_timestamp=timestamp,
+        )
+
+    def _write(self, batches: Sequence[Batch], now_ms: int) -> int:
+        """Put placed batches into the file and take note of them; returns their last time."""
+        timestamp, total = NO_TIMESTAMP, 0
+        buffers: list[Buffer] = []
+        for batch in batches:
+            buffers.append(batch.buffer)
+            total += batch.size
+            timestamp = max(timestamp, batch.max_timestamp)
+        config = self.config
+        if total > config.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"{total} bytes exceed the segment size of {config.segment_bytes}",
+            )
+        last = batches[-1].last_offset
+        segment = self._segments[-1]
+        try:
+            if segment.must_roll(config, total, last, timestamp, now_ms):
+                segment = self._roll(batches[0].base_offset, now_ms)
+            segment.append(batches, buffers)
+        except OSError as error:
+            self._write_failed(segment, error)
+        producers = self._producers
+        for batch in batches:
+            if batch.leader_epoch > self._epochs.latest:
+                self._epochs.assign(batch.leader_epoch, batch.base_offset)
+                self._write_epochs()
+            if batch.producer_id >= 0:
+                producers.apply(batch, marker_of(batch) if batch.is_control else None)
+        self._end = last + 1
+        if self._end - self.recovery_point >= config.flush_messages:
+            self.sync()
+        return timestamp
+
+    def _write_failed(self, segment: Segment, error: OSError) -> NoReturn:
+        """Cut off what a failed write may have left, so that the next one starts clean."""
+        _logger.error("append failed", directory=self.directory, error=str(error))
+        try:
+            segment.cut_torn()
+        except OSError as worse:
+            self._fail(worse)
+        raise storage_error(f"append to {self.topic}-{self.partition} failed", error) from error
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        """Begin a new segment. Raises OSError with the old one still in use."""
+        active = self._segments[-1]
+        if active.size == 0 and active.base_offset == base_offset:
+            return active
+        active.finish_indexes()
+        segment = Segment.create(self._files, self.directory, base_offset, self.config, now_ms)
+        self._directory_unsynced = True
+        self._take_snapshot()
+        self._segments = [*self._segments, segment]
+        self._host.rolled(self)
+        return segment
+
+    def _take_snapshot(self) -> None:
+        """Producers as of the log's end. Without one, a start reads more headers: no harm done."""
+        if self._snapshot_offset == self._end:
+            return
+        name = file_name(self._end, SNAPSHOT_SUFFIX)
+        try:
+            self._files.replace(
+                f"{self.directory}/{name}", encode_snapshot(self._producers), sync=False
+            )
+        except OSError as error:
+            _logger.warning("no producer snapshot", directory=self.directory, error=str(error))
+            return
+        self._snapshot_offset = self._end
+
+    def _write_epochs(self) -> None:
+        """Epochs are in the batches too, so a failure here only waits for the next time."""
+        self._epochs_unwritten = True
+        try:
+            self._put(LEADER_EPOCH_CHECKPOINT, encode_epochs(self._epochs))
+        except KafkaError as error:
+            _logger.warning("leader epochs not written", directory=self.directory, error=str(error))
+            return
+        self._epochs_unwritten = False
+
+    def _put(self, name: str, content: str) -> None:
+        try:
+            self._files.replace(f"{self.directory}/{name}", content.encode(), sync=False)
+        except OSError as error:
+            raise storage_error(f"{self.directory}/{name}", error) from error
+
+    # -- durability ----------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Make everything appended so far durable; blocks, for an executor's thread.
+
+        A failure is final: after it the kernel may report success for bytes it has dropped.
+        """
+        segments = self._segments
+        self._sync(segments, self._end)
+
+    def sync_rolled(self) -> None:
+        """Make all but the last segment durable, as after every roll. Blocks like ``sync``."""
+        segments = self._segments
+        self._sync(segments[:-1], segments[-1].base_offset)
+
+    def _sync(self, segments: Sequence[Segment], end: int) -> None:
+        self._check_usable()
+        if end <= self.recovery_point:
+            return
+        try:
+            for segment in segments[self._slot(segments, self.recovery_point) :]:
+                segment.sync()
+            self._files.sync(f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}")
+            if self._directory_unsynced:
+                self._directory_unsynced = False
+                self._files.sync(f"{self.directory}/{PARTITION_METADATA}")
+                self._files.sync_directory(self.directory)
+                self._files.sync_directory(str(Path(self.directory).parent))
+        except OSError as error:
+            self._fail(error)
+            raise storage_error(f"sync of {self.directory} failed", error) from error
+        self.recovery_point = max(self.recovery_point, end)
+
+    def _fail(self, error: OSError) -> None:
+        self._failure = storage_error(f"{self.directory} is offline", error)
+        _logger.error("log is offline", directory=self.directory, error=str(error))
+        self._host.failed(self)
