@@ -90,8 +90,6 @@ def decompress(codec: int, data: Buffer, output_bytes_max: int) -> Buffer:
     decoder = _DECODERS.get(codec)
     if decoder is None:
         _corrupt(f"unknown codec {codec}")
-    if not view:
-        _corrupt("no compressed data")
     return decoder(view, output_bytes_max)
 
 
