@@ -25,7 +25,7 @@ CREATE_VERSION = 7
 
 
 class AutoCreate:
-    """Creates topics with the cluster's defaults; many who ask for one at once share one creation."""
+    """Creates topics with the cluster's defaults; who ask for one at once share its creation."""
 
     def __init__(self, settings: BrokerSettings, controller: ControllerChannel) -> None:
         self._settings = settings

@@ -133,9 +133,7 @@ class Configs:
         texts = dynamic.apply_changes(self._image.configs.of(resource), changes)
         dynamic.validate_broker_configs(texts, self._layers(), per_broker=bool(name))
 
-    def alter_loggers(
-        self, name: str, changes: Sequence[Change], *, validate_only: bool
-    ) -> None:
+    def alter_loggers(self, name: str, changes: Sequence[Change], *, validate_only: bool) -> None:
         dynamic.validate_logger_changes(self._static.node.node_id, name, changes, hub())
         if not validate_only:
             dynamic.apply_logger_changes(changes, hub())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skylog.groups.requests import ClientContext
-from skylog.security.acls import CLUSTER_NAME, AclOperation, ResourceType, all_operations
+from skylog.kernel.acl import AclOperation, ResourceType
+from skylog.security.acls import CLUSTER_NAME, all_operations
 
 if TYPE_CHECKING:
     from skylog.broker.connection import Connection
@@ -69,9 +70,7 @@ class RequestContext:
     def allowed(self, name: str) -> bool:
         """Whether the permission of this request's row is given on ``name``."""
         permission = self.row.permission
-        return permission is None or self.authorize(
-            permission.operation, permission.resource, name
-        )
+        return permission is None or self.authorize(permission.operation, permission.resource, name)
 
     def authorize_cluster(self, operation: AclOperation, *, audit: bool = True) -> bool:
         return self.authorize(operation, ResourceType.CLUSTER, CLUSTER_NAME, audit=audit)
@@ -101,5 +100,5 @@ class RequestContext:
         )
 
     def charge_mutations(self, count: int, strict_from: int) -> None:
-        """Count changes of topics; newer clients are refused beyond their quota, older ones wait."""
+        """Count changes of topics; beyond their quota newer clients are refused, older ones wait."""
         self.services.quotas.mutated(self, count, strict=self.version >= strict_from)

@@ -1,4 +1,4 @@
-"""The way to the controller: a call where it runs in this process, a connection where it does not."""
+"""The way to the controller: a call where it runs in this process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from skylog.wire.messages.describe_quorum_request import DescribeQuorumRequest
 
 if TYPE_CHECKING:
-    from skylog.broker.publisher import MetadataPublisher
     from skylog.controller.shell import Controller
     from skylog.quorum.node import QuorumNode
     from skylog.wire.schema import Message
@@ -24,17 +23,12 @@ class ControllerChannel(Protocol):
 class LocalController:
     """The controller of this process."""
 
-    def __init__(
-        self, controller: Controller, quorum: QuorumNode, publisher: MetadataPublisher
-    ) -> None:
+    def __init__(self, controller: Controller, quorum: QuorumNode) -> None:
         self._controller = controller
         self._quorum = quorum
-        self._publisher = publisher
 
     async def submit(self, request: Message, version: int) -> Any:
         if isinstance(request, DescribeQuorumRequest):
-            return self._quorum.describe(request)
-        response = await self._controller.submit(request, version)
-        # Who changed something should find it changed, on this broker at least.
-        await self._publisher.reached(self._quorum.high_watermark)
-        return response
+            return self._quorum.describe()
+        # What was changed is published before it is answered: who changed it finds it changed.
+        return await self._controller.submit(request, version)

@@ -34,7 +34,7 @@ class ControllerConfigs:
     ) -> None:
         kind = ConfigResourceType.of(resource.type)
         if kind is ConfigResourceType.TOPIC:
-            validate_topic_configs(configs, self._settings, existing)
+            validate_topic_configs(configs, self._settings)
         elif kind is ConfigResourceType.GROUP:
             validate_group_configs(configs, self._settings)
         elif kind is ConfigResourceType.CLIENT_METRICS:

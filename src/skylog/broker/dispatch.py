@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skylog.broker.connection import Answer, Close, Connection
 from skylog.broker.context import RequestContext
+from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
-from skylog.security.acls import AclOperation, ResourceType
 from skylog.security.connection import Admission
 from skylog.wire.apis import (
     ApiKey,
@@ -81,7 +81,7 @@ class Dispatcher:
         admission = authentication.admit(key, self._services.clock.now_ms())
         if admission is Admission.CLOSE:
             raise Close("not authenticated")
-        row = self._table.get(key)  # type: ignore[call-overload]
+        row = self._table.get(key)  # type: ignore[arg-type]
         if row is None or version not in row.versions:
             if key is not ApiKey.API_VERSIONS:
                 raise Close(f"API {int(key)} version {version} is not served here")
@@ -145,9 +145,12 @@ class Dispatcher:
 
     def _enforce(self, context: RequestContext) -> None:
         permission = context.row.permission
-        if permission is not None and permission.resource is ResourceType.CLUSTER:
-            if not context.authorize_cluster(permission.operation):
-                raise KafkaError(permission.denied)
+        if (
+            permission is not None
+            and permission.resource is ResourceType.CLUSTER
+            and not context.authorize_cluster(permission.operation)
+        ):
+            raise KafkaError(permission.denied)
 
     def _failed(self, row: Row, key: ApiKey, request: Any, error: KafkaError) -> Message:
         if row.fail is not None:

@@ -37,9 +37,9 @@ class PartitionFollower:
             gone = [(topic.name, topic.topic_id) for topic in delta.topics_deleted.values()]
             self._services.groups.topics_deleted(gone)
         for topic_id, indexes in delta.partitions.items():
-            topic = image.topic_by_id(topic_id)
-            if topic is not None:
-                self._changed(topic, indexes)
+            changed = image.topic_by_id(topic_id)
+            if changed is not None:
+                self._changed(changed, indexes)
         for name in self._services.configs.changed_topics(delta):
             self._services.replicas.configure(name, self._services.configs.log_config(name))
 
@@ -124,6 +124,8 @@ def delete_strays(logs: LogManager, image: ClusterImage) -> None:
     """Drop logs of topics that were deleted while this broker was away."""
     for stray in logs.logs():
         topic = image.topic_by_id(stray.topic_id)
-        if topic is None or stray.index not in topic.partitions:
-            log.warning("log of a deleted topic dropped", topic=stray.topic, partition=stray.index)
-            logs.delete(stray.topic, stray.index)
+        if topic is None or stray.partition not in topic.partitions:
+            log.warning(
+                "log of a deleted topic dropped", topic=stray.topic, partition=stray.partition
+            )
+            logs.delete(stray.topic, stray.partition)

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from skylog.kernel.errors import ConfigError
+from skylog.kernel.metrics import CONTENT_TYPE, Metrics
 
 Health = Callable[[], dict[str, Any]]
 
@@ -31,8 +31,8 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves the pages of one node."""
 
-    def __init__(self, registry: CollectorRegistry, health: Health) -> None:
-        self._registry = registry
+    def __init__(self, metrics: Metrics, health: Health) -> None:
+        self._metrics = metrics
         self._health = health
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
@@ -44,7 +44,7 @@ class HttpServer:
             routes=[
                 Route("/", self._index),
                 Route("/health", self._show_health),
-                Route("/metrics", self._metrics),
+                Route("/metrics", self._show_metrics),
             ]
         )
         config = uvicorn.Config(
@@ -67,8 +67,8 @@ class HttpServer:
         health = self._health()
         return JSONResponse(health, status_code=200 if health["status"] == "ok" else 503)
 
-    async def _metrics(self, _: Request) -> Response:
-        return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
+    async def _show_metrics(self, _: Request) -> Response:
+        return Response(self._metrics.exposition(), media_type=CONTENT_TYPE)
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -59,6 +59,11 @@ class Lifecycle:
         self._controller = controller
         self._heartbeats: asyncio.Task[None] | None = None
 
+    @property
+    def serving(self) -> bool:
+        """Whether the controller has let this broker in."""
+        return self._heartbeats is not None and not self._heartbeats.done()
+
     async def join(
         self,
         listeners: Sequence[Listener],
@@ -78,7 +83,7 @@ class Lifecycle:
         )
         async with asyncio.timeout(node.registration_timeout_ms / 1000):
             await self._register(request)
-            while not await self._heartbeat():
+            while not await self._heartbeat():  # noqa: ASYNC110 - the controller is asked anew
                 await asyncio.sleep(RETRY_SECONDS)
         self._heartbeats = asyncio.ensure_future(self._beat())
 
@@ -127,7 +132,7 @@ class Lifecycle:
         await asyncio.gather(self._heartbeats, return_exceptions=True)
         try:
             async with asyncio.timeout(self._settings.node.session_timeout_ms / 1000):
-                while not await self._heartbeat(leave=True):
+                while not await self._heartbeat(leave=True):  # noqa: ASYNC110 - as above
                     await asyncio.sleep(RETRY_SECONDS)
         except (KafkaError, TimeoutError) as error:
             log.warning("left without the controller's leave", why=str(error))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import heapq
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from skylog.controller.image import ClusterImage, Delta
 from skylog.replicated.log import LoadedBatch
@@ -30,7 +28,6 @@ class MetadataPublisher:
         self.end_offset = 0
         self._followers: Sequence[Follower] = ()
         self._started = False
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
     def committed(self, batch: LoadedBatch) -> None:
         """Take records that can no longer be lost."""
@@ -39,26 +36,15 @@ class MetadataPublisher:
             record = decode_metadata(value) if value is not None else None
             if record is not None:
                 self.image.apply(record, delta)
-        self.end_offset = end_offset = batch.offset_of(len(batch.records) - 1) + 1
+        self.end_offset = batch.offset_of(len(batch.records) - 1) + 1
         if self._started and delta:
             self._tell(delta)
-        while self._waiting and self._waiting[0][0] <= end_offset:
-            future = heapq.heappop(self._waiting)[2]
-            if not future.done():
-                future.set_result(None)
 
     def start(self, followers: Sequence[Follower]) -> None:
         """Tell the followers all that is known, and from now on every change."""
         self._followers = followers
         self._started = True
         self._tell(everything(self.image))
-
-    async def reached(self, offset: int) -> None:
-        """Wait until the image holds everything before ``offset``."""
-        if self.end_offset < offset:
-            future = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (offset, id(future), future))
-            await future
 
     def _tell(self, delta: Delta) -> None:
         for follower in self._followers:

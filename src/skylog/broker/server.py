@@ -50,8 +50,8 @@ class Listener:
     def new_authentication(self) -> Authentication:
         return self.security.new_authentication()
 
-    async def start(self, host: str, port: int) -> None:
-        """Bind and listen; ConfigError with what to do when that is not possible."""
+    async def bind(self, host: str, port: int) -> None:
+        """Take the address without accepting yet; ConfigError says what to do if it is taken."""
         tls = self.security.context
         loop = asyncio.get_running_loop()
         try:
@@ -63,6 +63,7 @@ class Listener:
                 ssl_handshake_timeout=limits.HANDSHAKE_SECONDS_MAX if tls else None,
                 backlog=limits.LISTEN_BACKLOG,
                 reuse_address=True,
+                start_serving=False,
             )
         except OSError as error:
             why = "the port is in use" if error.errno == errno.EADDRINUSE else str(error)
@@ -71,6 +72,11 @@ class Listener:
                 "stop the other program or choose another port in `listeners`"
             ) from error
         self.port = self._server.sockets[0].getsockname()[1]
+
+    async def serve(self) -> None:
+        """Accept connections from now on."""
+        if self._server is not None:
+            await self._server.start_serving()
 
     def admit(self, connection: Connection, transport: asyncio.Transport) -> bool:
         raw = transport.get_extra_info("socket")

@@ -24,8 +24,8 @@ from skylog.broker.handlers import (
     security,
     topics,
 )
+from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode
-from skylog.security.acls import AclOperation, ResourceType
 from skylog.wire.apis import ApiKey, request_class
 from skylog.wire.messages.api_versions_response import ApiVersion
 from skylog.wire.schema import Versions

@@ -100,8 +100,8 @@ class LogManager(LogHost):
 
     async def start(self, config_of: Callable[[str], LogConfig] | None = None) -> None:
         """Lock the directories and open every log in them. Raises StorageError."""
-        for home in self._directories:
-            await self._executor.run(partial(self._lock, home))
+        if not self._locks:
+            self.lock()
         for home in self._directories:
             try:
                 await self._executor.run(home.prepare)
@@ -120,12 +120,19 @@ class LogManager(LogHost):
             for path in doomed:
                 self._discard_later(path, delay_ms)
 
-    def _lock(self, home: LogDirectory) -> None:
-        try:
-            Path(home.path).mkdir(parents=True, exist_ok=True)
-            self._locks.append(DirectoryLock(home.path))
-        except OSError as error:
-            raise StorageError(f"{home.path} cannot be used: {error}") from error
+    def lock(self) -> None:
+        """Take the directories for this broker alone. Raises StorageError."""
+        for home in self._directories:
+            try:
+                Path(home.path).mkdir(parents=True, exist_ok=True)
+                self._locks.append(DirectoryLock(home.path))
+            except OSError as error:
+                raise StorageError(f"{home.path} cannot be used: {error}") from error
+
+    def unlock(self) -> None:
+        for lock in self._locks:
+            lock.release()
+        self._locks.clear()
 
     def _open_all(
         self,
@@ -168,9 +175,7 @@ class LogManager(LogHost):
         """Close every log and leave the mark that lets the next start skip recovery."""
         for home in self._directories:
             await self._executor.run(partial(self._close, home, self._logs_in(home), broker_epoch))
-        for lock in self._locks:
-            lock.release()
-        self._locks.clear()
+        self.unlock()
 
     def _close(self, home: LogDirectory, logs: list[Log], broker_epoch: int) -> None:
         clean = not self._failed
@@ -195,6 +200,10 @@ class LogManager(LogHost):
 
     def logs(self) -> Iterator[Log]:
         return iter(tuple(self._logs.values()))
+
+    def by_directory(self) -> list[tuple[str, list[Log]]]:
+        """Each directory with the logs in it."""
+        return [(home.path, self._logs_in(home)) for home in self._directories]
 
     def _logs_in(self, home: LogDirectory) -> list[Log]:
         return [log for key, log in self._logs.items() if self._homes[key] is home]

@@ -76,7 +76,7 @@ class Authorizer:
     def __len__(self) -> int:
         return len(self._acls)
 
-    def load(self, acls: Mapping[Uuid, AclEntry]) -> None:
+    def load(self, acls: Mapping[Uuid, AclEntry | AclBinding]) -> None:
         """Forget what was known and take these."""
         self._acls.clear()
         self._literal.clear()
@@ -86,10 +86,10 @@ class Authorizer:
             self.add(acl_id, entry)
         self._decisions.clear()
 
-    def add(self, acl_id: Uuid, entry: AclEntry) -> None:
+    def add(self, acl_id: Uuid, entry: AclEntry | AclBinding) -> None:
         """Take an ACL; one that is known under this id is replaced."""
         self.remove(acl_id)
-        acl = AclBinding.of(entry)
+        acl = entry if isinstance(entry, AclBinding) else AclBinding.of(entry)
         self._acls[acl_id] = acl
         key = (acl.resource_type, acl.resource_name)
         if acl.pattern_type is PatternType.PREFIXED:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Final
 
 from skylog.broker.context import RequestContext
+from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.security.acls import AclOperation, ResourceType
 from skylog.wire.messages.api_versions_request import ApiVersionsRequest
 from skylog.wire.messages.api_versions_response import (
     ApiVersion,
@@ -89,19 +90,20 @@ def describe_log_dirs(
     if request.topics is not None:
         wanted = {(t.topic, index) for t in request.topics for index in t.partitions}
     response = DescribeLogDirsResponse()
-    for directory in services.logs.directories():
+    for path, logs in services.logs.by_directory():
         topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
-        for log in directory.logs:
-            if wanted is None or (log.topic, log.index) in wanted:
+        for log in logs:
+            if wanted is None or (log.topic, log.partition) in wanted:
                 lag = max(log.high_watermark - log.log_end_offset, 0)
-                topics[log.topic].append(DescribeLogDirsPartition(log.index, log.size, lag))
+                topics[log.topic].append(DescribeLogDirsPartition(log.partition, log.size, lag))
+        usage = shutil.disk_usage(path)
         response.results.append(
             DescribeLogDirsResult(
-                directory.error_code,
-                directory.path,
+                0,
+                path,
                 [DescribeLogDirsTopic(name, found) for name, found in topics.items()],
-                directory.total_bytes,
-                directory.usable_bytes,
+                usage.total,
+                usage.free,
             )
         )
     return response

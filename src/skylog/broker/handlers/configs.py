@@ -7,8 +7,9 @@ from typing import Final
 
 from skylog.broker.context import RequestContext
 from skylog.controller.image.configs import ConfigResourceType
+from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
-from skylog.security.acls import CLUSTER_NAME, AclOperation, ResourceType
+from skylog.security.acls import CLUSTER_NAME
 from skylog.wire.messages import alter_configs_response as legacy
 from skylog.wire.messages import incremental_alter_configs_response as incremental
 from skylog.wire.messages.alter_configs_request import AlterConfigsRequest
@@ -124,9 +125,9 @@ async def incremental_alter_configs(
     if passed_on:
         request.resources = passed_on
         for answer in (await context.forward(request)).responses:
-            code = ErrorCode(answer.error_code)
+            failed = ErrorCode(answer.error_code)
             answers[answer.resource_type, answer.resource_name] = (
-                KafkaError(code, answer.error_message) if code else None
+                KafkaError(failed, answer.error_message) if failed else None
             )
     response = incremental.IncrementalAlterConfigsResponse()
     for resource in asked:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from skylog.broker.context import RequestContext
 from skylog.broker.fetch_sessions import NO_SESSION, Entry, FetchSession, group_by_topic
+from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
 from skylog.replication.partition import Partition
-from skylog.security.acls import AclOperation
 from skylog.wire.messages.fetch_request import FetchRequest
 from skylog.wire.messages.fetch_response import (
     EpochEndOffset,
@@ -249,14 +249,11 @@ async def _wait(work: Fetch, found: Collected, incremental: bool) -> FetchRespon
     session = work.session
     try:
         while True:
-            woken = loop.create_future()
-            session.wait(
-                work.bytes_min - found.read_bytes,
-                lambda woken=woken: None if woken.done() else woken.set_result(None),  # type: ignore[misc]
-            )
-            timer = loop.call_at(deadline, lambda woken=woken: woken.done() or woken.set_result(0))
+            woken = asyncio.Event()
+            session.wait(work.bytes_min - found.read_bytes, woken.set)
+            timer = loop.call_at(deadline, woken.set)
             try:
-                await woken
+                await woken.wait()
             finally:
                 timer.cancel()
             found = await _collect(work)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from skylog.broker.context import RequestContext
+from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import ZERO_UUID
-from skylog.security.acls import AclOperation, ResourceType
 from skylog.wire.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from skylog.broker.context import RequestContext
+from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import CONSUMER_OFFSETS
-from skylog.security.acls import AclOperation, ResourceType
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
@@ -215,12 +215,12 @@ async def offset_delete(
     request.topics = accepted
     response = await context.services.groups.offset_delete(request, context.group_client())
     if not response.error_code:
-        for topic in refused:
-            same = next((t for t in response.topics if t.name == topic.name), None)
+        for answer in refused:
+            same = next((t for t in response.topics if t.name == answer.name), None)
             if same is not None:
-                same.partitions += topic.partitions
+                same.partitions += answer.partitions
             else:
-                response.topics.append(topic)
+                response.topics.append(answer)
     return response
 
 
@@ -268,5 +268,3 @@ async def _group_coordinator(context: RequestContext, group_id: str) -> Coordina
         for node in services.image.endpoints([state.leader], context.listener):
             return Coordinator(group_id, node.id, node.host, node.port, error_message="")
     raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-

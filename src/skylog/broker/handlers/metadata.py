@@ -1,4 +1,4 @@
-"""Metadata, DescribeTopicPartitions and DescribeCluster: what a client must know to find its leaders."""
+"""Metadata, DescribeTopicPartitions, DescribeCluster: how a client finds its leaders."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Iterable
 from skylog.broker.context import RequestContext
 from skylog.controller.image import ClusterImage
 from skylog.controller.image.topics import Partition, Topic
+from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.kernel.topics import is_internal, topic_name_fault
-from skylog.security.acls import CLUSTER_NAME, AclOperation, ResourceType
+from skylog.security.acls import CLUSTER_NAME
 from skylog.wire.messages.describe_cluster_request import DescribeClusterRequest
 from skylog.wire.messages.describe_cluster_response import (
     DescribeClusterBroker,
@@ -54,7 +55,9 @@ def metadata(
     ids = {topic.topic_id for topic in wanted} - {ZERO_UUID}
     if ids:
         return _finish(context, request, response, _by_id(context, response, ids))
-    names, missing = _by_name(context, request, response, dict.fromkeys(t.name or "" for t in wanted))
+    names, missing = _by_name(
+        context, request, response, dict.fromkeys(t.name or "" for t in wanted)
+    )
     if missing:
         return _create(context, request, response, names, missing)
     return _finish(context, request, response, names)
@@ -90,7 +93,10 @@ def _by_id(context: RequestContext, response: MetadataResponse, ids: Iterable[Uu
 
 
 def _by_name(
-    context: RequestContext, request: MetadataRequest, response: MetadataResponse, wanted: Iterable[str]
+    context: RequestContext,
+    request: MetadataRequest,
+    response: MetadataResponse,
+    wanted: Iterable[str],
 ) -> tuple[list[str], list[str]]:
     """The topics to show, and those to create first."""
     image = context.services.image
@@ -98,7 +104,9 @@ def _by_name(
     shown, missing = [], []
     for name in wanted:
         if not context.allowed(name):
-            response.topics.append(MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name))
+            response.topics.append(
+                MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+            )
         elif image.topic(name) is not None:
             shown.append(name)
         elif creates and not _may_create(context, name):
@@ -256,9 +264,7 @@ def describe_topic_partitions(
         if not context.allowed(name):
             if not every:
                 refused.append(
-                    DescribeTopicPartitionsResponseTopic(
-                        ErrorCode.TOPIC_AUTHORIZATION_FAILED, name
-                    )
+                    DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
                 )
             continue
         first = cursor.partition_index if cursor is not None and name == start else 0

@@ -7,11 +7,11 @@ from collections.abc import Awaitable
 from typing import Final
 
 from skylog.broker.context import RequestContext
+from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import is_internal, topic_name_fault
 from skylog.log.files import WouldBlock
 from skylog.replication.partition import Partition
-from skylog.security.acls import AclOperation
 from skylog.wire.messages.delete_records_request import DeleteRecordsRequest
 from skylog.wire.messages.delete_records_response import (
     DeleteRecordsPartitionResult,
@@ -177,9 +177,7 @@ def _epoch_end(
     return answer
 
 
-def delete_records(
-    context: RequestContext, request: DeleteRecordsRequest
-) -> DeleteRecordsResponse:
+def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Handle DeleteRecords: move the start of logs up."""
     response = DeleteRecordsResponse()
     for topic in request.topics:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from skylog.broker.connection import Close
 from skylog.broker.context import RequestContext
-from skylog.kernel.topics import is_internal
+from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.topics import is_internal
 from skylog.replication.partition import Partition
-from skylog.security.acls import AclOperation, ResourceType
 from skylog.wire.batch import HEADER_BYTES, Batch
 from skylog.wire.buffers import Buffer
 from skylog.wire.messages.produce_request import (
@@ -49,7 +49,7 @@ class Slot:
 
 def produce(
     context: RequestContext, request: ProduceRequest
-) -> ProduceResponse | None | Awaitable[ProduceResponse | None]:
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     """Handle a Produce request; None for ``acks=0``."""
     response = ProduceResponse()
     slots: list[Slot] = []

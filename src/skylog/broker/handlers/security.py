@@ -46,9 +46,7 @@ async def sasl_authenticate(
 
 def _require_authorizer(context: RequestContext) -> None:
     if context.services.authorizer is None:
-        raise KafkaError(
-            ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker"
-        )
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
 
 
 def describe_acls(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
@@ -59,9 +57,7 @@ def describe_acls(context: RequestContext, request: DescribeAclsRequest) -> Desc
     for _, acl in authorizer.find(AclFilter.of(request)) if authorizer is not None else ():
         key = (acl.resource_type, acl.resource_name, acl.pattern_type)
         resource = resources.setdefault(key, DescribeAclsResource(*key))
-        resource.acls.append(
-            AclDescription(acl.principal, acl.host, acl.operation, acl.permission_type)
-        )
+        resource.acls.append(AclDescription(acl.principal, acl.host, acl.operation, acl.permission))
     return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
 
 

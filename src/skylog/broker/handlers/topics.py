@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from skylog.broker.context import RequestContext
+from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.kernel.topics import CLUSTER_METADATA
-from skylog.security.acls import AclOperation, ResourceType
 from skylog.wire.messages.create_partitions_request import CreatePartitionsRequest
 from skylog.wire.messages.create_partitions_response import (
     CreatePartitionsResponse,
@@ -31,11 +31,11 @@ async def create_topics(
     context: RequestContext, request: CreateTopicsRequest
 ) -> CreateTopicsResponse:
     """Handle CreateTopics."""
-    refused: list[CreatableTopicResult] = []
     accepted = []
     duplicates = _twice(topic.name for topic in request.topics)
-    for name in sorted(duplicates):
-        refused.append(_not_created(name, ErrorCode.INVALID_REQUEST, DUPLICATE_NAME))
+    refused = [
+        _not_created(name, ErrorCode.INVALID_REQUEST, DUPLICATE_NAME) for name in sorted(duplicates)
+    ]
     any_name = context.authorize_cluster(AclOperation.CREATE, audit=False)
     for topic in request.topics:
         if topic.name in duplicates:
@@ -50,7 +50,7 @@ async def create_topics(
             refused.append(_not_created(topic.name, code, "Authorization failed."))
     request.topics = accepted
     context.charge_mutations(sum(max(t.num_partitions, len(t.assignments), 1) for t in accepted), 6)
-    response = await context.forward(request)
+    response: CreateTopicsResponse = await context.forward(request)
     for answer in response.topics:
         if not answer.error_code and not context.authorize(
             AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, answer.name, audit=False
@@ -96,7 +96,7 @@ async def create_partitions(
         added += max(topic.count - len(known.partitions), 0) if known is not None else 0
     request.topics = accepted
     context.charge_mutations(added, 3)
-    response = await context.forward(request)
+    response: CreatePartitionsResponse = await context.forward(request)
     response.results += results
     return response
 

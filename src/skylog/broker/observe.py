@@ -1,0 +1,68 @@
+"""What /metrics shows: totals are kept by the parts themselves and read when somebody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from skylog.broker.dispatch import Dispatcher
+    from skylog.broker.server import Listener
+    from skylog.broker.services import Services
+
+_TOPIC_TOTALS = {
+    "bytes_in": "Bytes of record batches appended",
+    "bytes_out": "Bytes of record batches fetched",
+    "messages_in": "Records appended",
+    "produce_requests": "Batches appended",
+    "rejected_batches": "Batches refused",
+}
+
+
+class BrokerCollector(Collector):
+    """Reads the broker's totals for Prometheus."""
+
+    def __init__(
+        self, services: Services, dispatchers: Iterable[Dispatcher], listeners: Iterable[Listener]
+    ) -> None:
+        self._services = services
+        self._dispatchers = tuple(dispatchers)
+        self._listeners = tuple(listeners)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._topics()
+        requests = CounterMetricFamily("skylog_requests", "Requests served", labels=["api"])
+        totals: dict[str, int] = {}
+        for dispatcher in self._dispatchers:
+            for key, count in dispatcher.requests.items():
+                totals[key.name] = totals.get(key.name, 0) + count
+        for name, count in totals.items():
+            requests.add_metric([name], count)
+        yield requests
+        connections = GaugeMetricFamily(
+            "skylog_connections", "Open connections", labels=["listener"]
+        )
+        for listener in self._listeners:
+            connections.add_metric([listener.name], len(listener))
+        yield connections
+        yield self._gauge("skylog_partitions", "Partitions of this broker", self._partitions())
+        sessions = len(self._services.fetch_sessions)
+        yield self._gauge("skylog_fetch_sessions", "Open fetch sessions", sessions)
+
+    def _partitions(self) -> int:
+        return sum(1 for _ in self._services.replicas.partitions())
+
+    @staticmethod
+    def _gauge(name: str, text: str, value: float) -> Metric:
+        return GaugeMetricFamily(name, text, value=value)
+
+    def _topics(self) -> Iterator[Metric]:
+        topics = self._services.traffic.topics
+        for field, text in _TOPIC_TOTALS.items():
+            family = CounterMetricFamily(f"skylog_topic_{field}", text, labels=["topic"])
+            for name, totals in topics.items():
+                family.add_metric([name], getattr(totals, field))
+            yield family

@@ -1,0 +1,407 @@
+"""The only place where the parts of a node are put together, started and stopped.
+
+Start: directories → metadata quorum → controller → local logs → sockets are bound → the broker
+reads the metadata log, registers and is let in → sockets accept. Stop is the same backwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from skylog.broker.auto_create import AutoCreate
+from skylog.broker.background import Background
+from skylog.broker.configs import Configs
+from skylog.broker.controller_channel import LocalController
+from skylog.broker.controller_configs import ControllerConfigs
+from skylog.broker.dispatch import Dispatcher
+from skylog.broker.features import Features
+from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
+from skylog.broker.followers import (
+    AclFollower,
+    ConfigFollower,
+    PartitionFollower,
+    QuotaFollower,
+    delete_strays,
+)
+from skylog.broker.lifecycle import Lifecycle
+from skylog.broker.producer_ids import ProducerIds
+from skylog.broker.publisher import Follower, MetadataPublisher
+from skylog.broker.quota_gate import QuotaGate
+from skylog.broker.server import Listener
+from skylog.broker.services import Services
+from skylog.broker.table import broker_table, controller_table
+from skylog.broker.traffic import Traffic
+from skylog.controller.image import ClusterImage
+from skylog.controller.settings import SUPPORTED_FEATURES, ControllerSettings
+from skylog.controller.shell import Controller
+from skylog.groups.coordinator import GroupCoordinator
+from skylog.groups.settings import GroupSettings
+from skylog.kernel.clock import Clock, SystemClock
+from skylog.kernel.errors import StorageError
+from skylog.kernel.executor import ThreadExecutor
+from skylog.kernel.limits import LOG_OPEN_FILES_MAX
+from skylog.kernel.logging import get_logger
+from skylog.kernel.metrics import Metrics
+from skylog.kernel.rng import Random, system_random
+from skylog.kernel.settings import BrokerSettings, ListenerSettings
+from skylog.log.files import Files
+from skylog.log.manager import LogManager, LogManagerSettings
+from skylog.quorum.node import QuorumConfig, QuorumNode
+from skylog.quorum.storage import NodeStorage, format_if_new
+from skylog.quorum.voters import Endpoint
+from skylog.replication.manager import ReplicaManager
+from skylog.security.authorizer import Authorizer
+from skylog.security.connections import ConnectionLimits, ConnectionSettings, ListenerLimits
+from skylog.security.listener import ListenerSecurity
+from skylog.security.principal import parse_super_users
+from skylog.security.quotas import ClientQuotas
+from skylog.wire.messages import broker_registration_request as registration
+
+log = get_logger("broker.node")
+EXECUTOR_THREADS = 8
+SWEEP_INTERVAL_MS = 5_000
+TLS_RELOAD_INTERVAL_MS = 60_000
+SNAPSHOT_CHECK_INTERVAL_MS = 5_000
+RESTART_INTERVAL_MS = 1_000
+_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+class Node:
+    """One process of a cluster: a controller and a broker."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        *,
+        clock: Clock | None = None,
+        rng: Random | None = None,
+        on_failure: Callable[[Exception], None] = lambda error: None,
+    ) -> None:
+        """``on_failure`` hears of what a node cannot survive; it should be stopped then."""
+        self.settings = settings
+        self.metrics = Metrics()
+        self._clock = clock or SystemClock()
+        self._rng = rng or system_random()
+        self._on_failure = on_failure
+        self._executor = ThreadExecutor(EXECUTOR_THREADS, "skylog")
+        self._files = Files(LOG_OPEN_FILES_MAX)
+        self._background = Background()
+        self._image = ClusterImage()
+        self._publisher = MetadataPublisher(self._image)
+        self._client_quotas = ClientQuotas(
+            settings.quotas.window_count,
+            settings.quotas.window_seconds,
+            settings.quotas.controller_window_count,
+            settings.quotas.controller_window_seconds,
+        )
+        self._connections = ConnectionLimits(connection_settings(settings), self._clock)
+        self._listeners: dict[str, Listener] = {}
+        self._undo = contextlib.AsyncExitStack()
+        self.http_port = 0
+
+    async def start(self) -> None:
+        """Come up; on any failure what was started is stopped again, and the error is raised."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Go down in good order: leave the cluster, answer nobody, keep everything."""
+        await self._undo.aclose()
+
+    def address(self, listener: str | None = None) -> str:
+        """``host:port`` at which a listener can be reached, the first broker listener by default."""
+        chosen = listener or self.settings.broker_listeners[0].name
+        settings = self.settings.listener(chosen)
+        return f"{advertised_host(settings)}:{self._listeners[chosen].port}"
+
+    def health(self) -> dict[str, Any]:
+        """For /health: whether this node serves, and who it is."""
+        return {
+            "status": "ok" if self._lifecycle.serving else "starting",
+            "node_id": self.settings.node.node_id,
+            "cluster_id": self._services.cluster_id,
+            "partitions": sum(1 for _ in self._services.replicas.partitions()),
+        }
+
+    # -- starting ------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        undo = self._undo
+        undo.callback(self._executor.close)
+        logs = LogManager(
+            [str(directory) for directory in self._directories()],
+            self._clock,
+            self._executor,
+            log_manager_settings(self.settings),
+            self._rng,
+            self._files,
+        )
+        undo.callback(logs.unlock)
+        logs.lock()
+        storage = self._open_storage()
+        quorum = await self._start_quorum(storage)
+        controller = await self._start_controller(storage, quorum)
+        channel = LocalController(controller, quorum)
+        self._lifecycle = Lifecycle(
+            self.settings,
+            storage.cluster_id,
+            self._rng,
+            channel,
+            lambda: self._publisher.end_offset,
+        )
+        self._services = self._build_services(storage, logs, channel)
+        await self._follow_metadata(quorum, logs)
+        await self._bind()
+        await self._join(storage)
+        for listener in self._listeners.values():
+            await listener.serve()
+        self._start_background(controller, logs)
+
+    def _directories(self) -> list[Path]:
+        return [Path(directory).absolute() for directory in self.settings.node.log_dirs]
+
+    def _open_storage(self) -> NodeStorage:
+        settings = self.settings
+        controllers = settings.controller_listeners
+        first = controllers[0] if controllers else settings.listeners[0]
+        metadata_dir = settings.node.metadata_log_dir
+        return format_if_new(
+            self._directories(),
+            settings.node.node_id,
+            Endpoint(first.name, advertised_host(first), first.port),
+            self._rng,
+            self._clock.now_ms(),
+            metadata_dir=Path(metadata_dir).absolute() if metadata_dir else None,
+        )
+
+    async def _start_quorum(self, storage: NodeStorage) -> QuorumNode:
+        endpoints = [
+            Endpoint(listener.name, advertised_host(listener), listener.port)
+            for listener in self.settings.controller_listeners
+        ]
+        quorum = QuorumNode(
+            storage,
+            QuorumConfig.from_settings(self.settings.quorum, endpoints),
+            files=self._files,
+            clock=self._clock,
+            executor=self._executor,
+            rng=self._rng,
+            on_failure=self._on_failure,
+        )
+        self._undo.push_async_callback(quorum.close)
+        await quorum.start()
+        return quorum
+
+    async def _start_controller(self, storage: NodeStorage, quorum: QuorumNode) -> Controller:
+        settings = self.settings
+        controller = Controller(
+            controller_settings(settings, storage),
+            ControllerConfigs(settings),
+            quorum,
+            clock=self._clock,
+            rng=self._rng,
+            on_failure=self._on_failure,
+        )
+        await controller.start()
+        self._undo.callback(controller.stop)
+        return controller
+
+    def _build_services(
+        self, storage: NodeStorage, logs: LogManager, channel: LocalController
+    ) -> Services:
+        settings, clock = self.settings, self._clock
+        configs = Configs(settings, self._image)
+        access = settings.security
+        authorizer = None
+        if access.authorizer:
+            authorizer = Authorizer(
+                parse_super_users(access.super_users), allow_if_no_acl=access.allow_without_acl
+            )
+        groups = GroupCoordinator(group_settings(settings), clock, self._rng)
+        self._undo.push_async_callback(groups.close)
+        sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
+        return Services(
+            settings=settings,
+            cluster_id=storage.cluster_id,
+            clock=clock,
+            rng=self._rng,
+            executor=self._executor,
+            image=self._image,
+            configs=configs,
+            logs=logs,
+            replicas=ReplicaManager(settings.node.node_id, logs),
+            groups=groups,
+            controller=channel,
+            producer_ids=ProducerIds(self._lifecycle, channel),
+            fetch_sessions=FetchSessions(sessions, clock, self._rng),
+            quotas=QuotaGate(self._client_quotas, clock),
+            authorizer=authorizer,
+            auto_create=AutoCreate(settings, channel),
+            features=Features(SUPPORTED_FEATURES, self._publisher),
+            traffic=Traffic(),
+        )
+
+    async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
+        services = self._services
+        unsubscribe = await quorum.subscribe(self._publisher.committed)
+        self._undo.callback(unsubscribe)
+        await logs.start(lambda topic: services.configs.log_config(topic))
+        self._undo.push_async_callback(logs.close)
+        delete_strays(logs, self._image)
+        followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
+        if services.authorizer is not None:
+            followers.append(AclFollower(services.authorizer))
+        followers.append(QuotaFollower(self._client_quotas, self._connections))
+        services.configs.on_change(
+            lambda settings: self._connections.update(connection_settings(settings))
+        )
+        self._publisher.start(followers)
+
+    async def _bind(self) -> None:
+        services = self._services
+        self._dispatchers = {
+            False: Dispatcher(services, broker_table()),
+            True: Dispatcher(services, controller_table()),
+        }
+        for settings in self.settings.listeners:
+            security = ListenerSecurity(
+                settings,
+                self._image,
+                self._rng,
+                failed_delay_ms=self.settings.network.failed_authentication_delay_ms,
+            )
+            listener = Listener(
+                settings.name,
+                self._dispatchers[settings.controller],
+                security,
+                self._connections,
+                self._clock,
+                request_bytes_max=self.settings.network.request_bytes_max,
+                idle_ms_max=self.settings.network.idle_ms_max,
+            )
+            self._listeners[settings.name] = listener
+            await listener.bind(settings.host, settings.port)
+            self._undo.push_async_callback(listener.stop)
+
+    async def _join(self, storage: NodeStorage) -> None:
+        advertised = [
+            registration.Listener(
+                listener.name,
+                advertised_host(listener),
+                listener.advertised_port or self._listeners[listener.name].port,
+                _PROTOCOL_NUMBERS[listener.protocol],
+            )
+            for listener in self.settings.broker_listeners
+            if listener.advertised
+        ]
+        try:
+            await self._lifecycle.join(
+                advertised, SUPPORTED_FEATURES, list(storage.directory_ids.values())
+            )
+        except TimeoutError as error:
+            raise StorageError(
+                "the controller did not let this broker in within "
+                "initial.broker.registration.timeout.ms"
+            ) from error
+        self._undo.push_async_callback(self._lifecycle.leave)
+        await self._services.groups.loaded()
+
+    # -- running -------------------------------------------------------------------------------
+
+    def _start_background(self, controller: Controller, logs: LogManager) -> None:
+        every = self._background.every
+        self._undo.push_async_callback(self._background.stop)
+        every(SWEEP_INTERVAL_MS, "close idle connections", self._sweep)
+        every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
+        every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self._reload_certificates)
+        every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
+
+    async def _sweep(self) -> None:
+        for listener in self._listeners.values():
+            listener.sweep()
+
+    async def _reload_certificates(self) -> None:
+        for listener in self._listeners.values():
+            if listener.security.tls is not None:
+                await self._executor.run(listener.security.tls.reload_if_changed)
+
+    async def start_http(self) -> None:
+        """Serve /metrics and /health; last, because nobody's record waits for it."""
+        from skylog.broker.http import HttpServer  # noqa: PLC0415 - costs a tenth of a second
+        from skylog.broker.observe import BrokerCollector  # noqa: PLC0415
+
+        host, _, port = self.settings.observation.http_listener.rpartition(":")
+        if not port:
+            return
+        collector = BrokerCollector(
+            self._services, self._dispatchers.values(), self._listeners.values()
+        )
+        self.metrics.registry.register(collector)
+        http = HttpServer(self.metrics, self.health)
+        await http.start(host, int(port))
+        self.http_port = http.port
+        self._undo.push_async_callback(http.stop)
+
+
+def advertised_host(listener: ListenerSettings) -> str:
+    """What clients are told to connect to; the machine's own name where nothing else was said."""
+    return listener.advertised_host or listener.host or socket.getfqdn()
+
+
+def controller_settings(settings: BrokerSettings, storage: NodeStorage) -> ControllerSettings:
+    from skylog.wire.metadata_records import decode_metadata  # noqa: PLC0415
+
+    records = [decode_metadata(value) for _, value in storage.bootstrap if value is not None]
+    return ControllerSettings(
+        node_id=settings.node.node_id,
+        cluster_id=storage.cluster_id,
+        quorum_node_ids=(settings.node.node_id,),
+        bootstrap=tuple(record for record in records if record is not None),
+        combined=settings.node.is_broker,
+        partition_count_default=settings.topics.partitions,
+        replication_factor_default=settings.topics.replication_factor,
+        session_timeout_ms=settings.node.session_timeout_ms,
+        delete_topic_enable=settings.topics.delete_enable,
+    )
+
+
+def log_manager_settings(settings: BrokerSettings) -> LogManagerSettings:
+    logs = settings.log
+    return LogManagerSettings(
+        retention_check_interval_ms=logs.retention_check_interval_ms,
+        flush_scheduler_interval_ms=logs.flush_scheduler_interval_ms,
+        flush_offset_checkpoint_interval_ms=logs.flush_offset_checkpoint_interval_ms,
+        high_watermark_checkpoint_interval_ms=logs.high_watermark_checkpoint_interval_ms,
+    )
+
+
+def group_settings(settings: BrokerSettings) -> GroupSettings:
+    groups = settings.groups
+    return GroupSettings(
+        session_timeout_ms_min=groups.session_timeout_ms_min,
+        session_timeout_ms_max=groups.session_timeout_ms_max,
+        initial_rebalance_delay_ms=groups.initial_rebalance_delay_ms,
+        group_size_max=groups.size_max,
+        offset_metadata_length_max=groups.offset_metadata_bytes_max,
+        offsets_retention_ms=groups.offsets_retention_minutes * 60_000,
+        offsets_check_interval_ms=groups.offsets_retention_check_interval_ms,
+        offsets_topic_partitions=groups.offsets_topic_partitions,
+    )
+
+
+def connection_settings(settings: BrokerSettings) -> ConnectionSettings:
+    network = settings.network
+    return ConnectionSettings(
+        connections_max=network.connections_max,
+        per_ip_max=network.connections_per_ip_max,
+        rate_max=network.connection_rate_max,
+        listeners={listener.name: ListenerLimits() for listener in settings.listeners},
+        inter_broker_listener=settings.inter_broker_listener,
+    )
