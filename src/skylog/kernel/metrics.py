@@ -2,8 +2,8 @@
 
 A ``Metrics`` has a registry of its own, so that several brokers in one process do not meet. A
 metric with labels is asked for its child once (``labels``), and the child is kept by who moves it:
-no name is looked up on the way of a request. ``of`` on a callback makes a gauge that is read only
-when somebody looks.
+no name is looked up on the way of a request. ``gauge_of`` makes a gauge that is read only when
+somebody looks.
 """
 
 from __future__ import annotations

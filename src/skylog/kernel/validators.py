@@ -151,7 +151,7 @@ class OffsetReset(Validator):
         if value not in ("latest", "earliest") and not self._DURATION.fullmatch(value):
             why = (
                 f"Invalid value `{value}` for configuration {name}. The value must be either "
-                "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS.>'."
+                "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
             )
             raise invalid(name, value, why)
 

@@ -64,7 +64,9 @@ OWN: Final = (
         "INFO",
         *("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"),
     ),
-    # Kafka hands these to its authorizer without defining them.
+)
+# Kafka hands these to its authorizer without defining them, and does not show them.
+AUTHORIZER: Final = (
     _own("super.users", ConfigType.STRING, ""),
     _own("allow.everyone.if.no.acl.found", ConfigType.BOOLEAN, "false"),
 )
@@ -78,7 +80,7 @@ KAFKA_BROKER: Final = _schema(
     ((*fact[:2], DEFAULTS.get(fact[0], fact[2]), *fact[3:]) for fact in kafka_facts.BROKER),
     _BROKER_DOCS,
 )
-BROKER: Final = Schema((*KAFKA_BROKER.values(), *OWN))
+BROKER: Final = Schema((*KAFKA_BROKER.values(), *OWN, *AUTHORIZER))
 BROKER_QUOTA: Final = _schema(kafka_facts.BROKER_QUOTA, {})
 TOPIC: Final = _schema(kafka_facts.TOPIC, TOPIC_DOCS)
 GROUP: Final = _schema(kafka_facts.GROUP, GROUP_DOCS)

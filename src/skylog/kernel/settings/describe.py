@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from skylog.kernel.config import ConfigKey, ConfigSource, Dynamic, Value, format_value
 from skylog.kernel.settings.broker import BrokerSettings
 from skylog.kernel.settings.definitions import (
-    BROKER,
     CLIENT_METRICS,
     GROUP,
     KAFKA_BROKER,
-    REQUIRED,
     TOPIC,
 )
 from skylog.kernel.settings.synonyms import Layers, broker_key, synonyms_of_listener
@@ -198,10 +196,9 @@ def _broker_synonym_entries(name: str, layers: Layers) -> tuple[SynonymEntry, ..
         if other in layer
     ]
     for other in names:
-        known = BROKER.get(other)
-        default = None if known is None or other in REQUIRED else known.default
-        if known is not None and default is not None:
-            text = None if hidden else format_value(default)
+        known = KAFKA_BROKER.get(other)
+        if known is not None and known.default is not None:
+            text = None if hidden else format_value(known.default)
             found.append(SynonymEntry(other, text, ConfigSource.DEFAULT_CONFIG))
     first = next((at for at, entry in enumerate(found) if entry.name == name), len(found))
     return tuple(found[first:])

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from skylog.kernel.config import ConfigKey, ConfigSource
-from skylog.kernel.settings.definitions import BROKER, BROKER_QUOTA
+from skylog.kernel.config import ConfigKey, ConfigSource, Schema
+from skylog.kernel.settings.definitions import BROKER_QUOTA, KAFKA_BROKER, OWN
 
 LISTENER_SETTING: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 # These stand behind a SASL mechanism: listener.name.<listener>.<mechanism>.<setting>.
@@ -26,7 +26,7 @@ _TOGETHER: Final = (
 )
 _FLUSH: Final = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 
-NOTHING: Final[Mapping[str, str]] = {}
+DESCRIBED: Final = Schema((*KAFKA_BROKER.values(), *BROKER_QUOTA.values(), *OWN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,6 @@ def synonyms_of_listener(name: str) -> tuple[str, ...]:
 def broker_key(name: str) -> ConfigKey | None:
     """The definition of a broker setting, be it one listener's or a quota."""
     for candidate in (name, *synonyms_of_listener(name)):
-        found = BROKER.get(candidate) or BROKER_QUOTA.get(candidate)
-        if found is not None:
-            return found
+        if candidate in DESCRIBED:
+            return DESCRIBED[candidate]
     return None
