@@ -100,5 +100,5 @@ class RequestContext:
         )
 
     def charge_mutations(self, count: int, strict_from: int) -> None:
-        """Count changes of topics; beyond their quota newer clients are refused, older ones wait."""
+        """Count changes of topics; beyond the quota newer clients are refused, older ones wait."""
         self.services.quotas.mutated(self, count, strict=self.version >= strict_from)

@@ -102,6 +102,7 @@ class Node:
         self._listeners: dict[str, Listener] = {}
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
+        self._http_host = ""
 
     async def start(self) -> None:
         """Come up; on any failure what was started is stopped again, and the error is raised."""
@@ -116,10 +117,15 @@ class Node:
         await self._undo.aclose()
 
     def address(self, listener: str | None = None) -> str:
-        """``host:port`` at which a listener can be reached, the first broker listener by default."""
+        """``host:port`` of a listener, the first one of the broker by default."""
         chosen = listener or self.settings.broker_listeners[0].name
         settings = self.settings.listener(chosen)
         return f"{advertised_host(settings)}:{self._listeners[chosen].port}"
+
+    @property
+    def http_address(self) -> str:
+        """``host:port`` of /metrics and /health."""
+        return f"{self._http_host}:{self.http_port}"
 
     def health(self) -> dict[str, Any]:
         """For /health: whether this node serves, and who it is."""
@@ -252,7 +258,7 @@ class Node:
         services = self._services
         unsubscribe = await quorum.subscribe(self._publisher.committed)
         self._undo.callback(unsubscribe)
-        await logs.start(lambda topic: services.configs.log_config(topic))
+        await logs.start(services.configs.log_config)
         self._undo.push_async_callback(logs.close)
         delete_strays(logs, self._image)
         followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
@@ -346,7 +352,7 @@ class Node:
         self.metrics.registry.register(collector)
         http = HttpServer(self.metrics, self.health)
         await http.start(host, int(port))
-        self.http_port = http.port
+        self.http_port, self._http_host = http.port, host
         self._undo.push_async_callback(http.stop)
 
 

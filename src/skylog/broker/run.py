@@ -1,0 +1,48 @@
+"""A node as a process: signals, a loop, and a clear word when it cannot go on."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable
+
+from skylog.broker.wiring import Node
+from skylog.kernel.logging import get_logger
+from skylog.kernel.settings import BrokerSettings
+
+log = get_logger("broker.run")
+
+
+def run_node(settings: BrokerSettings, on_ready: Callable[[Node], None]) -> None:
+    """Run until a signal ends it; raises ConfigError or StorageError if it cannot start."""
+    import uvloop  # noqa: PLC0415 - tests run nodes on other loops
+
+    uvloop.run(_run(settings, on_ready))
+
+
+async def _run(settings: BrokerSettings, on_ready: Callable[[Node], None]) -> None:
+    loop = asyncio.get_running_loop()
+    end: asyncio.Future[Exception | None] = loop.create_future()
+
+    def finish(error: Exception | None = None) -> None:
+        if not end.done():
+            end.set_result(error)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, finish)
+    node = Node(settings, on_failure=finish)
+    await node.start()
+    # What is alive now stays alive: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    try:
+        await node.start_http()
+        on_ready(node)
+        error = await end
+    finally:
+        log.info("shutting down")
+        await node.stop()
+        log.info("shut down")
+    if error is not None:
+        raise error

@@ -1,0 +1,46 @@
+"""``skylog format``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from skylog.broker.wiring import advertised_host
+from skylog.kernel.clock import SystemClock
+from skylog.kernel.errors import ConfigError
+from skylog.kernel.ids import Uuid
+from skylog.kernel.rng import system_random
+from skylog.kernel.settings import BrokerSettings
+from skylog.quorum.bootstrap import bootstrap_records
+from skylog.quorum.storage import FormatPlan, format_directory, new_cluster_id
+from skylog.quorum.voters import Endpoint
+
+
+def format_node(settings: BrokerSettings, cluster_id: str | None, *, ignore_formatted: bool) -> None:
+    """Format every directory of the node; StorageError or ConfigError, and nothing is changed."""
+    rng = system_random()
+    if cluster_id is not None:
+        try:
+            Uuid.parse(cluster_id)
+        except ValueError as error:
+            raise ConfigError(
+                f"--cluster-id {cluster_id}: {error}; allowed are 22 characters of URL-safe base64"
+            ) from error
+    first = (settings.controller_listeners or settings.listeners)[0]
+    plan = FormatPlan(
+        settings.node.node_id,
+        cluster_id or new_cluster_id(rng),
+        Endpoint(first.name, advertised_host(first), first.port),
+        bootstrap_records(),
+    )
+    metadata_dir = settings.node.metadata_log_dir
+    storage = format_directory(
+        [Path(directory).absolute() for directory in settings.node.log_dirs],
+        plan,
+        rng,
+        SystemClock().now_ms(),
+        metadata_dir=Path(metadata_dir).absolute() if metadata_dir else None,
+        ignore_formatted=ignore_formatted,
+    )
+    for directory in storage.directory_ids:
+        sys.stdout.write(f"{directory} is formatted for cluster {storage.cluster_id}\n")

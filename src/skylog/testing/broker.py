@@ -1,0 +1,109 @@
+"""A whole node in a thread of this process, on free ports and in a directory of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from skylog.broker.wiring import Node
+from skylog.kernel.settings import load_settings
+
+# What makes a broker quick to start and to test against; anything may be overridden.
+DEFAULTS: Mapping[str, str] = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+    "http.listener": "",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+}
+
+
+class Broker:
+    """``with Broker() as b: … b.bootstrap``; settings are Kafka's, with dots or underscores."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        directory: Path | None = None,
+    ) -> None:
+        """``directory`` keeps the data beyond this broker; without it, it goes with the broker."""
+        self._given = {**DEFAULTS, **(settings or {})}
+        self._temporary = None if directory else tempfile.TemporaryDirectory(prefix="skylog-")
+        self.directory = directory or Path(self._temporary.name)  # type: ignore[union-attr]
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._node: Node | None = None
+
+    @property
+    def node(self) -> Node:
+        if self._node is None:
+            raise RuntimeError("the broker is not running")
+        return self._node
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port``, for ``bootstrap.servers``."""
+        return self.node.address()
+
+    def address(self, listener: str) -> str:
+        """``host:port`` of a named listener."""
+        return self.node.address(listener)
+
+    def start(self) -> Self:
+        """Start; raises what keeps the broker from starting."""
+        overrides = [f"{key}={value}" for key, value in self._given.items()]
+        overrides.append(f"log.dirs={self.directory}")
+        node = Node(load_settings(None, {}, overrides))
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=_run_loop, args=(loop,), name="skylog-broker", daemon=True)
+        thread.start()
+        self._loop, self._thread = loop, thread
+        try:
+            asyncio.run_coroutine_threadsafe(_start(node), loop).result()
+        except BaseException:
+            self._end_loop()
+            raise
+        self._node = node
+        return self
+
+    def stop(self) -> None:
+        """Shut down in good order and free the ports; the data of a given directory stays."""
+        if self._node is not None and self._loop is not None:
+            asyncio.run_coroutine_threadsafe(self._node.stop(), self._loop).result()
+            self._node = None
+            self._end_loop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def _end_loop(self) -> None:
+        if self._loop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+        self._loop = self._thread = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+
+
+async def _start(node: Node) -> None:
+    await node.start()
+    await node.start_http()
