@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from skylog.controller.acls import create_acls, delete_acls, describe_acls
 from skylog.controller.activation import activate
+from skylog.controller.alter_partition import alter_partition, assign_replicas_to_dirs
 from skylog.controller.brokers import (
     expire_session,
     heartbeat,
@@ -24,6 +26,11 @@ from skylog.controller.features import update_features
 from skylog.controller.image import ClusterImage
 from skylog.controller.partitions import create_partitions
 from skylog.controller.producer_ids import allocate_producer_ids
+from skylog.controller.quotas import alter_client_quotas, describe_client_quotas
+from skylog.controller.reassign import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
 from skylog.controller.requests import (
     Contact,
     ControllerRequest,
@@ -34,21 +41,44 @@ from skylog.controller.requests import (
     SessionExpired,
     Volatile,
 )
+from skylog.controller.scram import (
+    alter_user_scram_credentials,
+    describe_user_scram_credentials,
+)
 from skylog.controller.settings import ConfigSchema, ControllerSettings
 from skylog.controller.state import ControllerState
 from skylog.controller.topics import create_topics, delete_topics
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.replicated.machine import Result
 from skylog.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from skylog.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from skylog.wire.messages.alter_configs_request import AlterConfigsRequest
+from skylog.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+)
+from skylog.wire.messages.alter_partition_request import AlterPartitionRequest
+from skylog.wire.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+)
+from skylog.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from skylog.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from skylog.wire.messages.broker_registration_request import BrokerRegistrationRequest
 from skylog.wire.messages.controller_registration_request import ControllerRegistrationRequest
+from skylog.wire.messages.create_acls_request import CreateAclsRequest
 from skylog.wire.messages.create_partitions_request import CreatePartitionsRequest
 from skylog.wire.messages.create_topics_request import CreateTopicsRequest
+from skylog.wire.messages.delete_acls_request import DeleteAclsRequest
 from skylog.wire.messages.delete_topics_request import DeleteTopicsRequest
+from skylog.wire.messages.describe_acls_request import DescribeAclsRequest
+from skylog.wire.messages.describe_client_quotas_request import DescribeClientQuotasRequest
+from skylog.wire.messages.describe_user_scram_credentials_request import (
+    DescribeUserScramCredentialsRequest,
+)
 from skylog.wire.messages.elect_leaders_request import ElectLeadersRequest
 from skylog.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from skylog.wire.messages.list_partition_reassignments_request import (
+    ListPartitionReassignmentsRequest,
+)
 from skylog.wire.messages.register_broker_record import RegisterBrokerRecord
 from skylog.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 from skylog.wire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -57,6 +87,16 @@ from skylog.wire.schema import Message
 
 _Handler = Callable[[ControllerState, ControllerRequest, Any], Result[Any]]
 _TimedHandler = Callable[[ControllerState, ControllerRequest, Any, int], Result[Any]]
+
+
+def _read(describe: Callable[[ClusterImage, Any], Any]) -> _Handler:
+    """A look at the image: brokers call these functions on their own, the rest ask here."""
+
+    def handler(state: ControllerState, _request: ControllerRequest, message: Any) -> Result[Any]:
+        return Result(describe(state.image, message))
+
+    return handler
+
 
 _HANDLERS: dict[type[Message], _Handler] = {
     CreateTopicsRequest: create_topics,
@@ -69,6 +109,17 @@ _HANDLERS: dict[type[Message], _Handler] = {
     UnregisterBrokerRequest: unregister_broker,
     ControllerRegistrationRequest: register_controller,
     ElectLeadersRequest: elect_leaders,
+    AlterPartitionRequest: alter_partition,
+    AssignReplicasToDirsRequest: assign_replicas_to_dirs,
+    AlterPartitionReassignmentsRequest: alter_partition_reassignments,
+    ListPartitionReassignmentsRequest: list_partition_reassignments,
+    CreateAclsRequest: create_acls,
+    DeleteAclsRequest: delete_acls,
+    AlterUserScramCredentialsRequest: alter_user_scram_credentials,
+    AlterClientQuotasRequest: alter_client_quotas,
+    DescribeAclsRequest: _read(describe_acls),
+    DescribeUserScramCredentialsRequest: _read(describe_user_scram_credentials),
+    DescribeClientQuotasRequest: _read(describe_client_quotas),
 }
 # Those whose outcome depends on the time.
 _TIMED_HANDLERS: dict[type[Message], _TimedHandler] = {

@@ -1,4 +1,4 @@
-"""Adding partitions to topics, and what leaders report of theirs."""
+"""Adding partitions to topics."""
 
 from __future__ import annotations
 

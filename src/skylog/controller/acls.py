@@ -1,0 +1,111 @@
+"""Creating, deleting and listing ACLs."""
+
+from __future__ import annotations
+
+from skylog.controller.draws import Draws
+from skylog.controller.image import ClusterImage
+from skylog.controller.requests import ControllerRequest
+from skylog.controller.state import ControllerState, bounded
+from skylog.kernel.acl import PatternType, ResourceType
+from skylog.kernel.errors import KafkaError
+from skylog.replicated.machine import Result
+from skylog.security.acls import AclBinding, AclFilter, validate
+from skylog.wire.messages.access_control_entry_record import AccessControlEntryRecord
+from skylog.wire.messages.create_acls_request import CreateAclsRequest
+from skylog.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from skylog.wire.messages.delete_acls_request import DeleteAclsRequest
+from skylog.wire.messages.delete_acls_response import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsResponse,
+)
+from skylog.wire.messages.describe_acls_request import DescribeAclsRequest
+from skylog.wire.messages.describe_acls_response import (
+    AclDescription,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from skylog.wire.messages.remove_access_control_entry_record import (
+    RemoveAccessControlEntryRecord,
+)
+from skylog.wire.schema import Message
+
+
+def create_acls(
+    state: ControllerState, request: ControllerRequest, message: CreateAclsRequest
+) -> Result[CreateAclsResponse]:
+    """One that exists already is created again without a record."""
+    draws = Draws(request.seed)
+    response = CreateAclsResponse()
+    created: dict[AclBinding, Message] = {}
+    for creation in message.creations:
+        acl = AclBinding.of_creation(creation)
+        result = AclCreationResult(0, None)
+        try:
+            validate(acl)
+        except KafkaError as error:
+            result = AclCreationResult(error.code, error.message)
+        else:
+            if acl not in state.image.acls.existing and acl not in created:
+                created[acl] = AccessControlEntryRecord(
+                    id=draws.uuid(),
+                    resource_type=acl.resource_type,
+                    resource_name=acl.resource_name,
+                    pattern_type=acl.pattern_type,
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission,
+                )
+        response.results.append(result)
+    return Result(response, bounded(list(created.values())))
+
+
+def delete_acls(
+    state: ControllerState, _request: ControllerRequest, message: DeleteAclsRequest
+) -> Result[DeleteAclsResponse]:
+    """An ACL that several filters choose is in the answer to each, and removed once."""
+    response = DeleteAclsResponse()
+    removed: dict[bytes, Message] = {}
+    for wanted in message.filters:
+        result = DeleteAclsFilterResult(0, None)
+        response.filter_results.append(result)
+        try:
+            chosen = AclFilter.of(wanted)
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, error.message
+            continue
+        for acl_id, acl in state.image.acls.by_id.items():
+            if chosen.matches(acl):
+                removed[acl_id] = RemoveAccessControlEntryRecord(acl_id)
+                result.matching_acls.append(
+                    DeleteAclsMatchingAcl(
+                        0,
+                        None,
+                        acl.resource_type,
+                        acl.resource_name,
+                        acl.pattern_type,
+                        acl.principal,
+                        acl.host,
+                        acl.operation,
+                        acl.permission,
+                    )
+                )
+        bounded(list(removed.values()))
+    return Result(response, list(removed.values()))
+
+
+def describe_acls(image: ClusterImage, message: DescribeAclsRequest) -> DescribeAclsResponse:
+    """Grouped by what they are about; raises INVALID_REQUEST for a filter we cannot read."""
+    chosen = AclFilter.of(message)
+    grouped: dict[tuple[ResourceType, str, PatternType], list[AclDescription]] = {}
+    for acl in image.acl_bindings():
+        if chosen.matches(acl):
+            pattern = (acl.resource_type, acl.resource_name, acl.pattern_type)
+            grouped.setdefault(pattern, []).append(
+                AclDescription(acl.principal, acl.host, acl.operation, acl.permission)
+            )
+    return DescribeAclsResponse(
+        error_message=None,
+        resources=[DescribeAclsResource(*pattern, acls) for pattern, acls in grouped.items()],
+    )
