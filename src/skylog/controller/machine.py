@@ -176,7 +176,6 @@ class ControllerMachine:
                 state.registration_offsets.pop(record.broker_id, None)
         if isinstance(record, Message):
             state.image.apply(record)
-            state.image.offset = offset
 
     def snapshot(self) -> Iterable[Message]:
         return self.state.image.snapshot()

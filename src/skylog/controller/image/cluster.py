@@ -65,8 +65,6 @@ class ClusterImage:
         self.scram = Scram()
         self.delegation_tokens = DelegationTokens()
         self.producer_ids = ProducerIdsRecord()
-        # The offset of the last record applied; whoever feeds the image sets it.
-        self.offset = -1
         self._transaction: list[Message] | None = None
         self._names: list[str] | None = None
         self._appliers = self._make_appliers()

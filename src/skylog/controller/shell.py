@@ -1,0 +1,93 @@
+"""The controller as it runs: its machine over the metadata log of the quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from skylog.controller.machine import ControllerMachine
+from skylog.controller.requests import ControllerRequest, Loaded, Request, no_charge
+from skylog.controller.settings import ConfigSchema, ControllerSettings
+from skylog.kernel.clock import Clock
+from skylog.kernel.rng import Random
+from skylog.replicated.log import KeyValue, RuntimeLog
+from skylog.replicated.runtime import CONTROLLER_REFUSALS, MachineKind, Runtime, State
+from skylog.replicated.timers import LoopTimers, Timers
+from skylog.wire.metadata_records import decode_metadata, encode_metadata
+from skylog.wire.schema import Message
+
+_SEED_BYTES: Final = 32
+
+
+class MetadataCodec:
+    """Metadata records have no key."""
+
+    def encode(self, record: Message) -> KeyValue:
+        return None, encode_metadata(record)
+
+    def decode(self, _key: bytes | None, value: bytes | None) -> Message | None:
+        return decode_metadata(value)
+
+
+class Controller:
+    """Answers requests while its node leads the quorum."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        configs: ConfigSchema,
+        log: RuntimeLog,
+        *,
+        clock: Clock,
+        rng: Random,
+        timers: Timers | None = None,
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        """``on_failure`` hears of a machine that had to be given up; ``start`` may try again."""
+        self._log = log
+        self._rng = rng
+        kind: MachineKind[Request] = MachineKind(
+            name="controller",
+            create=lambda: ControllerMachine(settings, configs),
+            codec=MetadataCodec(),
+            refusals=CONTROLLER_REFUSALS,
+            loaded_request=Loaded(),
+        )
+        self._runtime = Runtime(kind, log, clock, timers or LoopTimers(), on_failure)
+
+    async def start(self) -> None:
+        """Read the log and become active; an empty log gets the cluster's first records."""
+        await self._runtime.load()
+
+    def stop(self) -> None:
+        """Stop answering, for example because another node leads; callers are told so."""
+        self._runtime.unload()
+
+    @property
+    def active(self) -> bool:
+        return self._runtime.state is State.ACTIVE
+
+    async def submit(
+        self,
+        message: Message,
+        version: int,
+        principal: str = "",
+        charge: Callable[[int], None] = no_charge,
+    ) -> Any:
+        """The response, once what it says is committed; KafkaError if the request fails whole.
+
+        ``charge`` is told of changed partitions and may refuse them by THROTTLING_QUOTA_EXCEEDED.
+        """
+        return await self._runtime.submit(
+            ControllerRequest(
+                message,
+                version,
+                seed=self._rng.randbytes(_SEED_BYTES),
+                next_offset=self._log.end_offset,
+                principal=principal,
+                charge=charge,
+            )
+        )
+
+    async def snapshot_if_due(self) -> bool:
+        return await self._runtime.snapshot_if_due()
