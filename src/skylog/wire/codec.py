@@ -12,7 +12,7 @@ from typing import TypeVar
 from skylog.kernel.errors import ProtocolError
 from skylog.kernel.limits import WIRE_RECORDS_JOINED_BYTES_MAX
 from skylog.wire.buffers import Buffer
-from skylog.wire.compile import READERS, VIEWED, WRITERS, reader, writer
+from skylog.wire.compile import READERS, WRITERS, reader, writer
 from skylog.wire.schema import Message
 
 MessageT = TypeVar("MessageT", bound=Message)
@@ -23,8 +23,8 @@ _ENCODING = (struct.error, AttributeError, TypeError, ValueError, OverflowError)
 
 def decode_at(cls: type[MessageT], data: Buffer, version: int, offset: int) -> tuple[MessageT, int]:
     """The message at an offset, and the position after it. Records are slices, not copies."""
-    read = READERS.get((cls, version)) or reader(cls, version)
-    if VIEWED[cls]:
+    read, view = READERS.get((cls, version)) or reader(cls, version)
+    if view:
         if type(data) is not memoryview:
             data = memoryview(data)
     elif type(data) is not bytes:

@@ -21,18 +21,17 @@ Reader = Callable[[Any, int], tuple[Any, int]]
 # (message, parts, indexes of the record batches among them)
 Writer = Callable[[Any, list[Buffer], list[int]], None]
 
-# Messages whose data must stay a view, since the record batches in it are slices of it.
-VIEWED: Final[dict[type[Message], bool]] = {}
-READERS: Final[dict[tuple[type[Message], int], Reader]] = {}
+# With each reader: whether its data must be a view, since the record batches in it are slices.
+READERS: Final[dict[tuple[type[Message], int], tuple[Reader, bool]]] = {}
 WRITERS: Final[dict[tuple[type[Message], int], Writer]] = {}
 
 
-def reader(cls: type[Message], version: int) -> Reader:
+def reader(cls: type[Message], version: int) -> tuple[Reader, bool]:
     """The reader of a version, compiled now; ProtocolError if there is no such version."""
     _check(cls, version)
-    view = VIEWED[cls] = has_records(cls)
+    view = has_records(cls)
     text, names = ReaderSource(version, version in cls.FLEXIBLE, view).build(cls)
-    compiled: Reader = _run(cls, version, text, names)["read"]
+    compiled = _run(cls, version, text, names)["read"], view
     READERS[cls, version] = compiled
     return compiled
 

@@ -21,6 +21,8 @@ FIXED: Final = {
     "uuid": "16s",
 }
 STRING_BYTES_MAX: Final = 32767
+# Arrays of numbers shorter than this, as lists of replicas are, have their formats made before.
+SHORT_ARRAY: Final = 9
 # Kafka nests structs four deep at most; a schema deeper than this is wrong.
 STRUCT_DEPTH_MAX: Final = 10
 

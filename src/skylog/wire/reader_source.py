@@ -27,6 +27,7 @@ from skylog.kernel.limits import WIRE_EMPTY_ELEMENTS_MAX
 from skylog.wire.buffers import Buffer
 from skylog.wire.layout import (
     FIXED,
+    SHORT_ARRAY,
     STRING_BYTES_MAX,
     Source,
     absent_fields,
@@ -142,19 +143,24 @@ class ReaderSource:
             source.add(f"{run[0][1]} = data[p]")
         else:
             unpack = source.constant("unpack", layout, struct.Struct(layout).unpack_from)
-            left = ", ".join(target for _, target in run) + ("," if len(run) == 1 else "")
+            # An id is unpacked into a variable first, since it has still to become a Uuid.
+            targets = [f"u{i}" if kind == "16s" else name for i, (kind, name) in enumerate(run)]
+            left = ", ".join(targets) + ("," if len(run) == 1 else "")
             source.add(f"{left} = {unpack}(data, p)")
         source.add(f"p += {struct.calcsize(layout)}")
-        for kind, target in run:
+        for position, (kind, target) in enumerate(run):
             if kind == "16s":
-                source.add(f"{target} = Uuid({target})")
+                source.add(f"{target} = Uuid(u{position})")
 
-    def _length(self, flexible: bool, fixed: str = "i") -> None:
+    def _length(self, flexible: bool, fixed: str = "i", check: str = "") -> None:
         """Read a length into ``n``, together with the run before it; compact ones count from 1."""
         self._run.append(("B" if flexible else fixed, "n"))
         self._flush()
         if flexible:
-            self._source.add("if n > 127: n, p = unsigned_varint(data, p, n)")
+            self._source.add("if n > 127:")
+            self._source.add("    n, p = unsigned_varint(data, p, n)")
+            if check:
+                self._source.add(f"    {check}")
 
     # Fields -------------------------------------------------------------------------------
 
@@ -194,9 +200,11 @@ class ReaderSource:
     def _sized(self, kind: str, target: str, nullable: bool, flexible: bool, name: str) -> None:
         """A string, bytes or records: a length, then as many bytes."""
         source = self._source
-        self._length(flexible, "h" if kind == "string" else "i")
-        if kind == "string" and flexible:
-            source.add(f"if n > {STRING_BYTES_MAX + 1}: raise bad_size({name!r}, n - 1)")
+        limit = f"if n > {STRING_BYTES_MAX + 1}: raise bad_size({name!r}, n - 1)"
+        if kind == "string":
+            self._length(flexible, "h", limit)
+        else:
+            self._length(flexible)
         if nullable:
             source.add(f"if n {'== 0' if flexible else '< 0'}: {target} = None")
             source.add("else:")
@@ -224,28 +232,22 @@ class ReaderSource:
             source.add(f"if n < 0: {target} = None")
             source.add("else:")
             source.indent()
-        else:
-            source.add(f"if n < 0: raise bad_size({field.name!r}, n)")
-        if isinstance(field.type, type):
-            size = bytes_min(field.type, self._version, flexible)
-        else:
-            size = element_bytes_min(field.type, flexible)
-        self._elements(field, target, size, depth)
+        self._elements(field, target, depth)
         if nullable:
             source.dedent()
 
-    def _elements(self, field: Field, target: str, size: int, depth: int) -> None:
+    def _elements(self, field: Field, target: str, depth: int) -> None:
         source = self._source
         name = field.name
-        if size == 0:
-            source.add(f"if n > {WIRE_EMPTY_ELEMENTS_MAX}: raise bad_size({name!r}, n)")
+        if isinstance(field.type, type):
+            size = bytes_min(field.type, self._version, self._flexible)
+        else:
+            size = element_bytes_min(field.type, self._flexible)
+        bound = f"n * {size} <= end - p" if size else f"n <= {WIRE_EMPTY_ELEMENTS_MAX}"
+        source.add(f"if n < 0 or not {bound}: raise bad_size({name!r}, n)")
         if isinstance(field.type, str) and field.type in FIXED and field.type != "uuid":
-            source.add(f"q = p + n * {size}")
-            source.add(f"if not p <= q <= end: raise bad_size({name!r}, n)")
-            source.add(f'{target} = list(unpack_from(f">{{n}}{FIXED[field.type]}", data, p))')
-            source.add("p = q")
+            self._numbers(FIXED[field.type], target, size)
             return
-        source.add(f"if n * {size} > end - p: raise bad_size({name!r}, n)")
         each = depth + 1
         source.add(f"{target} = l{each} = []")
         source.add(f"a{each} = l{each}.append")
@@ -261,6 +263,15 @@ class ReaderSource:
             self._sized(field.type, var, False, self._flexible, name)
         source.add(f"a{each}({var})")
         source.dedent()
+
+    def _numbers(self, kind: str, target: str, size: int) -> None:
+        """An array of numbers: short ones, as lists of replicas are, with a format made before."""
+        source = self._source
+        formats = tuple(struct.Struct(f">{n}{kind}").unpack_from for n in range(SHORT_ARRAY))
+        short = source.constant("short", kind, formats)
+        source.add(f"if n < {SHORT_ARRAY}: {target} = list({short}[n](data, p))")
+        source.add(f'else: {target} = list(unpack_from(f">{{n}}{kind}", data, p))')
+        source.add(f"p += n * {size}")
 
     # Tagged fields ------------------------------------------------------------------------
 

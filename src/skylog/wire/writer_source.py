@@ -20,6 +20,7 @@ from typing import Any, Final
 from skylog.kernel.errors import ProtocolError
 from skylog.wire.layout import (
     FIXED,
+    SHORT_ARRAY,
     STRING_BYTES_MAX,
     Source,
     absent_fields,
@@ -30,6 +31,13 @@ from skylog.wire.schema import Field, Struct
 
 
 def pack_unsigned_varint(value: int) -> bytes:
+    """A number in as many bytes as it needs; those of one to three bytes without a loop."""
+    if value < 0x80:
+        return bytes((value,))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -42,8 +50,11 @@ def unsupported(name: str, version: int) -> ProtocolError:
     return ProtocolError(f"{name} has a value, but version {version} cannot carry it")
 
 
-def too_long(name: str) -> ProtocolError:
-    return ProtocolError(f"{name} is longer than {STRING_BYTES_MAX} bytes")
+def pack_string_varint(value: int) -> bytes:
+    """The length of a string that is not short, plus one; only Kafka's limit ends it."""
+    if value > STRING_BYTES_MAX + 1:
+        raise ProtocolError(f"a string of {value - 1} bytes; {STRING_BYTES_MAX} are allowed")
+    return pack_unsigned_varint(value)
 
 
 # Kafka writes lengths as varints; nearly all of them take one byte.
@@ -51,7 +62,7 @@ SMALL_VARINTS: Final = tuple(bytes((n,)) for n in range(128))
 HELPERS: Final[dict[str, Any]] = {
     "pack": struct.pack,
     "small": SMALL_VARINTS,
-    "too_long": too_long,
+    "string_varint": pack_string_varint,
     "unsupported": unsupported,
     "varint": pack_unsigned_varint,
 }
@@ -115,7 +126,7 @@ class WriterSource:
             only_zero = len(run) == 1 and run[0][0] == "x"
             self._source.add(f"{self._write}({'small[0]' if only_zero else self._packed(run)})")
 
-    def _length(self, flexible: bool, fixed: str = "i") -> None:
+    def _length(self, flexible: bool, fixed: str = "i", varint: str = "varint") -> None:
         """Write the length in ``n`` together with the run before it."""
         if not flexible:
             self._run.append((fixed, "n"))
@@ -124,9 +135,9 @@ class WriterSource:
         run, self._run = self._run, []
         if run:
             short = self._packed([*run, ("B", "n")])
-            long = f"{self._packed(run)} + varint(n)"
+            long = f"{self._packed(run)} + {varint}(n)"
         else:
-            short, long = "small[n]", "varint(n)"
+            short, long = "small[n]", f"{varint}(n)"
         self._source.add(f"{self._write}({short} if n < 128 else {long})")
 
     # Fields -------------------------------------------------------------------------------
@@ -144,7 +155,7 @@ class WriterSource:
             self._run.append((FIXED[field.type], value))
         else:
             flexible = self._flexible and not field.never_flexible
-            self._sized(field.type, value, nullable, flexible, field.name)
+            self._sized(field.type, value, nullable, flexible)
 
     def _nested(self, cls: type[Struct], value: str, null: str, depth: int) -> None:
         source = self._source
@@ -161,7 +172,7 @@ class WriterSource:
         self._struct(cls, var, depth + 1)
         source.dedent()
 
-    def _sized(self, kind: str, value: str, nullable: bool, flexible: bool, name: str) -> None:
+    def _sized(self, kind: str, value: str, nullable: bool, flexible: bool) -> None:
         source = self._source
         if nullable:
             source.add(f"v = {value}")
@@ -174,8 +185,9 @@ class WriterSource:
         if nullable:
             source.dedent()
         if kind == "string":
-            source.add(f"if n > {STRING_BYTES_MAX + int(flexible)}: raise too_long({name!r})")
-        self._length(flexible, "h" if kind == "string" else "i")
+            self._length(flexible, "h", "string_varint")
+        else:
+            self._length(flexible)
         if kind == "records":
             source.add("marks.append(len(out))")
         source.add(f"{self._write}(b)")
@@ -193,8 +205,7 @@ class WriterSource:
             source.add(f"n = len({items}){extra}")
         self._length(self._flexible)
         if isinstance(field.type, str) and field.type in FIXED and field.type != "uuid":
-            kind = FIXED[field.type]
-            source.add(f'if {items}: {self._write}(pack(f">{{len({items})}}{kind}", *{items}))')
+            self._numbers(FIXED[field.type], items)
             return
         var = f"o{each}"
         source.add(f"for {var} in {items}:")
@@ -205,9 +216,18 @@ class WriterSource:
             self._run.append(("16s", var))
             self._flush()
         else:
-            self._sized(field.type, var, False, self._flexible, field.name)
+            self._sized(field.type, var, False, self._flexible)
         source.add("pass")
         source.dedent()
+
+    def _numbers(self, kind: str, items: str) -> None:
+        formats = tuple(struct.Struct(f">{n}{kind}").pack for n in range(SHORT_ARRAY))
+        short = self._source.constant("short", kind, formats)
+        made = f'pack(f">{{len({items})}}{kind}", *{items})'
+        self._source.add(f"n = len({items})")
+        self._source.add(
+            f"if n: {self._write}({short}[n](*{items}) if n < {SHORT_ARRAY} else {made})"
+        )
 
     # Tagged fields ------------------------------------------------------------------------
 
