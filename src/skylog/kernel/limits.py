@@ -76,3 +76,9 @@ GROUP_LOAD_READ_BYTES: Final = 256 * 1024
 RECORD_ERRORS_MAX: Final = 10_000
 # Validation of at most so many bytes of records is done at once, on the event loop.
 VALIDATION_AT_ONCE_BYTES_MAX: Final = 1024 * 1024
+
+# The client: the largest answer it takes, requests that wait for one on a connection, and the
+# turns of a SASL exchange.
+CLIENT_RESPONSE_BYTES_MAX: Final = 128 * 1024 * 1024
+CLIENT_IN_FLIGHT_REQUESTS_MAX: Final = 256
+CLIENT_SASL_TURNS_MAX: Final = 8

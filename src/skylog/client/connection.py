@@ -1,0 +1,325 @@
+"""One connection to a broker: versions agreed, logged in, many requests under way at once.
+
+Answers come in the order of the requests. A request that is not answered in time, or an answer
+that is none, ends the connection, and with it every request that waits: whether those took
+effect nobody knows, so their errors say so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Any, Final, cast
+
+from skylog.client.errors import check
+from skylog.client.settings import Address, ClientSettings, Ports
+from skylog.kernel import limits
+from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
+from skylog.security.sasl import SaslError
+from skylog.security.tls import client_context
+from skylog.wire.apis import (
+    ApiKey,
+    encode_request_header,
+    response_class,
+    response_header_version,
+)
+from skylog.wire.codec import decode, decode_at, encode_parts
+from skylog.wire.frames import FrameAssembler
+from skylog.wire.messages.api_versions_request import ApiVersionsRequest
+from skylog.wire.messages.api_versions_response import ApiVersionsResponse
+from skylog.wire.messages.response_header import ResponseHeader
+from skylog.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from skylog.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from skylog.wire.messages.sasl_handshake_response import SaslHandshakeResponse
+from skylog.wire.schema import Message, Versions
+
+# A session is given up this far before its end, so that no request meets the end.
+_SESSION_SHARE: Final = 0.85
+
+
+class ClientConnection(asyncio.BufferedProtocol):
+    """The protocol object of one connection; ``open_connection`` makes it usable."""
+
+    def __init__(self, address: Address, settings: ClientSettings, ports: Ports) -> None:
+        self.address = address
+        self.last_used = ports.clock.monotonic()
+        self._settings = settings
+        self._ports = ports
+        self._frames = FrameAssembler(limits.CLIENT_RESPONSE_BYTES_MAX)
+        self._transport: asyncio.Transport | None = None
+        self._waiting: dict[int, asyncio.Future[memoryview]] = {}
+        self._slots = asyncio.Semaphore(limits.CLIENT_IN_FLIGHT_REQUESTS_MAX)
+        self._writable = asyncio.Event()
+        self._correlation_id = 0
+        self._versions: dict[int, Versions] | None = None
+        self._session_end: float | None = None
+        self._lost = asyncio.get_running_loop().create_future()
+        self._failure: KafkaError | None = None
+
+    # asyncio calls these ------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        why = f"the connection to {self.address} was lost" + (f": {exc}" if exc else "")
+        self._fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, why, ambiguous=True))
+        if not self._lost.done():
+            self._lost.set_result(None)
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            for frame in self._frames.buffer_updated(nbytes):
+                self._receive(frame)
+        except ProtocolError as error:
+            why = f"{self.address} answered with what is no answer: {error}"
+            self._fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, why, ambiguous=True))
+
+    def eof_received(self) -> bool:
+        return False
+
+    # Requests -----------------------------------------------------------------------------
+
+    async def request(
+        self, message: Message, *, version_max: int | None = None, timeout_ms: int | None = None
+    ) -> Any:
+        """Send a request in the newest version that both sides speak; the response.
+
+        ``timeout_ms`` is for requests that wait at the broker, on top of the usual patience.
+        """
+        key = ApiKey(message.API_KEY)
+        version = self.version(key, type(message), version_max)
+        frame = await self._roundtrip(key, version, message, timeout_ms or 0)
+        return self._decode(key, version, frame)
+
+    async def send(self, message: Message, *, version_max: int | None = None) -> None:
+        """Send a request that has no answer (Produce without acknowledgement)."""
+        key = ApiKey(message.API_KEY)
+        version = self.version(key, type(message), version_max)
+        await self._write(key, version, message, None)
+
+    def version(self, key: ApiKey, cls: type[Message], version_max: int | None = None) -> int:
+        """The newest common version; UNSUPPORTED_VERSION if there is none."""
+        own_max = cls.VERSIONS.high - (1 if cls.LATEST_UNSTABLE else 0)
+        if version_max is not None:
+            own_max = min(own_max, version_max)
+        theirs = (self._versions or {}).get(key)
+        high = min(own_max, theirs.high) if theirs is not None else -1
+        if theirs is None or high < max(cls.VERSIONS.low, theirs.low):
+            spoken = "not at all" if theirs is None else f"from {theirs.low} to {theirs.high}"
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"{self.address} speaks {key.name} {spoken}; "
+                f"this client from {cls.VERSIONS.low} to {own_max}",
+            )
+        return high
+
+    @property
+    def usable(self) -> bool:
+        """Whether new requests may be sent: connected, and the session far from its end."""
+        if self._failure is not None or self._transport is None or self._transport.is_closing():
+            return False
+        return self._session_end is None or self._ports.clock.monotonic() < self._session_end
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._waiting)
+
+    async def close(self) -> None:
+        """End the connection; requests that wait fail."""
+        why = f"the connection to {self.address} was closed"
+        self._fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, why, ambiguous=True))
+        if self._transport is not None:
+            await self._lost
+
+    async def _roundtrip(
+        self, key: ApiKey, version: int, message: Message, extra_ms: int
+    ) -> memoryview:
+        patience = (self._settings.request_timeout_ms + extra_ms) / 1000
+        async with self._slots:
+            # When given up, it keeps its place in the order until the answer comes.
+            answer = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout(patience):
+                    await self._write(key, version, message, answer)
+                    return cast(memoryview, await answer)
+            except TimeoutError:
+                why = f"{self.address} did not answer {key.name} within {patience:g} s"
+                error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, why, ambiguous=True)
+                self._fail(error)
+                raise error from None
+
+    async def _write(
+        self,
+        key: ApiKey,
+        version: int,
+        message: Message,
+        answer: asyncio.Future[memoryview] | None,
+    ) -> None:
+        parts = encode_parts(message, version)
+        await self._writable.wait()
+        if self._failure is not None or self._transport is None:
+            raise KafkaError(
+                ErrorCode.NETWORK_EXCEPTION, f"the connection to {self.address} is closed"
+            )
+        # From here on nothing waits: requests stand in the order in which they are written.
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
+        if answer is not None:
+            self._waiting[self._correlation_id] = answer
+        header = encode_request_header(key, version, self._correlation_id, self._settings.client_id)
+        size = len(header) + sum(map(len, parts))
+        self.last_used = self._ports.clock.monotonic()
+        self._transport.writelines([size.to_bytes(4, "big") + header, *parts])
+
+    def _receive(self, frame: memoryview) -> None:
+        if len(frame) < 4:
+            raise ProtocolError(f"an answer of {len(frame)} bytes")
+        correlation_id = int.from_bytes(frame[:4], "big")
+        expected = next(iter(self._waiting), None)
+        if correlation_id != expected:
+            raise ProtocolError(f"the answer to {correlation_id}, expected is {expected}")
+        answer = self._waiting.pop(correlation_id)
+        if not answer.done():
+            answer.set_result(frame)
+
+    def _decode(self, key: ApiKey, version: int, frame: memoryview) -> Any:
+        try:
+            header_version = response_header_version(key, version)
+            _, position = decode_at(ResponseHeader, frame, header_version, 0)
+            return decode(response_class(key), frame, version, position)
+        except ProtocolError as error:
+            why = f"{self.address} answered {key.name} with what is no answer: {error}"
+            failure = KafkaError(ErrorCode.NETWORK_EXCEPTION, why, ambiguous=True)
+            self._fail(failure)
+            raise failure from error
+
+    def _fail(self, error: KafkaError) -> None:
+        """End the connection; the first failure is the one that everybody hears of."""
+        if self._failure is None:
+            self._failure = error
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(self._failure)
+        self._writable.set()
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Getting ready ------------------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """Agree on versions and log in."""
+        await self._agree()
+        if self._settings.sasl is not None:
+            await self._login()
+
+    async def _agree(self) -> None:
+        version = ApiVersionsRequest.VERSIONS.high - ApiVersionsRequest.LATEST_UNSTABLE
+        request = ApiVersionsRequest(client_software_name="skylog", client_software_version="0.1.0")
+        while True:
+            frame = await self._roundtrip(ApiKey.API_VERSIONS, version, request, 0)
+            # A broker that does not know our version answers in the oldest.
+            refused = int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
+            answer: ApiVersionsResponse = self._decode(
+                ApiKey.API_VERSIONS, 0 if refused else version, frame
+            )
+            offered = {row.api_key: row for row in answer.api_keys}
+            own = offered.get(ApiKey.API_VERSIONS)
+            if not refused or version == 0:
+                check(answer.error_code, f"{self.address} refuses to say its versions")
+                break
+            version = min(version - 1, own.max_version) if own is not None else 0
+        self._versions = {
+            row.api_key: Versions(row.min_version, row.max_version) for row in answer.api_keys
+        }
+
+    async def _login(self) -> None:
+        login = self._settings.sasl
+        if login is None:
+            return
+        client = login.client(self._ports.rng)
+        shaken: SaslHandshakeResponse = await self.request(SaslHandshakeRequest(login.mechanism))
+        if shaken.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            offered = ", ".join(shaken.mechanisms)
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+                f"{self.address} does not offer {login.mechanism}; it offers {offered}",
+            )
+        check(shaken.error_code, f"{self.address} refuses {login.mechanism}")
+        token: bytes | None = client.first()
+        try:
+            for _ in range(limits.CLIENT_SASL_TURNS_MAX):
+                answer: SaslAuthenticateResponse = await self.request(
+                    SaslAuthenticateRequest(auth_bytes=token or b"")
+                )
+                check(answer.error_code, answer.error_message)
+                challenge = bytes(answer.auth_bytes)
+                token = await self._ports.executor.run(lambda: client.evaluate(challenge))  # noqa: B023
+                if client.complete:
+                    self._begin_session(answer.session_lifetime_ms)
+                    return
+        except SaslError as error:
+            raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from error
+        raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, "the exchange does not end")
+
+    def _begin_session(self, lifetime_ms: int) -> None:
+        if lifetime_ms > 0:
+            share = lifetime_ms / 1000 * _SESSION_SHARE
+            self._session_end = self._ports.clock.monotonic() + share
+
+
+async def open_connection(
+    address: Address, settings: ClientSettings, ports: Ports, tls: ssl.SSLContext | None = None
+) -> ClientConnection:
+    """Connect, agree on versions, log in; KafkaError says what failed.
+
+    ``tls`` may be made of ``settings.tls`` once and used for many connections.
+    """
+    loop = asyncio.get_running_loop()
+    if settings.tls is not None and tls is None:
+        tls = client_context(settings.tls)
+    connection: ClientConnection | None = None
+    try:
+        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+            _, connection = await loop.create_connection(
+                lambda: ClientConnection(address, settings, ports),
+                address.host,
+                address.port,
+                ssl=tls,
+                server_hostname=address.host if tls is not None else None,
+            )
+            await connection.prepare()
+            return connection
+    except TimeoutError:
+        await _abandon(connection)
+        raise KafkaError(
+            ErrorCode.NETWORK_EXCEPTION,
+            f"no connection to {address} within {settings.connect_timeout_ms} ms",
+        ) from None
+    except ssl.SSLError as error:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"no TLS connection to {address}: {error}"
+        ) from error
+    except OSError as error:
+        raise KafkaError(
+            ErrorCode.NETWORK_EXCEPTION, f"no connection to {address}: {error}"
+        ) from error
+    except BaseException:
+        await _abandon(connection)
+        raise
+
+
+async def _abandon(connection: ClientConnection | None) -> None:
+    if connection is not None:
+        await connection.close()

@@ -1,0 +1,123 @@
+"""What a client is told: where the cluster is, how to log in, how patient to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from skylog.kernel.clock import Clock, SystemClock
+from skylog.kernel.errors import ConfigError
+from skylog.kernel.executor import Executor, InlineExecutor
+from skylog.kernel.rng import Random, system_random
+from skylog.kernel.secret import Secret
+from skylog.security.jaas import parse_jaas
+from skylog.security.plain import MECHANISM as PLAIN
+from skylog.security.plain import PlainClient
+from skylog.security.sasl import SaslClient
+from skylog.security.scram import ScramClient, ScramMechanism, new_nonce
+from skylog.security.tls import TlsSettings
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS: Final = (PLAIN, *(mechanism.value for mechanism in ScramMechanism))
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class SaslLogin:
+    """A user's name and password, and the mechanism to prove them with."""
+
+    mechanism: str
+    username: str
+    password: Secret
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in _MECHANISMS:
+            raise ConfigError(
+                f"sasl.mechanism is {self.mechanism!r}; allowed are {', '.join(_MECHANISMS)}"
+            )
+
+    def client(self, rng: Random) -> SaslClient:
+        """A fresh exchange."""
+        if self.mechanism == PLAIN:
+            return PlainClient(self.username, self.password)
+        mechanism = ScramMechanism(self.mechanism)
+        return ScramClient(mechanism, self.username, self.password, new_nonce(rng))
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The outside world of a client: time, chance, and a place for work that takes long."""
+
+    clock: Clock
+    rng: Random
+    executor: Executor
+
+
+def system_ports() -> Ports:
+    """The machine's own."""
+    return Ports(SystemClock(), system_random(), InlineExecutor())
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Settings that producer, consumer and admin share, with Kafka's defaults."""
+
+    bootstrap: tuple[Address, ...]
+    client_id: str = "skylog"
+    tls: TlsSettings | None = None
+    sasl: SaslLogin | None = None
+    connect_timeout_ms: int = 10_000
+    request_timeout_ms: int = 30_000
+    api_timeout_ms: int = 60_000
+    retry_backoff_ms: int = 100
+    retry_backoff_ms_max: int = 1000
+    metadata_age_ms_max: int = 300_000
+    idle_ms_max: int = 540_000
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> ClientSettings:
+        """From a Kafka client's properties; what is not known here is left to others."""
+        protocol = properties.get("security.protocol", "PLAINTEXT")
+        if protocol not in _PROTOCOLS:
+            raise ConfigError(
+                f"security.protocol is {protocol!r}; allowed are {', '.join(_PROTOCOLS)}"
+            )
+        return cls(
+            bootstrap=parse_bootstrap(properties.get("bootstrap.servers", "")),
+            client_id=properties.get("client.id", "skylog"),
+            tls=TlsSettings.of(properties) if protocol.endswith("SSL") else None,
+            sasl=_login(properties) if protocol.startswith("SASL") else None,
+        )
+
+
+def _login(properties: Mapping[str, str]) -> SaslLogin:
+    text = properties.get("sasl.jaas.config")
+    if text is None:
+        raise ConfigError("sasl.jaas.config is not set; security.protocol asks for a login")
+    entry = parse_jaas(text)
+    if entry.username is None or entry.password is None:
+        raise ConfigError("sasl.jaas.config needs username and password")
+    return SaslLogin(properties.get("sasl.mechanism", "GSSAPI"), entry.username, entry.password)
+
+
+def parse_bootstrap(text: str) -> tuple[Address, ...]:
+    """``host:port`` separated by commas; IPv6 addresses stand in brackets."""
+    found = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        host, _, port = part.rpartition(":")
+        if not host or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
+            raise ConfigError(f"bootstrap.servers has {part!r}; allowed is host:port")
+        found.append(Address(host.strip("[]"), int(port)))
+    if not found:
+        raise ConfigError("bootstrap.servers is empty; allowed is host:port,host:port")
+    return tuple(found)
