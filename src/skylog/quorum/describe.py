@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from skylog.kernel.errors import ErrorCode
+from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.quorum.states import Leader, Progress, State
-from skylog.quorum.storage import TOPIC
 from skylog.quorum.voters import VoterSet
 from skylog.wire.messages.describe_quorum_response import (
     DescribeQuorumResponse,
@@ -22,7 +22,9 @@ def describe_quorum(
     """Only the leader knows how far the others are."""
     if not isinstance(state, Leader) or voters is None:
         refused = PartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return DescribeQuorumResponse(topics=[TopicData(topic_name=TOPIC, partitions=[refused])])
+        return DescribeQuorumResponse(
+            topics=[TopicData(topic_name=CLUSTER_METADATA, partitions=[refused])]
+        )
     partition = PartitionData(
         leader_id=local_id,
         leader_epoch=state.epoch,
@@ -32,7 +34,7 @@ def describe_quorum(
         ],
     )
     return DescribeQuorumResponse(
-        topics=[TopicData(topic_name=TOPIC, partitions=[partition])],
+        topics=[TopicData(topic_name=CLUSTER_METADATA, partitions=[partition])],
         nodes=[
             Node(
                 node_id=voter.key.id,

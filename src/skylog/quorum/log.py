@@ -16,6 +16,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.ids import METADATA_TOPIC_ID
 from skylog.kernel.limits import METADATA_BATCH_BYTES_MAX
 from skylog.kernel.settings.sections import QuorumSettings
+from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
 from skylog.log.log import Log, Opening
@@ -31,7 +32,6 @@ from skylog.quorum.snapshots import (
     read_snapshot,
     write_snapshot,
 )
-from skylog.quorum.storage import TOPIC
 from skylog.replicated.log import KeyValue
 from skylog.wire.batch import Batch, split_batches
 from skylog.wire.control_records import parse_control
@@ -94,7 +94,7 @@ class MetadataLog:
         # Never taken for cleanly closed: everything is read once, and its checksums with it.
         opening = Opening(files, str(directory), config.log_config(), now_ms)
         try:
-            log = Log.open(TOPIC, 0, opening)
+            log = Log.open(CLUSTER_METADATA, 0, opening)
             log.assign_topic_id(METADATA_TOPIC_ID)
         except KafkaError as error:
             raise StorageError(f"{directory} is not the metadata log: {error}") from error

@@ -23,6 +23,7 @@ from skylog.kernel.settings.sections import QuorumSettings
 from skylog.log.files import Files
 from skylog.quorum.control import leader_change
 from skylog.quorum.describe import describe_quorum
+from skylog.quorum.election import ElectionState
 from skylog.quorum.election_file import ElectionFile
 from skylog.quorum.log import MetadataLog, MetadataLogConfig
 from skylog.quorum.machine import (
@@ -105,48 +106,53 @@ class QuorumNode:
         self._uncommitted: deque[tuple[int, LoadedBatch]] = deque()
         self._syncing: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
+        self._closed = False
         self._last_snapshot_ms = 0
 
     async def start(self) -> None:
         """Open the log and take part in the quorum; a lone voter leads when this returns."""
-        now_ms = self._clock.now_ms()
+        try:
+            await self._start(self._clock.now_ms())
+        except BaseException as error:
+            self._failure = self._failure or StorageError(f"the quorum node did not start: {error}")
+            raise
+        _logger.info("quorum joined", leader=self.leader_and_epoch.leader_id, epoch=self.epoch)
+
+    async def _start(self, now_ms: int) -> None:
         self._last_snapshot_ms = now_ms
+        directory = self._storage.metadata_log
 
-        def open_log() -> MetadataLog:
+        def read() -> tuple[MetadataLog, ElectionState | None]:
             try:
-                return MetadataLog.open(
-                    self._storage.metadata_log, self._files, self._config, now_ms
-                )
+                log = MetadataLog.open(directory, self._files, self._config, now_ms)
+                return log, self._election_file.read()
             except OSError as error:
-                raise StorageError(f"{self._storage.metadata_log}: {error}") from error
+                raise StorageError(f"{directory} cannot be read: {error}") from error
 
-        log = await self._executor.run(open_log)
-        self._opened = log
-        voters = log.quorum.voters
+        self._opened, saved = await self._executor.run(read)
+        voters = self._log.quorum.voters
         if voters is None or not voters.is_only(self._storage.replica):
-            raise StorageError(
-                f"{self._storage.metadata_log} names other voters than this node alone: {voters}"
-            )
-        self._started = QuorumMachine(self._storage.replica, voters, log, self._timeouts, self._rng)
-        saved = await self._executor.run(self._election_file.read)
+            raise StorageError(f"{directory} names other voters than this node alone: {voters}")
+        self._started = QuorumMachine(
+            self._storage.replica, voters, self._log, self._timeouts, self._rng
+        )
         await self._act(self._machine.start(saved, now_ms))
         if self._syncing is not None:
             await self._syncing
         if self._failure is not None:
             raise self._failure
-        _logger.info("quorum joined", leader=self.leader_and_epoch.leader_id, epoch=self.epoch)
 
     async def close(self) -> None:
         """Stop leading, make everything durable and let go of the files."""
-        if self._opened is None:
+        if self._opened is None or self._closed:
             return
+        self._closed = True
         if self._started is not None:
             await self._act(self._machine.resign(self._clock.now_ms()))
         if self._syncing is not None:
             await self._syncing
-        log, self._opened = self._opened, None
         if self._failure is None:
-            await self._executor.run(log.close)
+            await self._executor.run(self._log.close)
 
     # -- the log of a replicated machine -------------------------------------------------------
 
@@ -162,7 +168,7 @@ class QuorumNode:
         """Append one atomic batch; RECORD_LIST_TOO_LARGE and NOT_CONTROLLER change nothing."""
         if self._failure is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(self._failure))
-        if self._opened is None or not isinstance(self._machine.state, Leader):
+        if self._closed or not self.is_leader:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
         base_offset = self._log.end_offset
         try:
@@ -273,13 +279,19 @@ class QuorumNode:
         for effect in effects:
             match effect:
                 case SaveElection(election):
-                    await self._executor.run(lambda: self._election_file.write(election))
+                    await self._save(election)
                 case BeginEpoch():
                     self._begin_epoch(effect)
                 case AdvanceHighWatermark(offset):
                     self._advance(offset)
                 case RequestVotes():
                     invariant(False, "a lone voter needs no votes")
+
+    async def _save(self, election: ElectionState) -> None:
+        try:
+            await self._executor.run(lambda: self._election_file.write(election))
+        except OSError as error:
+            raise StorageError(f"the election cannot be saved: {error}") from error
 
     def _begin_epoch(self, begun: BeginEpoch) -> None:
         log = self._log

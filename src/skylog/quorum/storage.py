@@ -15,7 +15,10 @@ from typing import Final
 from skylog.kernel.errors import StorageError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.rng import Random, random_uuid
+from skylog.kernel.topics import CLUSTER_METADATA
+from skylog.log.checkpoints import LOCK
 from skylog.log.files import Files
+from skylog.log.locks import DirectoryLock
 from skylog.log.names import LOG_SUFFIX, parse_directory_name
 from skylog.quorum.bootstrap import bootstrap_records
 from skylog.quorum.control import QuorumRecords
@@ -38,8 +41,7 @@ from skylog.quorum.snapshots import (
 from skylog.quorum.voters import KRAFT_VERSION_MAX, Endpoint, ReplicaKey, Voter, VoterSet
 from skylog.replicated.log import KeyValue
 
-TOPIC: Final = "__cluster_metadata"
-METADATA_DIRECTORY: Final = f"{TOPIC}-0"
+METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA}-0"
 # Kafka reserves the first directory ids for meanings such as "unassigned".
 _RESERVED_DIRECTORY_IDS: Final = 100
 _FORMAT_FILES_MAX: Final = 16
@@ -99,7 +101,7 @@ def format_directory(
         )
     _check_ids(found, plan.node_id, plan.cluster_id)
     for directory in dirs:
-        _check_writable(directory)
+        _check_usable(directory)
     for directory in dirs:
         if found[directory] is None:
             _format(directory, plan, rng, now_ms, is_metadata=directory == metadata_dir)
@@ -144,7 +146,7 @@ def load_directory(
             )
     known = _check_ids(found, node_id, cluster_id)
     for directory in dirs:
-        _check_writable(directory)
+        _check_usable(directory)
         metadata = directory / METADATA_DIRECTORY
         if directory != metadata_dir and metadata.exists():
             raise StorageError(
@@ -204,8 +206,11 @@ def _check_directory_id(directory: Path, found: Uuid | None, seen: dict[Uuid, Pa
     seen[found] = directory
 
 
-def _check_writable(directory: Path) -> None:
-    """The directory, or where it is still to be made the nearest one above it."""
+def _check_usable(directory: Path) -> None:
+    """Writable, or where it is still to be made the nearest one above it; and nobody else's now.
+
+    Whoever serves the directory holds its lock (``LogManager``); this only finds another early.
+    """
     place = directory
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -213,6 +218,8 @@ def _check_writable(directory: Path) -> None:
         raise StorageError(f"{place} is not a directory")
     if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
         raise StorageError(f"{place} is read-only")
+    if (directory / LOCK).exists():
+        DirectoryLock(str(directory)).release()
 
 
 def _is_used(directory: Path) -> bool:
@@ -234,8 +241,10 @@ def _format(
 ) -> None:
     files = Files(_FORMAT_FILES_MAX)
     directory_id = random_uuid(rng)
+    lock: DirectoryLock | None = None
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        lock = DirectoryLock(str(directory))
         bootstrap = encode_snapshot(0, Snapshot(plan.bootstrap, QuorumRecords(), 0), now_ms)
         files.replace(str(directory / BOOTSTRAP_NAME), b"".join(bootstrap))
         if is_metadata:
@@ -249,6 +258,9 @@ def _format(
         write_meta_properties(files, directory, properties)
     except OSError as error:
         raise StorageError(f"{directory} cannot be formatted: {error}") from error
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def _read_bootstrap(directory: Path) -> Sequence[KeyValue]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.executor import Executor, InlineExecutor
-from skylog.log.files import Files
+from skylog.log.files import Descriptor, Files
 from skylog.quorum.log import MetadataLogConfig
 from skylog.quorum.node import QuorumConfig, QuorumNode
 from skylog.quorum.storage import NodeStorage, format_if_new
 from skylog.quorum.voters import Endpoint
 from skylog.replicated.log import KeyValue, LoadedBatch
+from skylog.wire.buffers import Buffer
 
 NODE_ID = 1
 CONTROLLER = Endpoint("CONTROLLER", "localhost", 9093)
@@ -84,3 +87,43 @@ def tree(directory: Path) -> dict[str, bytes]:
         for path in sorted(directory.rglob("*"))
         if path.is_file()
     }
+
+
+class CrashFiles(Files):
+    """Remembers how much of each log file was synced, and can lose the rest."""
+
+    def __init__(self) -> None:
+        super().__init__(64)
+        self.synced: dict[str, int] = {}
+        self.fails: set[str] = set()
+        self.syncs = 0
+
+    def sync(self, path: str) -> None:
+        if "sync" in self.fails:
+            raise OSError("the disk does not answer")
+        self.syncs += path.endswith(".log")
+        super().sync(path)
+        if Path(path).exists():
+            self.synced[path] = Path(path).stat().st_size
+
+    def pwritev(self, descriptor: Descriptor, buffers: Sequence[Buffer], position: int) -> int:
+        if "write" in self.fails:
+            raise OSError(28, "No space left on device")
+        return super().pwritev(descriptor, buffers, position)
+
+    def truncate(self, path: str, size: int) -> None:
+        if "truncate" in self.fails:
+            raise OSError("the disk does not answer")
+        super().truncate(path, size)
+
+    def rename(self, source: str, target: str) -> None:
+        if "rename" in self.fails:
+            raise OSError("the disk does not answer")
+        super().rename(source, target)
+
+    def power_cut(self, directory: Path, torn: float = 0.0) -> None:
+        """Keep what was synced of each log file, and a share of what was not."""
+        for path in directory.glob("*.log"):
+            size = path.stat().st_size
+            kept = self.synced.get(str(path), 0)
+            os.truncate(path, kept + int((size - kept) * torn))

@@ -10,6 +10,7 @@ import pytest
 
 from skylog.kernel.errors import StorageError
 from skylog.kernel.ids import Uuid
+from skylog.log.locks import DirectoryLock
 from skylog.quorum.bootstrap import DEFAULT_FEATURES, bootstrap_records
 from skylog.quorum.meta_properties import MetaProperties, read_meta_properties
 from skylog.quorum.snapshots import BOOTSTRAP_ID, read_snapshot
@@ -33,7 +34,7 @@ def plan(cluster_id: str = CLUSTER, node_id: int = NODE_ID) -> FormatPlan:
 
 
 def format_here(*dirs: Path, **options: bool) -> None:
-    format_directory(dirs, plan(), random.Random(1), NOW_MS, **options)
+    format_directory(dirs, plan(), random.Random(len(dirs)), NOW_MS, **options)
 
 
 def test_a_formatted_directory_names_cluster_node_and_directory(tmp_path: Path) -> None:
@@ -188,6 +189,19 @@ def test_a_read_only_directory_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(StorageError, match="read-only"):
         open_storage(tmp_path)
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    format_here(tmp_path)
+    lock = DirectoryLock(str(tmp_path))
+    try:
+        with pytest.raises(StorageError, match="in use by another broker"):
+            load_directory([tmp_path], NODE_ID)
+        with pytest.raises(StorageError, match="in use by another broker"):
+            format_here(tmp_path, ignore_formatted=True)
+    finally:
+        lock.release()
+    assert load_directory([tmp_path], NODE_ID).cluster_id == CLUSTER
 
 
 def test_a_damaged_bootstrap_file_is_named(tmp_path: Path) -> None:
