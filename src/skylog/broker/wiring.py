@@ -149,9 +149,9 @@ class Node:
             self._rng,
             self._files,
         )
+        storage = self._open_storage()
         undo.callback(logs.unlock)
         logs.lock()
-        storage = self._open_storage()
         quorum = await self._start_quorum(storage)
         controller = await self._start_controller(storage, quorum)
         channel = LocalController(controller, quorum)

@@ -1,17 +1,21 @@
-"""Pytest fixtures: ``skylog_broker``, a broker for one test, and ``skylog_bootstrap``, its address."""
+"""Pytest fixtures: a broker for one test, and its address."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from skylog.testing.broker import Broker
+if TYPE_CHECKING:
+    from skylog.testing.broker import Broker
 
 
 @pytest.fixture
 def skylog_broker() -> Iterator[Broker]:
     """A fresh broker; its data goes with it."""
+    from skylog.testing.broker import Broker  # noqa: PLC0415 - only who uses it pays for it
+
     with Broker() as broker:
         yield broker
 
