@@ -200,11 +200,11 @@ class Cluster:
         self._coordinators.pop((kind, key), None)
 
     async def _find_coordinator(self, key: str, kind: CoordinatorType) -> int:
-        request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
-        answer: FindCoordinatorResponse = await (await self.any_node()).request(request)
-        what = f"coordinator of {kind.name.lower()} {key}"
-        found = answer.coordinators[0] if answer.coordinators else answer
-        check(found.error_code, found.error_message or what)
+        request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+        connection = await self.any_node()
+        answer: FindCoordinatorResponse = await connection.request(request, version_min=4)
+        found = answer.coordinators[0]
+        check(found.error_code, found.error_message or f"{kind.name.lower()} {key}")
         if found.node_id not in self.metadata.brokers:
             await self.refresh(())
         return found.node_id
@@ -215,6 +215,7 @@ class Cluster:
         request: Message,
         error_of_answer: Callable[[Any], int],
         *,
+        version_min: int = 0,
         timeout_ms: int = 0,
     ) -> Any:
         """Ask a group's coordinator until it is found and ready; other errors stay in the answer.
@@ -225,7 +226,9 @@ class Cluster:
         async def ask() -> Any:
             try:
                 connection = await self.coordinator(key)
-                answer = await connection.request(request, timeout_ms=timeout_ms)
+                answer = await connection.request(
+                    request, version_min=version_min, timeout_ms=timeout_ms
+                )
                 error = error_of(error_of_answer(answer), f"group {key}")
                 waits = error is not None and (
                     error.code in COORDINATOR_MOVED

@@ -92,36 +92,43 @@ class ClientConnection(asyncio.BufferedProtocol):
     # Requests -----------------------------------------------------------------------------
 
     async def request(
-        self, message: Message, *, version_max: int | None = None, timeout_ms: int | None = None
+        self,
+        message: Message,
+        *,
+        version_min: int = 0,
+        version_max: int | None = None,
+        timeout_ms: int = 0,
     ) -> Any:
         """Send a request in the newest version that both sides speak; the response.
 
         ``timeout_ms`` is for requests that wait at the broker, on top of the usual patience.
         """
+        version = self.version(type(message), version_min, version_max)
         key = ApiKey(message.API_KEY)
-        version = self.version(key, type(message), version_max)
-        frame = await self._roundtrip(key, version, message, timeout_ms or 0)
+        frame = await self._roundtrip(key, version, message, timeout_ms)
         return self._decode(key, version, frame)
 
     async def send(self, message: Message, *, version_max: int | None = None) -> None:
         """Send a request that has no answer (Produce without acknowledgement)."""
-        key = ApiKey(message.API_KEY)
-        version = self.version(key, type(message), version_max)
-        await self._write(key, version, message, None)
+        version = self.version(type(message), 0, version_max)
+        await self._write(ApiKey(message.API_KEY), version, message, None)
 
-    def version(self, key: ApiKey, cls: type[Message], version_max: int | None = None) -> int:
-        """The newest common version; UNSUPPORTED_VERSION if there is none."""
-        own_max = cls.VERSIONS.high - (1 if cls.LATEST_UNSTABLE else 0)
+    def version(
+        self, cls: type[Message], version_min: int = 0, version_max: int | None = None
+    ) -> int:
+        """The newest common version of a request; UNSUPPORTED_VERSION if there is none."""
+        own_min = max(cls.VERSIONS.low, version_min)
+        own_max = cls.VERSIONS.high - cls.LATEST_UNSTABLE
         if version_max is not None:
             own_max = min(own_max, version_max)
-        theirs = (self._versions or {}).get(key)
+        theirs = (self._versions or {}).get(cls.API_KEY)
         high = min(own_max, theirs.high) if theirs is not None else -1
-        if theirs is None or high < max(cls.VERSIONS.low, theirs.low):
+        if theirs is None or high < max(own_min, theirs.low):
             spoken = "not at all" if theirs is None else f"from {theirs.low} to {theirs.high}"
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"{self.address} speaks {key.name} {spoken}; "
-                f"this client from {cls.VERSIONS.low} to {own_max}",
+                f"{self.address} speaks {ApiKey(cls.API_KEY).name} {spoken}; "
+                f"this client from {own_min} to {own_max}",
             )
         return high
 
