@@ -13,7 +13,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* Raised whenever a signature or a struct below changes; walker.py refuses another version. */
-enum { ABI_VERSION = 2 };
+enum { ABI_VERSION = 3 };
 
 enum error { SOUND, EARLY_END, BAD_SIZE, BAD_RECORD, BAD_OFFSET, TRAILING_BYTES };
 
@@ -160,16 +160,21 @@ EXPORT int32_t skylog_find_faults(const uint8_t *data, int32_t size, int32_t cou
     return found;
 }
 
-/* Finds the first record at or after `target` whose offset delta is at least `delta_min`:
- * 1 when found, 0 when there is none, a negated error where the records are broken. */
+/* Finds the first record at or after `target` whose offset delta is at least `delta_min`: 1 when
+ * found, 0 when there is none, a negated error where the records are broken, with the index of the
+ * broken one for an offset delta. */
 EXPORT int32_t skylog_find_timestamp(const uint8_t *data, int32_t size, int32_t count,
                                      int64_t base_timestamp, int64_t target, int32_t delta_min,
                                      location *found) {
     cursor c = {data, 0, size};
-    for (int32_t index = 0; index < count; index++) {
-        enum error error = read_record(&c, base_timestamp, found);
-        if (error != SOUND) return -(int32_t)error;
+    enum error error = SOUND;
+    int32_t index = 0;
+    for (; index < count; index++) {
+        error = read_record(&c, base_timestamp, found);
+        if (error != SOUND) break;
         if (found->timestamp >= target && found->offset_delta >= delta_min) return 1;
     }
-    return 0;
+    if (error == SOUND && c.at != c.end) error = TRAILING_BYTES;
+    found->offset_delta = index;
+    return -(int32_t)error;
 }

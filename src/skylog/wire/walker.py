@@ -29,7 +29,7 @@ from skylog.wire.walker_reference import (
     walk_python,
 )
 
-ABI_VERSION: Final = 2
+ABI_VERSION: Final = 3
 LIBRARY: Final = Path(__file__).with_name("_walker.so")
 # A record of nothing: size, attributes, two deltas, null key, null value, no headers.
 RECORD_BYTES_MIN: Final = 7
@@ -175,11 +175,11 @@ class NativeWalker:
         answer = function(
             _address(data), len(data), count, base_timestamp, target, delta_min, found
         )
-        if answer < 0:
-            raise RecordsError(-answer, 0)
         if answer == 0:
             return None
         location = Location._make(_LOCATION.unpack(found))
+        if answer < 0:
+            raise RecordsError(-answer, location.offset_delta)
         return location.offset_delta, location.timestamp
 
 
