@@ -74,9 +74,9 @@ class AllowAll:
 
     def allows(
         self,
-        operation: AclOperation,  # noqa: ARG002
-        resource: ResourceType,  # noqa: ARG002
-        name: str,  # noqa: ARG002
+        operation: AclOperation,
+        resource: ResourceType,
+        name: str,
     ) -> bool:
         return True
 

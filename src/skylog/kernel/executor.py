@@ -1,4 +1,4 @@
-"""The only door to threads: blocking work goes through an ``Executor``, so a simulator can forbid it."""
+"""The only door to threads: blocking work goes through an ``Executor``; a simulator forbids it."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -19,13 +20,13 @@ def invalid(name: str, value: object, why: str) -> ConfigError:
     return ConfigError(f"Invalid value {shown} for configuration {name}: {why}")
 
 
-class Validator:
+class Validator(ABC):
     """Says whether a typed value is allowed. Nothing is checked about an absent (None) value."""
 
     notation: ClassVar[str] = ""
 
-    def check(self, name: str, value: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def check(self, name: str, value: Any) -> None: ...
 
     def distinct(self, value: Any) -> Any:
         """The value as it is kept: lists of distinct things lose their repetitions."""

@@ -10,7 +10,7 @@ from skylog.kernel.logging import Hub, Level
 from skylog.kernel.settings import load_settings
 from skylog.kernel.settings.dynamic import Operation, apply_changes, apply_logger_changes
 from skylog.kernel.settings.dynamic import validate_broker_configs as validate_broker
-from skylog.kernel.settings.kafka_facts import TOPIC as TOPIC_FACTS
+from skylog.kernel.settings.kafka_resource_facts import TOPIC as TOPIC_FACTS
 from skylog.kernel.settings.resources import ResourceRules
 from skylog.kernel.settings.synonyms import Layers
 from skylog.kernel.settings.topic_facts import TOPIC_SYNONYMS

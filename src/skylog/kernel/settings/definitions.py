@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from skylog.kernel.config import ConfigKey, ConfigType, Dynamic, Importance, Schema, parse
-from skylog.kernel.settings import kafka_facts
+from skylog.kernel.settings import kafka_broker_facts, kafka_resource_facts
 from skylog.kernel.settings.fields import docs_of
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS
@@ -27,7 +27,7 @@ DEFAULTS: Final[Mapping[str, str]] = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
 _SECTION_DOCS: Final = docs_of(*SECTIONS)
 
 
-def _key(fact: kafka_facts.Fact, docs: Mapping[str, str]) -> ConfigKey:
+def _key(fact: kafka_broker_facts.Fact, docs: Mapping[str, str]) -> ConfigKey:
     name, kind, default, allowed, importance, dynamic, internal = fact
     return ConfigKey(
         name=name,
@@ -72,18 +72,18 @@ AUTHORIZER: Final = (
 )
 
 
-def _schema(facts: Iterable[kafka_facts.Fact], docs: Mapping[str, str]) -> Schema:
+def _schema(facts: Iterable[kafka_broker_facts.Fact], docs: Mapping[str, str]) -> Schema:
     return Schema(_key(fact, docs) for fact in facts)
 
 
 KAFKA_BROKER: Final = _schema(
-    ((*fact[:2], DEFAULTS.get(fact[0], fact[2]), *fact[3:]) for fact in kafka_facts.BROKER),
+    ((*fact[:2], DEFAULTS.get(fact[0], fact[2]), *fact[3:]) for fact in kafka_broker_facts.BROKER),
     _BROKER_DOCS,
 )
 BROKER: Final = Schema((*KAFKA_BROKER.values(), *OWN, *AUTHORIZER))
-BROKER_QUOTA: Final = _schema(kafka_facts.BROKER_QUOTA, {})
-TOPIC: Final = _schema(kafka_facts.TOPIC, TOPIC_DOCS)
-GROUP: Final = _schema(kafka_facts.GROUP, GROUP_DOCS)
-CLIENT_METRICS: Final = _schema(kafka_facts.CLIENT_METRICS, {})
-CLIENT_QUOTA: Final = _schema(kafka_facts.CLIENT_QUOTA, {})
-IP_QUOTA: Final = _schema(kafka_facts.IP_QUOTA, {})
+BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, {})
+TOPIC: Final = _schema(kafka_resource_facts.TOPIC, TOPIC_DOCS)
+GROUP: Final = _schema(kafka_resource_facts.GROUP, GROUP_DOCS)
+CLIENT_METRICS: Final = _schema(kafka_resource_facts.CLIENT_METRICS, {})
+CLIENT_QUOTA: Final = _schema(kafka_resource_facts.CLIENT_QUOTA, {})
+IP_QUOTA: Final = _schema(kafka_resource_facts.IP_QUOTA, {})
