@@ -64,7 +64,7 @@ class Member:
     @property
     def protocol_names(self) -> Iterable[str]:
         """Each name once, in the order of the member's preference."""
-        return dict.fromkeys(name for name, _ in self.protocols)
+        return list(dict.fromkeys(name for name, _ in self.protocols))
 
     def metadata(self, protocol_name: str | None) -> bytes:
         return next((data for name, data in self.protocols if name == protocol_name), b"")

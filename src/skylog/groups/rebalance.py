@@ -1,4 +1,4 @@
-"""The way of a group from one generation to the next; see the transition table in ``machine.py``."""
+"""The way of a group from one generation to the next; ``machine.py`` has the transition table."""
 
 from __future__ import annotations
 
@@ -178,22 +178,27 @@ def check_session(step: Step, timer: CheckSession) -> None:
         return
     member = step.group.members.get(timer.member_id)
     if step.now_ms < session.deadline_ms:
+        # A clock set back must not give a dead member hours.
         remaining_ms = session.deadline_ms - step.now_ms
-        if member is not None:  # a clock set back must not give a dead member hours
-            remaining_ms = min(remaining_ms, _session_limit_ms(member))
-        step.start_session(timer.member_id, remaining_ms)
+        step.start_session(timer.member_id, min(remaining_ms, _session_ms_max(step, member)))
     elif member is not None and member.excused_from_heartbeat:
         step.end_session(timer.member_id)
     else:
         _expire(step, timer.member_id)
 
 
+def _session_ms_max(step: Step, member: Member | None) -> int:
+    if member is None:
+        return step.settings.session_timeout_ms_max
+    return max(member.session_timeout_ms, step.settings.new_member_join_timeout_ms)
+
+
 def _expire(step: Step, member_id: str) -> None:
     group = step.group
-    was_pending = member_id in group.pending_joins
+    was_member = member_id in group.members
     step.remove(member_id)
     if group.state is PREPARING:
         if group.all_joined:
             complete_join(step)
-    elif not was_pending and group.state in (COMPLETING, STABLE):
+    elif was_member and group.state in (COMPLETING, STABLE):
         prepare_rebalance(step)

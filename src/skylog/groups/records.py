@@ -12,7 +12,8 @@ from typing import Final, TypeVar
 
 from skylog.groups.members import ClassicGroup, GroupState, Member
 from skylog.kernel.errors import ProtocolError
-from skylog.wire.codec import decode, encode
+from skylog.wire.codec import decode
+from skylog.wire.coordinator_records import encode_key, encode_value
 from skylog.wire.messages.group_metadata_key import GroupMetadataKey
 from skylog.wire.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from skylog.wire.messages.offset_commit_key import OffsetCommitKey
@@ -50,11 +51,10 @@ class GroupRecordCodec:
     """The runtime's view of these records: a key and a value in bytes."""
 
     def encode(self, record: GroupsRecord) -> tuple[bytes, bytes | None]:
-        key = _TYPE.pack(record.key.API_KEY) + encode(record.key, 0)
+        key = encode_key(record.key)
         if record.value is None:
             return key, None
-        version = _value_version(record.value)
-        return key, _TYPE.pack(version) + encode(record.value, version)
+        return key, encode_value(record.value, _value_version(record.value))
 
     def decode(self, key: bytes | None, value: bytes | None) -> GroupsRecord | None:
         if key is None or len(key) < _TYPE.size:

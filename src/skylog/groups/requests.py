@@ -12,6 +12,15 @@ MessageT_co = TypeVar("MessageT_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
+class ClientContext:
+    """Who asks, and in which version of the API; ``client_host`` is an address without port."""
+
+    version: int
+    client_id: str | None = None
+    client_host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Request(Generic[MessageT_co]):
     """A client's request; ``member_suffix`` makes the member id, should one be due."""
 
@@ -64,10 +73,11 @@ class ExpireOffsets:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetTopics:
-    """Topics, by name and id, that exist no more."""
+class TopicsDeleted:
+    """Topics, by name and id, that exist no more; ``rest`` as in ``ExpireOffsets``."""
 
     topics: tuple[tuple[str, Uuid], ...]
+    rest: tuple[str, ...] | None = None
 
 
 # Volatile events.

@@ -11,6 +11,7 @@ class GroupSettings:
 
     session_timeout_ms_min: int = 6_000  # group.min.session.timeout.ms
     session_timeout_ms_max: int = 1_800_000  # group.max.session.timeout.ms
+    new_member_join_timeout_ms: int = 300_000  # not a setting in Kafka either
     initial_rebalance_delay_ms: int = 3_000  # group.initial.rebalance.delay.ms
     group_size_max: int = 2**31 - 1  # group.max.size
     offset_metadata_length_max: int = 4_096  # offset.metadata.max.bytes

@@ -51,9 +51,7 @@ def touch(
         return SessionSet(group_id, member_id, deadline_ms, session.timer_ms), None
     return (
         SessionSet(group_id, member_id, deadline_ms, deadline_ms),
-        StartTimer(
-            ("session", group_id, member_id), timeout_ms, CheckSession(group_id, member_id)
-        ),
+        StartTimer(("session", group_id, member_id), timeout_ms, CheckSession(group_id, member_id)),
     )
 
 

@@ -1,0 +1,126 @@
+"""A partition of ``__consumer_offsets`` as the log of a group machine.
+
+Groups know nothing of replication: ``OffsetsPartition`` is all that they ask of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ErrorCode, KafkaError, invariant
+from skylog.kernel.executor import Executor
+from skylog.kernel.limits import GROUP_LOAD_READ_BYTES
+from skylog.replicated.log import KeyValue, LoadedBatch, Unsubscribe
+from skylog.wire.batch import Batch, split_batches
+from skylog.wire.buffers import Buffer
+from skylog.wire.records import decode_records, encode_batch
+
+
+class ReadResult(Protocol):
+    """What a read brought: whole batches, one after the other."""
+
+    @property
+    def buffer(self) -> Buffer: ...
+
+
+class StoredLog(Protocol):
+    """The partition's log, for reading."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    def read(
+        self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
+    ) -> ReadResult: ...
+
+
+class OffsetsPartition(Protocol):
+    """A partition that this broker leads."""
+
+    @property
+    def log(self) -> StoredLog: ...
+
+    def append(self, batches: Sequence[Batch], now_ms: int) -> Any:
+        """Append as the leader; a KafkaError leaves the log as it was."""
+        ...
+
+    def on_commit(self, listener: Callable[[int], None]) -> Any:
+        """Call ``listener`` with every new high watermark."""
+        ...
+
+
+class OffsetsLog:
+    """Implements ``RuntimeLog``; one per time of leading the partition."""
+
+    def __init__(
+        self,
+        partition: OffsetsPartition,
+        clock: Clock,
+        executor: Executor,
+        batch_bytes_max: int = 1_048_588,
+    ) -> None:
+        """``batch_bytes_max`` is the topic's ``max.message.bytes``."""
+        self._partition = partition
+        self._clock = clock
+        self._executor = executor
+        self._batch_bytes_max = batch_bytes_max
+        self._listeners: list[Callable[[int], None]] = []
+        partition.on_commit(self._committed)
+
+    @property
+    def end_offset(self) -> int:
+        return self._partition.log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._partition.log.high_watermark
+
+    def append(self, records: Sequence[KeyValue]) -> int:
+        now_ms = self._clock.now_ms()
+        encoded = encode_batch(records, timestamp=now_ms)
+        if len(encoded) > self._batch_bytes_max:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+        self._partition.append([Batch(encoded)], now_ms)
+        return self.end_offset
+
+    def on_high_watermark(self, listener: Callable[[int], None]) -> Unsubscribe:
+        self._listeners.append(listener)
+        return partial(self._listeners.remove, listener)
+
+    async def read_all(self) -> AsyncIterator[LoadedBatch]:
+        log = self._partition.log
+        offset, end_offset = log.log_start_offset, log.log_end_offset
+        while offset < end_offset:
+            read = partial(
+                log.read, offset, GROUP_LOAD_READ_BYTES, end_offset, min_one=True, block=True
+            )
+            found = await self._executor.run(read)
+            begun_at = offset
+            for batch in split_batches(found.buffer):
+                offset = batch.next_offset
+                # Offsets that came with a transaction count once it has committed, and nothing
+                # here takes part in transactions.
+                if not batch.is_control and not batch.is_transactional:
+                    records = [(record.key, record.value) for record in decode_records(batch)]
+                    yield LoadedBatch(batch.base_offset, records)
+            if offset == begun_at:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing to read at {offset}")
+
+    def snapshot_due(self, now_ms: int) -> bool:
+        return False  # the topic is kept short by compaction
+
+    async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
+        invariant(False, "a compacted topic has no snapshots")
+
+    def _committed(self, high_watermark: int) -> None:
+        for listener in tuple(self._listeners):
+            listener(high_watermark)
