@@ -264,8 +264,6 @@ class Cluster:
 
     def backoff(self, attempt: int) -> float:
         """Seconds to wait before trying again: twice as long each time, a fifth up or down."""
-        settings = self.settings
-        pause_ms = min(
-            settings.retry_backoff_ms * 2 ** min(attempt, 16), settings.retry_backoff_ms_max
-        )
+        growing_ms = self.settings.retry_backoff_ms << min(attempt, 16)
+        pause_ms = min(growing_ms, self.settings.retry_backoff_ms_max)
         return pause_ms / 1000 * (0.8 + 0.4 * self.ports.rng.random())
