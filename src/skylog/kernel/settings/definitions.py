@@ -15,7 +15,7 @@ from skylog.kernel.settings import kafka_broker_facts, kafka_resource_facts
 from skylog.kernel.settings.fields import docs_of
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS
-from skylog.kernel.settings.topic_facts import GROUP_DOCS, TOPIC_BROKER_DOCS, TOPIC_DOCS
+from skylog.kernel.settings.topic_facts import TOPIC_BROKER_DOCS, TOPIC_DOCS
 from skylog.kernel.validators import OneOf, validator
 
 # Kafka has no default for these: whoever writes a server.properties decides.
@@ -52,7 +52,12 @@ def _own(name: str, kind: ConfigType, default: str, *words: str) -> ConfigKey:
     )
 
 
-_BROKER_DOCS: Final = {**TOPIC_BROKER_DOCS, **LISTENER_DOCS, **_SECTION_DOCS}
+# Other names of settings that sections hold.
+OTHER_NAME_DOCS: Final[Mapping[str, str]] = {
+    "broker.id": "Old name of node.id.",
+    "log.dir": "Stands in for log.dirs.",
+}
+_BROKER_DOCS: Final = {**TOPIC_BROKER_DOCS, **LISTENER_DOCS, **OTHER_NAME_DOCS, **_SECTION_DOCS}
 
 OWN: Final = (
     _own("produce.validation", ConfigType.STRING, "full", "full", "header"),
@@ -83,7 +88,7 @@ KAFKA_BROKER: Final = _schema(
 BROKER: Final = Schema((*KAFKA_BROKER.values(), *OWN, *AUTHORIZER))
 BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, {})
 TOPIC: Final = _schema(kafka_resource_facts.TOPIC, TOPIC_DOCS)
-GROUP: Final = _schema(kafka_resource_facts.GROUP, GROUP_DOCS)
+GROUP: Final = _schema(kafka_resource_facts.GROUP, {})
 CLIENT_METRICS: Final = _schema(kafka_resource_facts.CLIENT_METRICS, {})
 CLIENT_QUOTA: Final = _schema(kafka_resource_facts.CLIENT_QUOTA, {})
 IP_QUOTA: Final = _schema(kafka_resource_facts.IP_QUOTA, {})

@@ -195,7 +195,7 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """Local logs; what topics may override is in ``TopicConfig``."""
+    """Local logs."""
 
     retention_check_interval_ms: int = setting(
         "log.retention.check.interval.ms", "Time between two passes of retention."

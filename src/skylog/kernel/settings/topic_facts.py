@@ -1,6 +1,6 @@
 """What the settings of topics and groups are for, and which broker settings are their defaults.
 
-A topic or group setting that is missing in the docs is accepted without effect.
+A topic setting that is missing in the docs, and every group setting, is accepted without effect.
 """
 
 from __future__ import annotations
@@ -65,23 +65,21 @@ TOPIC_SYNONYMS: Final[Mapping[str, tuple[Synonym, ...]]] = {
 }
 
 TOPIC_DOCS: Final[Mapping[str, str]] = {
-    "cleanup.policy": "How old records go: delete by age and size, compact by key, or both.",
+    "cleanup.policy": "delete removes old segments by age and size; compact demands keys and keeps"
+    " all records, for compaction itself is not done yet.",
     "compression.gzip.level": "Level when compression.type is gzip; -1 is the codec's own.",
     "compression.lz4.level": "Level when compression.type is lz4.",
     "compression.type": "Codec that records are stored in; producer keeps what was sent.",
     "compression.zstd.level": "Level when compression.type is zstd.",
-    "delete.retention.ms": "How long compaction keeps tombstones, so that readers see them.",
     "file.delete.delay.ms": "Delay between dropping a segment and deleting its files.",
     "flush.messages": "Records after which the log is synced to disk.",
     "flush.ms": "Time after which the log is synced to disk.",
     "index.interval.bytes": "Bytes of records between two entries of the offset index.",
-    "max.compaction.lag.ms": "Longest time that a record may stay without being compacted.",
+    "max.compaction.lag.ms": "Age at which a compacted topic begins a new segment at the latest.",
     "max.message.bytes": "Largest record batch that is accepted, as it is stored.",
     "message.timestamp.after.max.ms": "How far a record's timestamp may lie in the future.",
     "message.timestamp.before.max.ms": "How far a record's timestamp may lie in the past.",
     "message.timestamp.type": "CreateTime keeps timestamps as sent, LogAppendTime replaces them.",
-    "min.cleanable.dirty.ratio": "Share of uncompacted bytes at which a log is compacted.",
-    "min.compaction.lag.ms": "Shortest time that a record stays untouched by compaction.",
     "min.insync.replicas": "In-sync replicas without which a write with acks=all is refused.",
     "retention.bytes": "Size of a partition beyond which old segments are deleted; -1 is none.",
     "retention.ms": "Age beyond which segments are deleted; -1 is never.",
@@ -114,11 +112,6 @@ GROUP_SYNONYMS: Final[Mapping[str, str]] = {
         ),
     }.items()
     for name in names
-}
-
-GROUP_DOCS: Final[Mapping[str, str]] = {
-    "consumer.heartbeat.interval.ms": "Time between two heartbeats of a member.",
-    "consumer.session.timeout.ms": "A member without heartbeat for this long leaves the group.",
 }
 
 
