@@ -149,18 +149,14 @@ def topic_settings() -> list[str]:
 
 
 def errors_page() -> str:
-    sources = (ROOT / "src" / "skylog").rglob("*.py")
-    text = "\n".join(path.read_text() for path in sources if path.name != "errors.py")
-    sent = set(re.findall(r"ErrorCode\.([A-Z_]+)", text))
     lines = [
         *(GENERATED, "", "# Error codes", ""),
         "Kafka's error codes as clients of Kafka 4.3 know them. *Retriable*: clients may send the",
-        "same request again. *Sent*: some part of skylog answers with it.",
-        *("", "| Code | Name | Retriable | Sent |", "|---|---|---|---|"),
+        "same request again.",
+        *("", "| Code | Name | Retriable |", "|---|---|---|"),
     ]
     for code in ErrorCode:
-        flags = ["yes" if code in RETRIABLE else "", "yes" if code.name in sent else ""]
-        lines.append(f"| {int(code)} | {code.name} | {' | '.join(flags)} |")
+        lines.append(f"| {int(code)} | {code.name} | {'yes' if code in RETRIABLE else ''} |")
     return "\n".join(lines) + "\n"
 
 
