@@ -1,0 +1,114 @@
+"""Kafka's own tool reads what we write, and has nothing to complain about."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from skylog.log.config import LogConfig
+from skylog.log.log import Log
+from tests.unit.log.support import NOW, batch, open_log
+
+pytestmark = pytest.mark.interop
+
+COMPLAINT = re.compile(r"exception|mismatch|non-consecutive|not found|invalid|corrupt", re.I)
+
+FIRST_OFFSET = re.compile(r"Non-consecutive offsets in .*\n\s*-1 is followed by \d+\n")
+
+
+@pytest.fixture(scope="module")
+def jars() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    found = Path(os.environ.get("SKYLOG_KAFKA_JARS") or f"{cache}/skylog/kafka-4.3.1/lib")
+    if not found.is_dir() or shutil.which("java") is None:
+        pytest.skip("needs Java and Kafka's jars (SKYLOG_KAFKA_JARS)")
+    return found
+
+
+def dump(jars: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["java", "-cp", f"{jars}/*", "org.apache.kafka.tools.DumpLogSegments", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    # The tool expects every file to begin at offset 0: a segment's first offset is no complaint.
+    complaints = FIRST_OFFSET.sub("", done.stderr)
+    assert not COMPLAINT.search(complaints), complaints
+    return done.stdout
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    """Two full segments and a third, closed; every codec; an idempotent producer."""
+    found = open_log(tmp_path / "topic-0", LogConfig(segment_bytes=6000, index_interval_bytes=500))
+    for number in range(120):
+        values = [b"value %d.%d" % (number, index) + b"x" * 40 for index in range(3)]
+        placed = batch(
+            *values,
+            timestamps=[NOW + 10 * number, NOW + 10 * number + 7, NOW + 10 * number + 3],
+            codec=number % 5,
+            producer=(77, 2, 3 * number),
+        )
+        found.append([placed], number // 50, NOW)
+    assert len(found.segments) > 2
+    found.close()
+    return found
+
+
+def test_batches_and_records(jars: Path, log: Log) -> None:
+    logs = sorted(Path(log.directory).glob("*.log"))
+    out = dump(
+        jars,
+        "--deep-iteration",
+        "--print-data-log",
+        "--files",
+        ",".join(map(str, logs)),
+    )
+    assert not COMPLAINT.search(out)
+    offsets = [int(found) for found in re.findall(r"^\| offset: (\d+) ", out, re.M)]
+    assert offsets == list(range(360))
+    assert "payload: value 119.2" in out
+    assert out.count("isvalid: true") == 120
+    assert {int(e) for e in re.findall(r"partitionLeaderEpoch: (\d+)", out)} == {0, 1, 2}
+
+
+def test_indexes(jars: Path, log: Log) -> None:
+    directory = Path(log.directory)
+    indexes = sorted([*directory.glob("*.index"), *directory.glob("*.timeindex")])
+    assert all(path.stat().st_size for path in indexes)
+    names = ",".join(map(str, indexes))
+    checked = dump(jars, "--index-sanity-check", "--files", names)
+    assert checked.count("passed sanity check.") == len(indexes)
+    verified = dump(jars, "--deep-iteration", "--files", names)
+    assert not COMPLAINT.search(verified)
+    assert verified.count("offset: ") >= 30
+
+
+def test_producer_snapshots(jars: Path, log: Log) -> None:
+    last = max(Path(log.directory).glob("*.snapshot"))
+    out = dump(jars, "--files", str(last))
+    assert "producerId: 77 producerEpoch: 2" in out
+    assert "lastSequence: 359" in out
+    assert not COMPLAINT.search(out)
+
+
+def test_after_a_crash(jars: Path, log: Log) -> None:
+    path = max(Path(log.directory).glob("*.log"))
+    path.write_bytes(path.read_bytes()[:-30])
+    for index in Path(log.directory).glob("*index"):
+        index.write_bytes(b"\xff" * 24)
+    again = open_log(Path(log.directory), log.config)
+    assert again.log_end_offset == 357
+    again.close()
+    directory = Path(log.directory)
+    files = sorted([*directory.glob("*.log"), *directory.glob("*index")])
+    out = dump(jars, "--deep-iteration", "--files", ",".join(map(str, files)))
+    assert not COMPLAINT.search(out)
