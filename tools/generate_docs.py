@@ -155,8 +155,10 @@ def errors_page() -> str:
         "same request again.",
         *("", "| Code | Name | Retriable |", "|---|---|---|"),
     ]
-    for code in ErrorCode:
-        lines.append(f"| {int(code)} | {code.name} | {'yes' if code in RETRIABLE else ''} |")
+    lines += [
+        f"| {int(code)} | {code.name} | {'yes' if code in RETRIABLE else ''} |"
+        for code in ErrorCode
+    ]
     return "\n".join(lines) + "\n"
 
 
