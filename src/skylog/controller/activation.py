@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from skylog.controller.brokers import session_timer
 from skylog.controller.elections import check_timer
-from skylog.controller.features import static_min_isr
 from skylog.controller.image.configs import CLUSTER_DEFAULT
 from skylog.controller.image.features import ELR_VERSION
 from skylog.controller.requests import Contact
@@ -47,5 +46,5 @@ def _first_records(state: ControllerState) -> list[Message]:
         if isinstance(record, FeatureLevelRecord) and record.name == ELR_VERSION
     ]
     if elr and elr[-1].feature_level > 0:
-        records.append(ConfigRecord(*CLUSTER_DEFAULT, MIN_ISR, static_min_isr(state)))
+        records.append(ConfigRecord(*CLUSTER_DEFAULT, MIN_ISR, state.static_values[MIN_ISR]))
     return [*records, EndTransactionRecord()]

@@ -13,7 +13,6 @@ from skylog.controller.image.configs import (
 )
 from skylog.controller.image.features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
 from skylog.controller.requests import ControllerRequest
-from skylog.controller.settings import ConfigLayers
 from skylog.controller.state import MIN_ISR, ControllerState
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.replicated.machine import Result
@@ -211,16 +210,12 @@ def _invalid(update: _Update, why: str) -> KafkaError:
     )
 
 
-def static_min_isr(state: ControllerState) -> str:
-    return state.configs.topic_value(MIN_ISR, ConfigLayers({}, {}, {})) or "1"
-
-
 def _elr_safety_records(state: ControllerState) -> list[Message]:
     """Eligible leaders need one minimum ISR for all brokers: the cluster's."""
     configs = state.image.configs
     records: list[Message] = []
     if MIN_ISR not in configs.of(CLUSTER_DEFAULT):
-        records.append(ConfigRecord(*CLUSTER_DEFAULT, MIN_ISR, static_min_isr(state)))
+        records.append(ConfigRecord(*CLUSTER_DEFAULT, MIN_ISR, state.static_values[MIN_ISR]))
     for resource, values in configs.by_resource.items():
         named_broker = resource.type == ConfigResourceType.BROKER and resource.name
         if named_broker and MIN_ISR in values:

@@ -32,6 +32,15 @@ class ControllerState:
     sessions: dict[int, Contact] = field(default_factory=dict)
     # A broker may be unfenced once it has read its own registration.
     registration_offsets: dict[int, int] = field(default_factory=dict)
+    # What holds where nobody has set it while the cluster ran.
+    static_values: Mapping[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        nothing = ConfigLayers({}, {}, {})
+        self.static_values = {
+            MIN_ISR: self.configs.topic_value(MIN_ISR, nothing) or "1",
+            UNCLEAN_ELECTION: self.configs.topic_value(UNCLEAN_ELECTION, nothing) or "false",
+        }
 
     @property
     def elr_enabled(self) -> bool:
@@ -67,16 +76,21 @@ class ControllerState:
         configs = self.image.configs
         return ConfigLayers(topic_overrides, configs.of(node), configs.of(CLUSTER_DEFAULT))
 
-    def topic_value(self, topic: str, name: str) -> str | None:
-        return self.configs.topic_value(name, self.layers(self.image.topic_configs(topic)))
-
     def min_isr(self, topic: Topic) -> int:
         """Never more than there are replicas."""
-        configured = int(self.topic_value(topic.name, MIN_ISR) or 1)
+        configured = int(self._topic_value(topic.name, MIN_ISR))
         return min(configured, len(topic.partitions[0].replicas))
 
     def unclean_election(self, topic: str) -> bool:
-        return (self.topic_value(topic, UNCLEAN_ELECTION) or "").lower() == "true"
+        return self._topic_value(topic, UNCLEAN_ELECTION).lower() == "true"
+
+    def _topic_value(self, topic: str, name: str) -> str:
+        """Asked per partition, so without the schema: these two are called alike at all levels."""
+        layers = self.layers(self.image.topic_configs(topic))
+        for layer in (layers.topic, layers.node, layers.cluster):
+            if name in layer:
+                return layer[name]
+        return self.static_values[name]
 
     def change(
         self,
