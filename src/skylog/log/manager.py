@@ -81,6 +81,8 @@ class LogManager(LogHost):
         self._rng = rng or system_random()
         self._directories = [LogDirectory(self.files, str(Path(path))) for path in dirs]
         self._locks: list[DirectoryLock] = []
+        # Who locked before ``start`` also unlocks: other files of the directory are in use.
+        self._unlocks = False
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._failed = False
@@ -100,7 +102,8 @@ class LogManager(LogHost):
 
     async def start(self, config_of: Callable[[str], LogConfig] | None = None) -> None:
         """Lock the directories and open every log in them. Raises StorageError."""
-        if not self._locks:
+        self._unlocks = not self._locks
+        if self._unlocks:
             self.lock()
         for home in self._directories:
             try:
@@ -130,9 +133,8 @@ class LogManager(LogHost):
                 raise StorageError(f"{home.path} cannot be used: {error}") from error
 
     def unlock(self) -> None:
-        for lock in self._locks:
-            lock.release()
-        self._locks.clear()
+        while self._locks:
+            self._locks.pop().release()
 
     def _open_all(
         self,
@@ -175,7 +177,8 @@ class LogManager(LogHost):
         """Close every log and leave the mark that lets the next start skip recovery."""
         for home in self._directories:
             await self._executor.run(partial(self._close, home, self._logs_in(home), broker_epoch))
-        self.unlock()
+        if self._unlocks:
+            self.unlock()
 
     def _close(self, home: LogDirectory, logs: list[Log], broker_epoch: int) -> None:
         clean = not self._failed

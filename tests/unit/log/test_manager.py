@@ -41,8 +41,7 @@ async def turns() -> None:
 
 def crash(manager: LogManager) -> None:
     """What the end of the process does, and nothing more."""
-    for lock in manager._locks:
-        lock.release()
+    manager.unlock()
 
 
 async def test_logs_come_back_after_a_clean_shutdown(tmp_path: Path) -> None:
@@ -90,6 +89,19 @@ async def test_one_broker_at_a_time(tmp_path: Path) -> None:
     async with started(tmp_path):
         with pytest.raises(StorageError, match="in use by another broker"):
             await new_manager(tmp_path).start()
+    async with started(tmp_path):
+        pass
+
+
+async def test_whoever_locked_first_unlocks_last(tmp_path: Path) -> None:
+    manager = new_manager(tmp_path)
+    manager.lock()
+    await manager.start()
+    await manager.close()
+    with pytest.raises(StorageError):
+        new_manager(tmp_path).lock()
+    manager.unlock()
+    manager.unlock()
     async with started(tmp_path):
         pass
 
