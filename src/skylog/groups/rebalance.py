@@ -179,8 +179,8 @@ def check_session(step: Step, timer: CheckSession) -> None:
     member = step.group.members.get(timer.member_id)
     if step.now_ms < session.deadline_ms:
         # A clock set back must not give a dead member hours.
-        remaining_ms = session.deadline_ms - step.now_ms
-        step.start_session(timer.member_id, min(remaining_ms, _session_ms_max(step, member)))
+        remaining_ms = min(session.deadline_ms - step.now_ms, _session_ms_max(step, member))
+        step.start_session(timer.member_id, remaining_ms, timer_fired=True)
     elif member is not None and member.excused_from_heartbeat:
         step.end_session(timer.member_id)
     else:

@@ -105,10 +105,10 @@ class Step:
 
     # Timers
 
-    def start_session(self, member_id: str, timeout_ms: int) -> None:
-        event, timer = touch(
-            self.group.group_id, member_id, timeout_ms, self.now_ms, self._session(member_id)
-        )
+    def start_session(self, member_id: str, timeout_ms: int, *, timer_fired: bool = False) -> None:
+        """Give a member until ``timeout_ms`` from now; a timer that has fired is of no more use."""
+        session = None if timer_fired else self._session(member_id)
+        event, timer = touch(self.group.group_id, member_id, timeout_ms, self.now_ms, session)
         self.session_events[member_id] = event
         if timer is not None:
             self.effects.append(timer)
