@@ -91,19 +91,12 @@ class Schedule:
                 await node.close()
                 await self.start()
             case "kill":
-                await self.end()
+                self.rig.kill()
                 await self.start()
             case "power cut":
-                await self.end()
+                self.rig.kill()
                 self.files.power_cut(self.rig.storage.metadata_log, argument / 10)
                 await self.start()
-
-    async def end(self) -> None:
-        """The process is gone in the middle of whatever it did."""
-        syncing = self.rig.node._syncing
-        if syncing is not None:
-            syncing.cancel()
-            await asyncio.wait([syncing])
 
 
 @given(st.lists(STEP, max_size=40))

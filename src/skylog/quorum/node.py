@@ -21,6 +21,7 @@ from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random
 from skylog.kernel.settings.sections import QuorumSettings
 from skylog.log.files import Files
+from skylog.log.locks import DirectoryLock
 from skylog.quorum.control import leader_change
 from skylog.quorum.describe import describe_quorum
 from skylog.quorum.election import ElectionState
@@ -97,6 +98,7 @@ class QuorumNode:
         self._rng = rng
         self._on_failure = on_failure
         self._election_file = ElectionFile(files, storage.metadata_log)
+        self._lock: DirectoryLock | None = None
         self._opened: MetadataLog | None = None
         self._started: QuorumMachine | None = None
         self._high_watermark = 0
@@ -115,6 +117,7 @@ class QuorumNode:
             await self._start(self._clock.now_ms())
         except BaseException as error:
             self._failure = self._failure or StorageError(f"the quorum node did not start: {error}")
+            self._unlock()
             raise
         _logger.info("quorum joined", leader=self.leader_and_epoch.leader_id, epoch=self.epoch)
 
@@ -124,6 +127,8 @@ class QuorumNode:
 
         def read() -> tuple[MetadataLog, ElectionState | None]:
             try:
+                # Its own, from before the first write: the broker's logs are locked later.
+                self._lock = DirectoryLock(str(directory))
                 log = MetadataLog.open(directory, self._files, self._config, now_ms)
                 return log, self._election_file.read()
             except OSError as error:
@@ -151,8 +156,16 @@ class QuorumNode:
             await self._act(self._machine.resign(self._clock.now_ms()))
         if self._syncing is not None:
             await self._syncing
-        if self._failure is None:
-            await self._executor.run(self._log.close)
+        try:
+            if self._failure is None:
+                await self._executor.run(self._log.close)
+        finally:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
 
     # -- the log of a replicated machine -------------------------------------------------------
 

@@ -55,7 +55,8 @@ async def make(directory: Path) -> None:
     for record in encoded(AFTER_SNAPSHOT):
         await rig.commit([record])
     # Not closed: most directories were last used by a process that was killed.
-    (directory / ".lock").unlink()
+    for lock in directory.rglob(".lock"):
+        lock.unlink()
 
 
 if __name__ == "__main__":

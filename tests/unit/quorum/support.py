@@ -67,6 +67,12 @@ class Rig:
         if self.node._syncing is not None:
             await self.node._syncing
 
+    def kill(self) -> None:
+        """The process is gone in the middle of whatever it did; its lock is gone with it."""
+        if self.node._syncing is not None:
+            self.node._syncing.cancel()
+        self.node._unlock()
+
     async def load(self) -> list[LoadedBatch]:
         return [batch async for batch in self.node.read_all()]
 
@@ -74,9 +80,17 @@ class Rig:
         return [record[1] for batch in await self.load() for record in batch.records]
 
 
+_running: dict[Path, Rig] = {}
+
+
 async def started(directory: Path, **options: object) -> Rig:
+    """A node that leads. One that still ran on the directory is killed first."""
+    before = _running.pop(directory, None)
+    if before is not None:
+        before.kill()
     rig = Rig(directory, **options)  # type: ignore[arg-type]
     await rig.node.start()
+    _running[directory] = rig
     return rig
 
 

@@ -18,7 +18,7 @@ from skylog.replicated.log import LoadedBatch
 from skylog.wire.batch import split_batches
 from skylog.wire.control_records import ControlType, parse_control
 from skylog.wire.records import decode_records
-from tests.unit.quorum.support import NODE_ID, CrashFiles, Rig, started, value
+from tests.unit.quorum.support import NODE_ID, CrashFiles, Rig, started, tree, value
 
 T = TypeVar("T")
 
@@ -216,6 +216,18 @@ async def test_describe_tells_of_the_leader_and_its_voters(tmp_path: Path) -> No
     assert voter.last_caught_up_timestamp == voter.last_fetch_timestamp == rig.clock.now_ms()
     assert response.nodes[0].node_id == NODE_ID
     assert response.nodes[0].listeners[0].port == 9093
+
+
+async def test_a_log_in_use_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    rig = await started(tmp_path)
+    before = tree(tmp_path)
+    other = Rig(tmp_path)
+    with pytest.raises(StorageError, match="in use by another broker"):
+        await other.node.start()
+    await other.node.close()
+    assert tree(tmp_path) == before
+    await rig.node.close()
+    assert (await started(tmp_path)).node.epoch == 2
 
 
 class TestFailingDisk:
