@@ -98,9 +98,9 @@ def output_bytes_bound(codec: int, data: Buffer) -> int:
     view = memoryview(data)
     if codec == Compression.GZIP:
         return len(view) * _GZIP_RATIO_MAX
-    if codec == Compression.SNAPPY:
-        return len(view) * _SNAPPY_RATIO_MAX
     try:
+        if codec == Compression.SNAPPY:
+            return sum(size for _, size in _snappy_blocks(view))
         if codec == Compression.LZ4:
             return _lz4_frame(view)[1]
         if codec == Compression.ZSTD:
@@ -157,26 +157,37 @@ def _compress_snappy(data: Buffer) -> bytes:
 
 
 def _decompress_snappy(data: memoryview, room: int) -> bytes:
-    if bytes(data[:8]) != _XERIAL_MAGIC or len(data) < len(_XERIAL_HEADER):
-        return _decompress_snappy_block(data, room)
     parts: list[bytes] = []
+    for block, size in _snappy_blocks(data):
+        _check_room(size, room)
+        room -= size
+        try:
+            parts.append(bytes(cramjam.snappy.decompress_raw(block)))
+        except cramjam.DecompressionError:
+            _corrupt("broken snappy block")
+    return _join(parts) if parts else b""
+
+
+def _snappy_blocks(data: memoryview) -> Iterator[tuple[memoryview, int]]:
+    """Each block and what comes out of it; data without xerial's header is one raw block."""
+    if bytes(data[:8]) != _XERIAL_MAGIC or len(data) < len(_XERIAL_HEADER):
+        yield data, _snappy_size(data)
+        return
     at, end = len(_XERIAL_HEADER), len(data)
     while end - at >= 4:
-        (size,) = _I32BE.unpack_from(data, at)
         if bytes(data[at : at + 8]) == _XERIAL_MAGIC:
             at += len(_XERIAL_HEADER)  # Java lets whole streams follow each other
             continue
+        (size,) = _I32BE.unpack_from(data, at)
         at += 4
         if not 0 <= size <= end - at:
             _corrupt(f"snappy block claims {size} bytes")
-        part = _decompress_snappy_block(data[at : at + size], room)
-        parts.append(part)
-        room -= len(part)
+        block = data[at : at + size]
+        yield block, _snappy_size(block)
         at += size
-    return b"".join(parts)
 
 
-def _decompress_snappy_block(block: memoryview, room: int) -> bytes:
+def _snappy_size(block: memoryview) -> int:
     size = shift = 0
     for byte in block[:5]:
         size |= (byte & 0x7F) << shift
@@ -185,11 +196,7 @@ def _decompress_snappy_block(block: memoryview, room: int) -> bytes:
             break
     if size > len(block) * _SNAPPY_RATIO_MAX:
         _corrupt("snappy block claims more than it can hold")
-    _check_room(size, room)
-    try:
-        return bytes(cramjam.snappy.decompress_raw(block))
-    except cramjam.DecompressionError:
-        _corrupt("broken snappy block")
+    return size
 
 
 def _compress_lz4(data: Buffer, level: int) -> bytes:
