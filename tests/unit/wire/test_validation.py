@@ -149,6 +149,10 @@ class TestHeaderMode:
 class TestIsLong:
     rules = TopicRules()
 
+    @pytest.fixture(autouse=True)
+    def _as_with_the_walker_in_c(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(validation, "_AT_ONCE_BYTES_MAX", VALIDATION_AT_ONCE_BYTES_MAX)
+
     def test_small_batches_are_done_at_once(self) -> None:
         for codec in (0, 2, 3, 4):
             assert not is_long(batch(codec), self.rules)
