@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 import socket
 import subprocess
 from dataclasses import replace
@@ -161,13 +162,17 @@ async def test_kafkas_tool_accepts_our_indexes(tmp_path: Path) -> None:
         assert "passed sanity check" in told
 
 
-async def test_a_directory_of_kafkas_is_opened_and_judged_by_it_again(kafkas: Path) -> None:
-    rig: Rig = await started(kafkas)
+async def test_a_directory_of_kafkas_is_opened_and_judged_by_it_again(
+    kafkas: Path, tmp_path: Path
+) -> None:
+    directory = tmp_path / "data"
+    shutil.copytree(kafkas, directory)
+    rig: Rig = await started(directory)
     assert rig.storage.cluster_id == CLUSTER
     assert rig.node.epoch == 1
     await rig.commit(list(rig.storage.bootstrap))
     await rig.node.close()
-    found = dump(kafkas / METADATA_DIRECTORY / f"{0:020d}.log")
+    found = dump(directory / METADATA_DIRECTORY / f"{0:020d}.log")
     assert len(payloads(found)) == len(rig.storage.bootstrap)
 
 

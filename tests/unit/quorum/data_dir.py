@@ -55,11 +55,11 @@ async def make(directory: Path) -> None:
     for record in encoded(AFTER_SNAPSHOT):
         await rig.commit([record])
     # Not closed: most directories were last used by a process that was killed.
-    for lock in directory.rglob(".lock"):
-        lock.unlink()
 
 
 if __name__ == "__main__":
     shutil.rmtree(GOLDEN, ignore_errors=True)
     asyncio.run(make(GOLDEN))
+    for lock in list(GOLDEN.rglob(".lock")):
+        lock.unlink()
     sys.stdout.write(f"{sum(1 for _ in GOLDEN.rglob('*'))} entries in {GOLDEN}\n")
