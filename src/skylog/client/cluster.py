@@ -216,6 +216,7 @@ class Cluster:
         error_of_answer: Callable[[Any], int],
         *,
         version_min: int = 0,
+        version_max: int | None = None,
         timeout_ms: int = 0,
     ) -> Any:
         """Ask a group's coordinator until it is found and ready; other errors stay in the answer.
@@ -227,7 +228,10 @@ class Cluster:
             try:
                 connection = await self.coordinator(key)
                 answer = await connection.request(
-                    request, version_min=version_min, timeout_ms=timeout_ms
+                    request,
+                    version_min=version_min,
+                    version_max=version_max,
+                    timeout_ms=timeout_ms,
                 )
                 error = error_of(error_of_answer(answer), f"group {key}")
                 waits = error is not None and (
