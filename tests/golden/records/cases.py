@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cramjam
 import lz4.frame
