@@ -43,7 +43,7 @@ class Case(NamedTuple):
 
 
 def batch(
-    codec: int = 0, timestamps: tuple[int, ...] = (NOW, NOW + 5, NOW - 5), **fields: int
+    codec: int = 0, timestamps: tuple[int, ...] = (NOW, NOW + 5, NOW - 5), **fields: Any
 ) -> bytes:
     pairs = [(b"key%d" % index, b"value" * 20) for index in range(len(timestamps))]
     return encode_batch(
