@@ -12,7 +12,7 @@ from skylog.groups.requests import Loaded, Request
 from skylog.groups.settings import GroupSettings
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.replicated.log import KeyValue
-from skylog.replicated.machine import Answer, CancelTimer, Parked, StartTimer
+from skylog.replicated.machine import Answer, CancelTimer, Effect, Parked, Result, StartTimer
 from skylog.wire.codec import encode
 from skylog.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
@@ -136,26 +136,32 @@ class Bench:
             call.settle(error)
             return call
         assert fingerprint(self.machine) == before
-        for record in result.records:
-            self.log.append(self._codec.encode(record))
-            self.machine.apply(record, len(self.log) - 1)
-        for event in result.volatile:
-            self.machine.apply(event, -1)
+        self._apply(result)
         if isinstance(result.reply, Parked):
             self._parked.setdefault(result.reply.key, []).append(call)
         elif result.reply is not None:
             call.settle(result.reply)
         for effect in result.effects:
-            match effect:
-                case StartTimer(key, delay_ms, later):
-                    assert delay_ms >= 0
-                    self.timers[key] = (self.now_ms + delay_ms, later)
-                case CancelTimer(key):
-                    self.timers.pop(key, None)
-                case Answer(key, reply):
-                    for parked in self._parked.pop(key, []):
-                        parked.settle(reply)
+            self._execute(effect)
         return call
+
+    def _apply(self, result: Result[Any]) -> None:
+        for record in result.records:
+            self.log.append(self._codec.encode(record))
+            self.machine.apply(record, len(self.log) - 1)
+        for event in result.volatile:
+            self.machine.apply(event, -1)
+
+    def _execute(self, effect: Effect) -> None:
+        match effect:
+            case StartTimer(key, delay_ms, later):
+                assert delay_ms >= 0
+                self.timers[key] = (self.now_ms + delay_ms, later)
+            case CancelTimer(key):
+                self.timers.pop(key, None)
+            case Answer(key, reply):
+                for parked in self._parked.pop(key, []):
+                    parked.settle(reply)
 
     def ask(self, message: Any, version: int = 5) -> Call:
         self._suffix += 1
