@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skylog.kernel import limits
 from skylog.kernel.errors import ProtocolError
@@ -53,13 +53,13 @@ class Connection(asyncio.BufferedProtocol):
     # asyncio calls these ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker
-        self._transport = transport
+        # uvloop's transports are not asyncio's by class, only by shape.
+        self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.address = peer[0] if peer else "local"
         self.last_active = self.listener.clock.monotonic()
         try:
-            admitted = self.listener.admit(self, transport)
+            admitted = self.listener.admit(self, self._transport)
         except ProtocolError as error:
             self.close(str(error))
             return
