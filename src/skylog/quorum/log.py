@@ -19,8 +19,10 @@ from skylog.kernel.settings.sections import QuorumSettings
 from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
-from skylog.log.log import Log, Opening
+from skylog.log.log import Log, LogHost, Opening
+from skylog.log.writer import LogWriter
 from skylog.quorum.control import ControlRecord, QuorumRecords
+from skylog.quorum.integrity import check_segments
 from skylog.quorum.retention import KnownSnapshot, Retention
 from skylog.quorum.snapshots import (
     SUFFIX,
@@ -72,6 +74,17 @@ class MetadataLogConfig:
         )
 
 
+class _Host(LogHost):
+    """A segment is durable before the next one gets its first batch.
+
+    So only the last segment can have a torn tail, and anything wrong before it is damage. Segments
+    are so large that this one sync on the event loop is no matter.
+    """
+
+    def rolled(self, log: LogWriter) -> None:
+        log.sync()
+
+
 class MetadataLog:
     """One replica's log."""
 
@@ -91,10 +104,11 @@ class MetadataLog:
         cls, directory: Path, files: Files, config: MetadataLogConfig, now_ms: int
     ) -> MetadataLog:
         """Recover the log, cutting a torn tail; StorageError where log and snapshots do not fit."""
+        check_segments(directory)
         # Never taken for cleanly closed: everything is read once, and its checksums with it.
         opening = Opening(files, str(directory), config.log_config(), now_ms)
         try:
-            log = Log.open(CLUSTER_METADATA, 0, opening)
+            log = Log.open(CLUSTER_METADATA, 0, opening, _Host(files))
             log.assign_topic_id(METADATA_TOPIC_ID)
         except KafkaError as error:
             raise StorageError(f"{directory} is not the metadata log: {error}") from error
