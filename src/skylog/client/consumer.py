@@ -6,6 +6,7 @@ sent has been handed out, so a slow caller holds at most one answer per leader.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

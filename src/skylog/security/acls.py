@@ -130,29 +130,51 @@ class AclBinding:
     permission: AclPermissionType
 
     @classmethod
+    def of_numbers(
+        cls,
+        resource_type: int,
+        resource_name: str,
+        pattern_type: int,
+        principal: str,
+        host: str,
+        operation: int,
+        permission_type: int,
+    ) -> AclBinding:
+        """From the wire."""
+        return cls(
+            _member(ResourceType, resource_type),
+            resource_name,
+            _member(PatternType, pattern_type),
+            principal,
+            host,
+            _member(AclOperation, operation),
+            _member(AclPermissionType, permission_type),
+        )
+
+    @classmethod
     def of(cls, entry: AclEntry) -> AclBinding:
         """From a metadata record."""
-        return cls(
-            _member(ResourceType, entry.resource_type),
+        return cls.of_numbers(
+            entry.resource_type,
             entry.resource_name,
-            _member(PatternType, entry.pattern_type),
+            entry.pattern_type,
             entry.principal,
             entry.host,
-            _member(AclOperation, entry.operation),
-            _member(AclPermissionType, entry.permission_type),
+            entry.operation,
+            entry.permission_type,
         )
 
     @classmethod
     def of_creation(cls, creation: AclCreationEntry) -> AclBinding:
         """From an element of CreateAcls."""
-        return cls(
-            _member(ResourceType, creation.resource_type),
+        return cls.of_numbers(
+            creation.resource_type,
             creation.resource_name,
-            _member(PatternType, creation.resource_pattern_type),
+            creation.resource_pattern_type,
             creation.principal,
             creation.host,
-            _member(AclOperation, creation.operation),
-            _member(AclPermissionType, creation.permission_type),
+            creation.operation,
+            creation.permission_type,
         )
 
     @property

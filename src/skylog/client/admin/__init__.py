@@ -1,0 +1,24 @@
+"""Administration of a cluster: ``Admin(cluster)`` and its parts, one per kind of thing."""
+
+from __future__ import annotations
+
+from skylog.client.admin.configs import ConfigAdmin
+from skylog.client.admin.groups import GroupAdmin
+from skylog.client.admin.partitions import PartitionAdmin
+from skylog.client.admin.security import SecurityAdmin
+from skylog.client.admin.topics import TopicAdmin
+from skylog.client.cluster import Cluster
+
+__all__ = ["Admin"]
+
+
+class Admin:
+    """All administration. Results are by name: a value, or the KafkaError it failed with."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.topics = TopicAdmin(cluster)
+        self.partitions = PartitionAdmin(cluster)
+        self.configs = ConfigAdmin(cluster)
+        self.groups = GroupAdmin(cluster)
+        self.security = SecurityAdmin(cluster)

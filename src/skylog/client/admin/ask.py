@@ -1,0 +1,57 @@
+"""Asking the controller, with the patience that administration needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from skylog.client.cluster import Cluster
+from skylog.client.errors import error_of
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.wire.schema import Message
+
+# The broker that was asked does not speak for the controller now.
+_ELSEWHERE = frozenset(
+    {ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT}
+)
+
+
+async def ask_controller(
+    cluster: Cluster,
+    request: Message,
+    errors: Callable[[Any], Iterable[int]],
+    *,
+    version_min: int = 0,
+    timeout_ms: int = 0,
+) -> Any:
+    """The controller's answer; asked again, elsewhere, while a broker says it is not the one."""
+
+    async def ask() -> Any:
+        try:
+            connection = await cluster.controller()
+            answer = await connection.request(
+                request, version_min=version_min, timeout_ms=timeout_ms
+            )
+            if ErrorCode.NOT_CONTROLLER in errors(answer):
+                raise KafkaError(ErrorCode.NOT_CONTROLLER, f"{connection.address}")
+            return answer
+        except KafkaError as error:
+            if error.code in _ELSEWHERE:
+                await cluster.refresh(())
+            raise
+
+    return await cluster.retry(ask)
+
+
+async def ask_any(cluster: Cluster, request: Message, *, version_min: int = 0) -> Any:
+    """Any broker's answer."""
+
+    async def ask() -> Any:
+        return await (await cluster.any_node()).request(request, version_min=version_min)
+
+    return await cluster.retry(ask)
+
+
+def outcome(number: int, message: str | None) -> KafkaError | None:
+    """The error in an answer, with the broker's own words where it has some."""
+    return error_of(number, message or None)
