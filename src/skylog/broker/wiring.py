@@ -7,7 +7,6 @@ reads the metadata log, registers and is let in → sockets accept. Stop is the 
 from __future__ import annotations
 
 import contextlib
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,11 +34,17 @@ from skylog.broker.server import Listener
 from skylog.broker.services import Services
 from skylog.broker.table import broker_table, controller_table
 from skylog.broker.traffic import Traffic
+from skylog.broker.translate import (
+    advertised_host,
+    connection_settings,
+    controller_settings,
+    group_settings,
+    log_manager_settings,
+)
 from skylog.controller.image import ClusterImage
-from skylog.controller.settings import SUPPORTED_FEATURES, ControllerSettings
+from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
 from skylog.groups.coordinator import GroupCoordinator
-from skylog.groups.settings import GroupSettings
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import StorageError
 from skylog.kernel.executor import ThreadExecutor
@@ -47,15 +52,15 @@ from skylog.kernel.limits import LOG_OPEN_FILES_MAX
 from skylog.kernel.logging import get_logger
 from skylog.kernel.metrics import Metrics
 from skylog.kernel.rng import Random, system_random
-from skylog.kernel.settings import BrokerSettings, ListenerSettings
+from skylog.kernel.settings import BrokerSettings
 from skylog.log.files import Files
-from skylog.log.manager import LogManager, LogManagerSettings
+from skylog.log.manager import LogManager
 from skylog.quorum.node import QuorumConfig, QuorumNode
 from skylog.quorum.storage import NodeStorage, format_if_new
 from skylog.quorum.voters import Endpoint
 from skylog.replication.manager import ReplicaManager
 from skylog.security.authorizer import Authorizer
-from skylog.security.connections import ConnectionLimits, ConnectionSettings, ListenerLimits
+from skylog.security.connections import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
 from skylog.security.principal import parse_super_users
 from skylog.security.quotas import ClientQuotas
@@ -209,7 +214,7 @@ class Node:
         settings = self.settings
         controller = Controller(
             controller_settings(settings, storage),
-            ControllerConfigs(settings),
+            ControllerConfigs(lambda: settings),
             quorum,
             clock=self._clock,
             rng=self._rng,
@@ -354,60 +359,3 @@ class Node:
         await http.start(host, int(port))
         self.http_port, self._http_host = http.port, host
         self._undo.push_async_callback(http.stop)
-
-
-def advertised_host(listener: ListenerSettings) -> str:
-    """What clients are told to connect to; the machine's own name where nothing else was said."""
-    return listener.advertised_host or listener.host or socket.getfqdn()
-
-
-def controller_settings(settings: BrokerSettings, storage: NodeStorage) -> ControllerSettings:
-    from skylog.wire.metadata_records import decode_metadata  # noqa: PLC0415
-
-    records = [decode_metadata(value) for _, value in storage.bootstrap if value is not None]
-    return ControllerSettings(
-        node_id=settings.node.node_id,
-        cluster_id=storage.cluster_id,
-        quorum_node_ids=(settings.node.node_id,),
-        bootstrap=tuple(record for record in records if record is not None),
-        combined=settings.node.is_broker,
-        partition_count_default=settings.topics.partitions,
-        replication_factor_default=settings.topics.replication_factor,
-        session_timeout_ms=settings.node.session_timeout_ms,
-        delete_topic_enable=settings.topics.delete_enable,
-    )
-
-
-def log_manager_settings(settings: BrokerSettings) -> LogManagerSettings:
-    logs = settings.log
-    return LogManagerSettings(
-        retention_check_interval_ms=logs.retention_check_interval_ms,
-        flush_scheduler_interval_ms=logs.flush_scheduler_interval_ms,
-        flush_offset_checkpoint_interval_ms=logs.flush_offset_checkpoint_interval_ms,
-        high_watermark_checkpoint_interval_ms=logs.high_watermark_checkpoint_interval_ms,
-    )
-
-
-def group_settings(settings: BrokerSettings) -> GroupSettings:
-    groups = settings.groups
-    return GroupSettings(
-        session_timeout_ms_min=groups.session_timeout_ms_min,
-        session_timeout_ms_max=groups.session_timeout_ms_max,
-        initial_rebalance_delay_ms=groups.initial_rebalance_delay_ms,
-        group_size_max=groups.size_max,
-        offset_metadata_length_max=groups.offset_metadata_bytes_max,
-        offsets_retention_ms=groups.offsets_retention_minutes * 60_000,
-        offsets_check_interval_ms=groups.offsets_retention_check_interval_ms,
-        offsets_topic_partitions=groups.offsets_topic_partitions,
-    )
-
-
-def connection_settings(settings: BrokerSettings) -> ConnectionSettings:
-    network = settings.network
-    return ConnectionSettings(
-        connections_max=network.connections_max,
-        per_ip_max=network.connections_per_ip_max,
-        rate_max=network.connection_rate_max,
-        listeners={listener.name: ListenerLimits() for listener in settings.listeners},
-        inter_broker_listener=settings.inter_broker_listener,
-    )

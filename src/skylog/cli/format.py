@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from skylog.broker.wiring import advertised_host
+from skylog.broker.translate import advertised_host
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.ids import Uuid
@@ -16,7 +16,9 @@ from skylog.quorum.storage import FormatPlan, format_directory, new_cluster_id
 from skylog.quorum.voters import Endpoint
 
 
-def format_node(settings: BrokerSettings, cluster_id: str | None, *, ignore_formatted: bool) -> None:
+def format_node(
+    settings: BrokerSettings, cluster_id: str | None, *, ignore_formatted: bool
+) -> None:
     """Format every directory of the node; StorageError or ConfigError, and nothing is changed."""
     rng = system_random()
     if cluster_id is not None:

@@ -178,9 +178,12 @@ def _append(
 def _fail(context: RequestContext, slot: Slot, error: KafkaError, topic: str) -> None:
     answer = slot.answer
     answer.error_code = error.code
-    answer.error_message = error.message
     slot.partition = slot.rules = None
+    if topic:
+        context.services.traffic.rejected(topic)
     if isinstance(error, ValidationError):
+        # Kafka explains only what single records did wrong.
+        answer.error_message = error.message
         answer.record_errors = [
             BatchIndexAndErrorMessage(index, message) for index, message in error.record_errors
         ]

@@ -1,0 +1,71 @@
+"""A node's settings in the words of its parts."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from skylog.controller.settings import ControllerSettings
+from skylog.groups.settings import GroupSettings
+from skylog.log.manager import LogManagerSettings
+from skylog.security.connections import ConnectionSettings, ListenerLimits
+from skylog.wire.metadata_records import decode_metadata
+
+if TYPE_CHECKING:
+    from skylog.kernel.settings import BrokerSettings, ListenerSettings
+    from skylog.quorum.storage import NodeStorage
+
+
+def advertised_host(listener: ListenerSettings) -> str:
+    """What clients are told to connect to; the machine's own name where nothing else was said."""
+    return listener.advertised_host or listener.host or socket.getfqdn()
+
+
+def controller_settings(settings: BrokerSettings, storage: NodeStorage) -> ControllerSettings:
+    records = [decode_metadata(value) for _, value in storage.bootstrap if value is not None]
+    return ControllerSettings(
+        node_id=settings.node.node_id,
+        cluster_id=storage.cluster_id,
+        quorum_node_ids=(settings.node.node_id,),
+        bootstrap=tuple(record for record in records if record is not None),
+        combined=settings.node.is_broker,
+        partition_count_default=settings.topics.partitions,
+        replication_factor_default=settings.topics.replication_factor,
+        session_timeout_ms=settings.node.session_timeout_ms,
+        delete_topic_enable=settings.topics.delete_enable,
+    )
+
+
+def log_manager_settings(settings: BrokerSettings) -> LogManagerSettings:
+    logs = settings.log
+    return LogManagerSettings(
+        retention_check_interval_ms=logs.retention_check_interval_ms,
+        flush_scheduler_interval_ms=logs.flush_scheduler_interval_ms,
+        flush_offset_checkpoint_interval_ms=logs.flush_offset_checkpoint_interval_ms,
+        high_watermark_checkpoint_interval_ms=logs.high_watermark_checkpoint_interval_ms,
+    )
+
+
+def group_settings(settings: BrokerSettings) -> GroupSettings:
+    groups = settings.groups
+    return GroupSettings(
+        session_timeout_ms_min=groups.session_timeout_ms_min,
+        session_timeout_ms_max=groups.session_timeout_ms_max,
+        initial_rebalance_delay_ms=groups.initial_rebalance_delay_ms,
+        group_size_max=groups.size_max,
+        offset_metadata_length_max=groups.offset_metadata_bytes_max,
+        offsets_retention_ms=groups.offsets_retention_minutes * 60_000,
+        offsets_check_interval_ms=groups.offsets_retention_check_interval_ms,
+        offsets_topic_partitions=groups.offsets_topic_partitions,
+    )
+
+
+def connection_settings(settings: BrokerSettings) -> ConnectionSettings:
+    network = settings.network
+    return ConnectionSettings(
+        connections_max=network.connections_max,
+        per_ip_max=network.connections_per_ip_max,
+        rate_max=network.connection_rate_max,
+        listeners={listener.name: ListenerLimits() for listener in settings.listeners},
+        inter_broker_listener=settings.inter_broker_listener,
+    )
