@@ -36,6 +36,7 @@ from skylog.quorum.machine import (
     SaveElection,
     Timeouts,
 )
+from skylog.quorum.retention import KnownSnapshot
 from skylog.quorum.states import Leader
 from skylog.quorum.storage import NodeStorage
 from skylog.quorum.voters import Endpoint, Voter
@@ -228,7 +229,14 @@ class QuorumNode:
         if latest is not None and end_offset <= latest.offset:
             return
         covered = log.unsnapshotted_bytes
-        written = await self._executor.run(lambda: log.write_snapshot(end_offset, records, now_ms))
+
+        def write() -> KnownSnapshot:
+            try:
+                return log.write_snapshot(end_offset, records, now_ms)
+            except OSError as error:
+                raise StorageError(f"no snapshot at {end_offset}: {error}") from error
+
+        written = await self._executor.run(write)
         log.add_snapshot(written, now_ms)
         log.unsnapshotted_bytes -= covered
         self._last_snapshot_ms = now_ms

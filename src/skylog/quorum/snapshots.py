@@ -162,13 +162,21 @@ def write_snapshot(files: Files, path: Path, batches: Iterator[bytes]) -> None:
     partial = path.with_name(path.name.removesuffix(SUFFIX) + PARTIAL_SUFFIX)
     # A left-over of a crash may be read-only already.
     files.remove(str(partial))
-    files.create(str(partial))
+    try:
+        _write(files, partial, batches)
+        files.rename(str(partial), str(path))
+    except OSError:
+        with contextlib.suppress(OSError):  # a full disk must not fill up with halves
+            files.remove(str(partial))
+        raise
+    files.sync_directory(str(path.parent))
+
+
+def _write(files: Files, path: Path, batches: Iterator[bytes]) -> None:
+    files.create(str(path))
     position = 0
     for batch in batches:
-        files.write_all(str(partial), [batch], position)
+        files.write_all(str(path), [batch], position)
         position += len(batch)
-    files.sync(str(partial))
-    files.forget(str(partial))
-    partial.chmod(0o400)
-    files.rename(str(partial), str(path))
-    files.sync_directory(str(path.parent))
+    files.sync(str(path))
+    path.chmod(0o400)

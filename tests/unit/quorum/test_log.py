@@ -141,16 +141,33 @@ async def test_old_snapshots_go_by_age(tmp_path: Path) -> None:
 
 
 async def test_what_a_stopped_snapshot_left_is_removed(tmp_path: Path) -> None:
-    files = CrashFiles()
-    rig = await started(tmp_path, files=files)
+    rig = await started(tmp_path)
     await fill(rig, 2)
-    files.fails.add("rename")
-    with pytest.raises(OSError, match="does not answer"):
-        await rig.node.write_snapshot(5, STATE)
+    (rig.storage.metadata_log / SnapshotId(5, 1).file_name).with_suffix(
+        ".checkpoint.part"
+    ).write_bytes(b"half")
     assert len(names(rig, ".part")) == 1
     rig = await started(tmp_path)
     assert names(rig, ".part") == []
     assert await rig.values() == [value(0)[1], value(1)[1]]
+
+
+@pytest.mark.parametrize("fault", ["write", "sync", "rename"])
+async def test_a_snapshot_that_fails_leaves_nothing_and_is_due_again(
+    tmp_path: Path, fault: str
+) -> None:
+    files = CrashFiles()
+    config = MetadataLogConfig(snapshot_after_bytes=100)
+    rig = await started(tmp_path, files=files, config=config)
+    await fill(rig, 2)
+    files.fails.add(fault)
+    with pytest.raises(StorageError, match="no snapshot at 5"):
+        await rig.node.write_snapshot(5, STATE)
+    files.fails.clear()
+    assert names(rig, ".part") == []
+    assert rig.node.snapshot_due(rig.clock.now_ms())
+    await rig.node.write_snapshot(5, STATE)
+    assert (await rig.load())[0].records == STATE
 
 
 async def test_a_log_that_ends_before_its_snapshot_goes_on_after_it(tmp_path: Path) -> None:
