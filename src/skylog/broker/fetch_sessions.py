@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from skylog.kernel import limits
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.kernel.ids import Uuid
 from skylog.kernel.rng import Random
 from skylog.replication.partition import Partition
 from skylog.wire.messages.fetch_request import FetchPartition, FetchRequest
@@ -84,7 +85,6 @@ class FetchSession:
         "epoch",
         "id",
         "last_used_ms",
-        "privileged",
         "ready",
         "uses_topic_ids",
     )
@@ -163,6 +163,7 @@ class FetchSessions:
         self._clock = clock
         self._rng = rng
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._entries = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -179,8 +180,11 @@ class FetchSessions:
                 session_id = self._free_id(now_ms)
             session = FetchSession(session_id, by_id, now_ms)
             session.update(request)
-            if session_id != NO_SESSION:
-                self._sessions[session_id] = session
+            if self._entries + len(session.entries) > limits.FETCH_SESSION_PARTITIONS_MAX:
+                session.id = NO_SESSION  # served all the same, but not remembered
+            if session.id != NO_SESSION:
+                self._sessions[session.id] = session
+                self._entries += len(session.entries)
             return session, False
         found = self._sessions.get(request.session_id)
         if found is None:
@@ -192,16 +196,21 @@ class FetchSessions:
         found.epoch = 1 if found.epoch == EPOCH_MAX else found.epoch + 1
         found.last_used_ms = now_ms
         self._sessions.move_to_end(found.id)
+        before = len(found.entries)
         found.update(request)
-        if not found.entries:
-            # Kafka closes a session that has nothing left to fetch.
-            self.close(found.id)
+        self._entries += len(found.entries) - before
+        if not found.entries or self._entries > limits.FETCH_SESSION_PARTITIONS_MAX:
+            # Kafka closes a session that has nothing left to fetch; one that has grown beyond
+            # all bounds is closed too, and its client begins anew.
+            self._sessions.pop(found.id)
+            self._entries -= len(found.entries)
             found.id = NO_SESSION
         return found, True
 
     def close(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
+            self._entries -= len(session.entries)
             session.close()
 
     def _free_id(self, now_ms: int) -> int:
@@ -226,6 +235,3 @@ def group_by_topic(entries: Iterable[Entry]) -> Iterable[tuple[str, Uuid, list[E
         group.append(entry)
     if group:
         yield group[0].topic, group[0].topic_id, group
-
-
-__all__ = ["FINAL_EPOCH", "NO_SESSION", "ZERO_UUID", "Entry", "FetchSession", "FetchSessions"]

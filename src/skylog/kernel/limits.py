@@ -82,3 +82,6 @@ VALIDATION_AT_ONCE_BYTES_MAX: Final = 1024 * 1024
 CLIENT_RESPONSE_BYTES_MAX: Final = 128 * 1024 * 1024
 CLIENT_IN_FLIGHT_REQUESTS_MAX: Final = 256
 CLIENT_SASL_TURNS_MAX: Final = 8
+
+# Partitions that all fetch sessions of a broker may hold; a fetch beyond them gets no session.
+FETCH_SESSION_PARTITIONS_MAX: Final = 1_000_000

@@ -136,13 +136,13 @@ class Batch:
 
 
 def batch_size(buffer: Buffer, position: int) -> int:
-    """Bytes that the batch at ``position`` claims to take; the caller sees to it that 12 are there."""
+    """Bytes that the batch at ``position`` claims to take; 12 of them must be there."""
     size: int = _PREFIX.unpack_from(buffer, position)[1] + LOG_OVERHEAD
     return size
 
 
 def split_batches(buffer: Buffer) -> Iterator[Batch]:
-    """Walk whole, adjacent batches; CORRUPT_MESSAGE where a length fits neither header nor buffer."""
+    """Walk whole, adjacent batches; CORRUPT_MESSAGE where a length does not fit."""
     view = memoryview(buffer)
     position, end = 0, len(view)
     while position < end:

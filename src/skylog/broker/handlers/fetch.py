@@ -7,14 +7,16 @@ it move to a thread, and only when there is nothing to say does the request wait
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 
 from skylog.broker.context import RequestContext
 from skylog.broker.fetch_sessions import NO_SESSION, Entry, FetchSession, group_by_topic
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
+from skylog.log.log import ReadInfo
 from skylog.replication.partition import Partition
 from skylog.wire.messages.fetch_request import FetchRequest
 from skylog.wire.messages.fetch_response import (
@@ -26,6 +28,8 @@ from skylog.wire.messages.fetch_response import (
     PartitionData,
 )
 
+Read = Callable[[], ReadInfo]
+Steps = Generator[Read, ReadInfo, "Collected"]
 READ_COMMITTED = 1
 CONSUMER_REPLICA = -1
 _TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -60,13 +64,16 @@ class Fetch:
         )
         self.bytes_min = min(request.min_bytes, self.bytes_max)
 
-    def collect(self, *, block: bool) -> Collected:
-        """Read what is ready, in the session's order, within the budget."""
+    def collect(self) -> Steps:
+        """Read what is ready, in the session's order, within the budget.
+
+        Yields each read that would wait for the disk; it expects the outcome back.
+        """
         found = Collected({})
         budget = self.bytes_max
         for entry in tuple(self.session.ready):
             try:
-                answer = self._read(entry, budget, found.read_bytes == 0, block)
+                answer = yield from self._read(entry, budget, found.read_bytes == 0)
             except KafkaError as error:
                 answer = self._failed(entry, error)
                 found.urgent = True
@@ -78,7 +85,9 @@ class Fetch:
             budget = max(budget - size, 0)
         return found
 
-    def _read(self, entry: Entry, budget: int, first: bool, block: bool) -> PartitionData:
+    def _read(
+        self, entry: Entry, budget: int, first: bool
+    ) -> Generator[Read, ReadInfo, PartitionData]:
         wanted = entry.wanted
         partition = self._locate(entry)
         log = partition.log
@@ -98,13 +107,12 @@ class Fetch:
         limit = log.log_end_offset
         if self.replica_id < 0:
             limit = log.last_stable_offset if self._read_committed else log.high_watermark
-        data = log.read(
-            wanted.fetch_offset,
-            min(wanted.partition_max_bytes, budget),
-            limit,
-            min_one=first,
-            block=block,
-        )
+        size = min(wanted.partition_max_bytes, budget)
+        read = partial(log.read, wanted.fetch_offset, size, limit, min_one=first)
+        try:
+            data = read(block=False)
+        except WouldBlock:
+            data = yield partial(read, block=True)
         answer.records = data.buffer
         return answer
 
@@ -212,10 +220,13 @@ def fetch(
     """Handle a Fetch request."""
     session, incremental = context.services.fetch_sessions.open(request, context.version)
     work = Fetch(context, request, session)
+    steps = work.collect()
     try:
-        found = work.collect(block=False)
-    except WouldBlock:
-        return _fetch_slowly(work, incremental)
+        read = next(steps)
+    except StopIteration as done:
+        found: Collected = done.value
+    else:
+        return _fetch_slowly(work, steps, read, incremental)
     if not work.enough(found):
         return _wait(work, found, incremental)
     return _done(work, found, incremental)
@@ -228,15 +239,34 @@ def _done(work: Fetch, found: Collected, incremental: bool) -> FetchResponse:
     return response
 
 
-async def _collect(work: Fetch) -> Collected:
+async def _finish(work: Fetch, steps: Steps, read: Read) -> Collected:
+    """Go through steps of which at least one must wait for the disk, on a thread."""
+    run = work.context.services.executor.run
     try:
-        return work.collect(block=False)
-    except WouldBlock:
-        return await work.context.services.executor.run(lambda: work.collect(block=True))
+        while True:
+            try:
+                data = await run(read)
+            except KafkaError as error:
+                read = steps.throw(error)
+            else:
+                read = steps.send(data)
+    except StopIteration as done:
+        found: Collected = done.value
+        return found
 
 
-async def _fetch_slowly(work: Fetch, incremental: bool) -> FetchResponse:
-    found = await _collect(work)
+async def _collect(work: Fetch) -> Collected:
+    steps = work.collect()
+    try:
+        read = next(steps)
+    except StopIteration as done:
+        found: Collected = done.value
+        return found
+    return await _finish(work, steps, read)
+
+
+async def _fetch_slowly(work: Fetch, steps: Steps, read: Read, incremental: bool) -> FetchResponse:
+    found = await _finish(work, steps, read)
     if not work.enough(found):
         return await _wait(work, found, incremental)
     return _done(work, found, incremental)
