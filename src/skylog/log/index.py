@@ -27,7 +27,7 @@ class Index:
     """What both kinds share: fixed-size entries, ascending in each of their two fields."""
 
     entry: Struct
-    __slots__ = ("_data", "_files", "_path", "_written", "base_offset", "entries_max")
+    __slots__ = ("_data", "_files", "_path", "_written", "base_offset", "entries_max", "unsynced")
 
     def __init__(self, files: Files, path: str, base_offset: int, bytes_max: int) -> None:
         self._files = files
@@ -36,6 +36,7 @@ class Index:
         self.entries_max = bytes_max // self.entry.size
         self._data = bytearray()
         self._written = 0
+        self.unsynced = False
 
     def load(self, *, block: bool) -> None:
         """Take the file's entries; FileNotFoundError when there is no file."""
@@ -83,6 +84,13 @@ class Index:
         if start < end:
             self._files.write_all(self._path, [bytes(self._data[start:end])], start)
             self._written = end
+            self.unsynced = True
+
+    def sync(self) -> None:
+        """Make the file durable, if it changed since the last time."""
+        if self.unsynced:
+            self.unsynced = False
+            self._files.sync(self._path)
 
     def keep(self, entries: int) -> None:
         """Drop all but the first ``entries``, in memory and in the file."""
@@ -91,6 +99,7 @@ class Index:
         self._data = self._data[:end]
         self._written = min(self._written, end)
         self._files.truncate(self._path, self._written)
+        self.unsynced = True
 
     def slot_at_most(self, target: int, field: int) -> int:
         """The last slot whose field is at most ``target``, or −1."""

@@ -41,14 +41,15 @@ class Log(LogWriter):
     def close(self) -> None:
         """Leave the directory so that it can be opened without recovery. Blocks."""
         self._check_usable()
-        try:
-            self._segments[-1].finish_indexes()
-        except OSError as error:
-            raise storage_error(f"close of {self.directory} failed", error) from error
         if self._epochs_unwritten:
             self._write_epochs()
         self._take_snapshot()
         self.sync()
+        try:
+            self._segments[-1].finish_indexes()
+            self._segments[-1].sync_indexes()
+        except OSError as error:
+            raise storage_error(f"close of {self.directory} failed", error) from error
         self._files.forget_under(self.directory)
 
     def mark_deleted(self) -> None:

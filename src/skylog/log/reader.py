@@ -112,8 +112,8 @@ class LogReader:
                 else:
                     bound, stop = end, size
                 if limit < bound:
-                    stop = segment.position_of(limit, block=block) or stop
-                    bound = limit
+                    found = segment.position_of(limit, block=block)
+                    bound, stop = limit, stop if found is None else found
                 if stop <= position:
                     return _NOTHING
                 return ReadInfo(
@@ -143,7 +143,9 @@ class LogReader:
         try:
             for segment in self._segments:
                 if segment.size and segment.largest_timestamp(block=block) >= timestamp:
-                    return self._search(segment, timestamp, start, block)
+                    found = self._search(segment, timestamp, start, block)
+                    if found is not None:
+                        return found
         except OSError as error:
             self._read_failed(start, error)
         return None

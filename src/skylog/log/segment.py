@@ -141,6 +141,8 @@ class Segment:
 
     def drop_indexes(self) -> None:
         """Free the memory of a segment that is not written to; the files have it all."""
+        if self.indexes_unsynced:
+            return
         self._index = self._time_index = None
         self._hints = {}
 
@@ -223,14 +225,23 @@ class Segment:
             if index is not None:
                 index.write()
 
-    def sync(self) -> None:
-        """Make the segment durable; may run on another thread. Raises OSError.
+    @property
+    def indexes_unsynced(self) -> bool:
+        return any(i is not None and i.unsynced for i in (self._index, self._time_index))
 
-        Index entries that are only in memory wait for the roll: until then the segment holds the
-        recovery point, so an unclean start rebuilds its indexes.
+    def sync_log(self) -> None:
+        """Make the batches durable; may run on another thread. Raises OSError.
+
+        Enough for the last segment: it holds the recovery point, so an unclean start rebuilds
+        its indexes.
         """
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            self._files.sync(self.prefix + suffix)
+        self._files.sync(self.log_path)
+
+    def sync_indexes(self) -> None:
+        """Make finished indexes durable, before the recovery point leaves the segment."""
+        for index in (self._index, self._time_index):
+            if index is not None:
+                index.sync()
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds ``offset`` or a later one."""

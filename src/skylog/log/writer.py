@@ -71,6 +71,7 @@ class LogWriter(LogReader):
 
     __slots__ = (
         "_directory_unsynced",
+        "_epochs_unsynced",
         "_epochs_unwritten",
         "_files",
         "_host",
@@ -103,6 +104,7 @@ class LogWriter(LogReader):
         self._end = loaded.end_offset
         self._epochs = loaded.epochs
         self._epochs_unwritten = True
+        self._epochs_unsynced = True
         self._producers = loaded.producers
         self._snapshot_offset = loaded.snapshot_offset
         self._failure: KafkaError | None = None
@@ -245,6 +247,9 @@ class LogWriter(LogReader):
         if active.size == 0 and active.base_offset == base_offset:
             return active
         active.finish_indexes()
+        if self.recovery_point >= base_offset:
+            # A checkpoint may already say so, and then nobody would rebuild these indexes.
+            active.sync_indexes()
         segment = Segment.create(self._files, self.directory, base_offset, self.config, now_ms)
         self._directory_unsynced = True
         self._take_snapshot()
@@ -268,7 +273,7 @@ class LogWriter(LogReader):
 
     def _write_epochs(self) -> None:
         """Epochs are in the batches too, so a failure here only waits for the next time."""
-        self._epochs_unwritten = True
+        self._epochs_unwritten = self._epochs_unsynced = True
         try:
             self._put(LEADER_EPOCH_CHECKPOINT, encode_epochs(self._epochs))
         except KafkaError as error:
@@ -295,25 +300,37 @@ class LogWriter(LogReader):
     def sync_rolled(self) -> None:
         """Make all but the last segment durable, as after every roll. Blocks like ``sync``."""
         segments = self._segments
-        self._sync(segments[:-1], segments[-1].base_offset)
+        self._sync(segments, segments[-1].base_offset)
 
-    def _sync(self, segments: Sequence[Segment], end: int) -> None:
+    def _sync(self, segments: list[Segment], end: int) -> None:
+        """Sync up to ``end``: the log's end, or where its last segment begins."""
         self._check_usable()
-        if end <= self.recovery_point:
-            return
+        first = self._slot(segments, self.recovery_point)
         try:
-            for segment in segments[self._slot(segments, self.recovery_point) :]:
-                segment.sync()
-            self._files.sync(f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}")
-            if self._directory_unsynced:
-                self._directory_unsynced = False
-                self._files.sync(f"{self.directory}/{PARTITION_METADATA}")
-                self._files.sync_directory(self.directory)
-                self._files.sync_directory(str(Path(self.directory).parent))
+            for segment in segments[max(first - 1, 0) : -1]:
+                if segment.indexes_unsynced:
+                    segment.sync_indexes()
+            if end <= self.recovery_point:
+                return
+            for segment in segments[first:]:
+                if segment.base_offset < end:
+                    segment.sync_log()
+            self._sync_companions()
         except OSError as error:
             self._fail(error)
             raise storage_error(f"sync of {self.directory} failed", error) from error
         self.recovery_point = max(self.recovery_point, end)
+
+    def _sync_companions(self) -> None:
+        """Epochs of batches below the recovery point are not looked for in the batches again."""
+        if self._epochs_unsynced:
+            self._epochs_unsynced = False
+            self._files.sync(f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}")
+        if self._directory_unsynced:
+            self._directory_unsynced = False
+            self._files.sync(f"{self.directory}/{PARTITION_METADATA}")
+            self._files.sync_directory(self.directory)
+            self._files.sync_directory(str(Path(self.directory).parent))
 
     def _fail(self, error: OSError) -> None:
         self._failure = storage_error(f"{self.directory} is offline", error)
