@@ -11,6 +11,7 @@ from skylog.controller.requests import ControllerRequest, Loaded, Request
 from skylog.controller.settings import (
     SUPPORTED_FEATURES,
     ConfigLayers,
+    ConfigSchema,
     ControllerSettings,
     bootstrap_records,
 )
@@ -127,7 +128,11 @@ class Bench:
     """One controller, a clock, and the log as a list."""
 
     def __init__(
-        self, brokers: int = 0, levels: Mapping[str, int] = LEVELS, **settings: Any
+        self,
+        brokers: int = 0,
+        levels: Mapping[str, int] = LEVELS,
+        configs: ConfigSchema | None = None,
+        **settings: Any,
     ) -> None:
         self.now_ms = 1_000_000
         self.log: list[Message] = []
@@ -141,7 +146,7 @@ class Bench:
                 bootstrap=bootstrap_records(levels),
                 **values,
             ),
-            FewConfigs(),
+            configs or FewConfigs(),
         )
         self.run(Loaded())
         self.epochs: dict[int, int] = {}
