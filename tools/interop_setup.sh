@@ -1,0 +1,91 @@
+#!/bin/sh
+# Install what `make interop` needs beyond .venv: Kafka's jars, kcat, kafkajs and a franz-go client.
+# Everything but system packages lands in ${XDG_CACHE_HOME:-~/.cache}/skylog. Does nothing twice.
+set -eu
+
+kafkajs=2.2.4
+kafkajs_snappy=1.1.0
+go_toolchain=1.24.13
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/skylog
+mkdir -p "$cache"
+
+fail() {
+    echo "interop setup: $1" >&2
+    exit 1
+}
+
+refreshed=
+apt_install() {
+    command -v apt-get >/dev/null || fail "$1 is missing and there is no apt-get to install it"
+    as_root=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || fail "$1 is missing: install it as root"
+        as_root=sudo
+    fi
+    if [ -z "$refreshed" ]; then
+        $as_root apt-get update -qq >&2 || true
+        refreshed=yes
+    fi
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1" >&2 \
+        || fail "apt-get install $1 failed"
+}
+
+need() { # a command, and the package that has it
+    command -v "$1" >/dev/null || apt_install "$2"
+    command -v "$1" >/dev/null || fail "$1 is still missing after installing $2"
+}
+
+# Older Debians have a Go from before toolchains could be fetched; the module proxy has them.
+modern_go() {
+    major_minor=$(go env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+    if [ "${major_minor:-0}" -ge 21 ]; then
+        command -v go
+        return
+    fi
+    toolchain=$cache/go-$go_toolchain
+    if [ ! -x "$toolchain/bin/go" ]; then
+        module=golang.org/toolchain@v0.0.1-go$go_toolchain.$(go env GOOS)-$(go env GOARCH)
+        scratch=$(mktemp -d)
+        (cd "$scratch" && go mod download "$module") >&2 || fail "cannot fetch $module"
+        cp -R "$(go env GOMODCACHE)/$module" "$toolchain.new"
+        chmod -R u+w "$toolchain.new"
+        chmod u+x "$toolchain.new"/bin/* "$toolchain.new"/pkg/tool/*/*
+        mv "$toolchain.new" "$toolchain"
+        rm -rf "$scratch"
+    fi
+    echo "$toolchain/bin/go"
+}
+
+# The compiler too: tests bring small Java programs as sources.
+need javac default-jdk-headless
+need unzip unzip
+need kcat kcat
+need npm npm
+need node nodejs
+need go golang
+
+# SKYLOG_KAFKA_JARS may name jars that somebody else provides; maven is needed only without them.
+if [ -z "${SKYLOG_KAFKA_JARS:-}" ]; then
+    need mvn maven
+    "$here/tools/kafka_jars.sh" >/dev/null || fail "cannot fetch Kafka's jars"
+fi
+
+node=$cache/kafkajs-$kafkajs
+if [ ! -f "$node/.complete" ]; then
+    mkdir -p "$node"
+    npm install --prefix "$node" --no-audit --no-fund --loglevel=error --ignore-scripts \
+        "kafkajs@$kafkajs" "kafkajs-snappy@$kafkajs_snappy" >&2 || fail "cannot fetch kafkajs"
+    touch "$node/.complete"
+fi
+
+program=$cache/franz-go-client
+sources=$(cat "$here"/tests/interop/go/* | cksum)
+if [ "$(cat "$program.sum" 2>/dev/null)" != "$sources" ]; then
+    go=$(modern_go)
+    (cd "$here/tests/interop/go" && "$go" build -o "$program" .) >&2 \
+        || fail "cannot build the franz-go client"
+    echo "$sources" >"$program.sum"
+fi
+echo "interop: ready" >&2
