@@ -38,7 +38,7 @@ LEVELS = {
     "streams.version": 1,
     "transaction.version": 2,
 }
-NOT_COMPARED = {"throttle_time_ms", "topic_id", "error_message"}
+NOT_COMPARED = {"throttle_time_ms", "topic_id"}
 
 
 def java(main_class: str, *arguments: str) -> list[str]:
@@ -120,7 +120,10 @@ def receive(connection: socket.socket, size: int) -> bytes:
 def comparable(value: Any) -> Any:
     if isinstance(value, Struct):
         names = (field.name for field in value.FIELDS)
-        return {n: comparable(getattr(value, n)) for n in names if n not in NOT_COMPARED}
+        found = {n: comparable(getattr(value, n)) for n in names if n not in NOT_COMPARED}
+        if found.get("error_message"):
+            found["error_message"] = "in words of its own"
+        return found
     if isinstance(value, list):
         return sorted((comparable(one) for one in value), key=repr)
     return int(value) if isinstance(value, int) else value

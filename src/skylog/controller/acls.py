@@ -40,7 +40,7 @@ def create_acls(
     created: dict[AclBinding, Message] = {}
     for creation in message.creations:
         acl = AclBinding.of_creation(creation)
-        result = AclCreationResult(0, None)
+        result = AclCreationResult()
         try:
             validate(acl)
         except KafkaError as error:
@@ -106,6 +106,5 @@ def describe_acls(image: ClusterImage, message: DescribeAclsRequest) -> Describe
                 AclDescription(acl.principal, acl.host, acl.operation, acl.permission)
             )
     return DescribeAclsResponse(
-        error_message=None,
         resources=[DescribeAclsResource(*pattern, acls) for pattern, acls in grouped.items()],
     )

@@ -335,7 +335,7 @@ def unregister_broker(
         *state.updates(_in_sync_or_eligible(state, broker.broker_id), removed=broker.broker_id),
         UnregisterBrokerRecord(broker.broker_id, broker.epoch),
     ]
-    return Result(UnregisterBrokerResponse(error_message=None), bounded(records))
+    return Result(UnregisterBrokerResponse(), bounded(records))
 
 
 def _in_sync_or_eligible(state: ControllerState, broker_id: int) -> Iterable[tuple[Topic, int]]:

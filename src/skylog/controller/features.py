@@ -104,7 +104,7 @@ def update_features(
         records = [*_elr_safety_records(state), *records]
     response = UpdateFeaturesResponse(error_message=None)
     if request.version <= 1:
-        response.results = [UpdatableFeatureResult(name, 0, None) for name in updates]
+        response.results = [UpdatableFeatureResult(name, 0, "NONE") for name in updates]
     return Result(response, records)
 
 

@@ -150,7 +150,7 @@ def describe_client_quotas(
     asked = named | set(exact)
     if IP in asked and len(asked) > 1:
         raise _invalid("An ip filter cannot be combined with user or client-id.")
-    response = DescribeClientQuotasResponse(error_message=None, entries=[])
+    response = DescribeClientQuotasResponse(entries=[])
     for entity, values in image.quotas.by_entity.items():
         if _matches(dict(entity), exact, named, message.strict):
             response.entries.append(  # type: ignore[union-attr]

@@ -43,7 +43,7 @@ def alter_partition_reassignments(
 ) -> Result[AlterPartitionReassignmentsResponse]:
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=message.allow_replication_factor_change,
-        error_message=None,
+        error_message=None if message.topics else "",
     )
     # Two changes of one partition would each start from what the other makes untrue.
     named = Counter(

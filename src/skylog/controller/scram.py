@@ -94,10 +94,10 @@ def describe_user_scram_credentials(
     """Which mechanisms users have; all users where none is named."""
     named = Counter(user.name for user in message.users or ())
     users = named or Counter(image.scram.by_user)
-    response = DescribeUserScramCredentialsResponse(error_message=None)
+    response = DescribeUserScramCredentialsResponse()
     for user, count in users.items():
         credentials = image.scram.by_user.get(user)
-        result = DescribeUserScramCredentialsResult(user, 0, None)
+        result = DescribeUserScramCredentialsResult(user)
         if named and count > 1:
             result.error_code = ErrorCode.DUPLICATE_RESOURCE
             result.error_message = f"User {user} is named more than once in this request."
