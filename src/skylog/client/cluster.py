@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from enum import IntEnum
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from skylog.client.connection import ClientConnection, open_connection
 from skylog.client.errors import check, error_of
@@ -21,6 +21,10 @@ from skylog.wire.messages.metadata_response import MetadataResponse
 from skylog.wire.schema import Message
 
 T = TypeVar("T")
+# A broker answers the requests of a connection one after the other, so whoever lets it wait (a
+# fetch, a rebalance) has a lane, which is a connection, of its own.
+SHARED_LANE: Final = 0
+_Line = tuple[Address, int]
 
 
 class CoordinatorType(IntEnum):
@@ -49,9 +53,10 @@ class Cluster:
         self.ports = ports or system_ports()
         self.metadata = Metadata()
         self._tls = client_context(settings.tls) if settings.tls is not None else None
-        self._connections: dict[Address, ClientConnection] = {}
+        self._connections: dict[_Line, ClientConnection] = {}
+        self._lanes = 0
         self._retired: list[ClientConnection] = []
-        self._opening: dict[Address, asyncio.Lock] = {}
+        self._opening: dict[_Line, asyncio.Lock] = {}
         self._coordinators: dict[tuple[CoordinatorType, str], int] = {}
         self._closed = False
 
@@ -78,23 +83,36 @@ class Cluster:
 
     # Connections --------------------------------------------------------------------------
 
-    async def node(self, node_id: int) -> ClientConnection:
+    def new_lane(self) -> int:
+        """A lane for somebody whose requests wait at the broker; ``close_lane`` ends it."""
+        self._lanes += 1
+        return self._lanes
+
+    async def close_lane(self, lane: int) -> None:
+        """Close the connections of a lane."""
+        lines = [line for line in self._connections if line[1] == lane]
+        for line in lines:
+            await self._connections.pop(line).close()
+        for line in [line for line in self._opening if line[1] == lane]:
+            del self._opening[line]
+
+    async def node(self, node_id: int, lane: int = SHARED_LANE) -> ClientConnection:
         """A connection to a broker by its id."""
         broker = self.metadata.brokers.get(node_id)
         if broker is None:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"broker {node_id} is not known")
-        return await self._connection(broker.address)
+        return await self._connection(broker.address, lane)
 
     async def any_node(self) -> ClientConnection:
         """A connection to whichever broker can be reached."""
-        for connection in self._connections.values():
-            if connection.usable:
+        for (_, lane), connection in self._connections.items():
+            if lane == SHARED_LANE and connection.usable:
                 return connection
         known = [broker.address for broker in self.metadata.brokers.values()]
         failures: list[str] = []
         for address in dict.fromkeys((*known, *self.settings.bootstrap)):
             try:
-                return await self._connection(address)
+                return await self._connection(address, SHARED_LANE)
             except KafkaError as error:
                 if not error.retriable:
                     raise
@@ -107,18 +125,19 @@ class Cluster:
             return await self.node(self.metadata.controller_id)
         return await self.any_node()
 
-    async def _connection(self, address: Address) -> ClientConnection:
+    async def _connection(self, address: Address, lane: int) -> ClientConnection:
         if self._closed:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the client is closed")
         await self._drop_retired()
-        async with self._opening.setdefault(address, asyncio.Lock()):
-            connection = self._connections.get(address)
+        line = (address, lane)
+        async with self._opening.setdefault(line, asyncio.Lock()):
+            connection = self._connections.get(line)
             if connection is not None:
                 if connection.usable and not self._is_idle(connection):
                     return connection
-                self._retired.append(self._connections.pop(address))
+                self._retired.append(self._connections.pop(line))
             opened = await open_connection(address, self.settings, self.ports, self._tls)
-            self._connections[address] = opened
+            self._connections[line] = opened
             return opened
 
     def _is_idle(self, connection: ClientConnection) -> bool:
@@ -183,14 +202,14 @@ class Cluster:
     # Coordinators -------------------------------------------------------------------------
 
     async def coordinator(
-        self, key: str, kind: CoordinatorType = CoordinatorType.GROUP
+        self, key: str, kind: CoordinatorType = CoordinatorType.GROUP, lane: int = SHARED_LANE
     ) -> ClientConnection:
         """A connection to the coordinator of a group or transactional id."""
         known = self._coordinators.get((kind, key))
         if known is None:
             known = self._coordinators[kind, key] = await self._find_coordinator(key, kind)
         try:
-            return await self.node(known)
+            return await self.node(known, lane)
         except KafkaError:
             self.forget_coordinator(key, kind)
             raise
@@ -218,6 +237,7 @@ class Cluster:
         version_min: int = 0,
         version_max: int | None = None,
         timeout_ms: int = 0,
+        lane: int = SHARED_LANE,
     ) -> Any:
         """Ask a group's coordinator until it is found and ready; other errors stay in the answer.
 
@@ -226,7 +246,7 @@ class Cluster:
 
         async def ask() -> Any:
             try:
-                connection = await self.coordinator(key)
+                connection = await self.coordinator(key, lane=lane)
                 answer = await connection.request(
                     request,
                     version_min=version_min,

@@ -48,6 +48,7 @@ class Fetcher:
     def __init__(self, cluster: Cluster, settings: FetchSettings) -> None:
         self._cluster = cluster
         self._settings = settings
+        self._lane = cluster.new_lane()
         self._sessions: dict[int, FetchSession] = {}
         self._tasks: dict[int, asyncio.Task[list[Fetched]]] = {}
         self._failures = 0
@@ -81,6 +82,7 @@ class Fetcher:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self._cluster.close_lane(self._lane)
 
     async def _by_leader(
         self, wanted: Mapping[TopicPartition, int]
@@ -105,7 +107,7 @@ class Fetcher:
     async def _ask(self, node_id: int, asked: dict[TopicPartition, Wanted]) -> list[Fetched]:
         session = self._sessions.setdefault(node_id, FetchSession())
         try:
-            connection = await self._cluster.node(node_id)
+            connection = await self._cluster.node(node_id, self._lane)
             answer = await self._request(connection, session, asked)
             error = error_of(answer.error_code, f"fetch from {connection.address}")
             if error is not None:

@@ -69,6 +69,7 @@ class GroupMember:
     def __init__(self, cluster: Cluster, settings: GroupSettings) -> None:
         self._cluster = cluster
         self._settings = settings
+        self._lane = cluster.new_lane()
         self._member_id = ""
         self._generation = -1
         self._heart: asyncio.Task[None] | None = None
@@ -185,17 +186,17 @@ class GroupMember:
     async def leave(self) -> None:
         """Go, so that the others need not wait for the session to end; errors do not matter."""
         await self._stop_heart()
-        if not self._member_id:
-            return
-        request = LeaveGroupRequest(
-            group_id=self._settings.group_id, members=[MemberIdentity(self._member_id)]
-        )
-        self._member_id, self._generation, self.rejoin = "", -1, True
+        member_id, self._member_id, self._generation, self.rejoin = self._member_id, "", -1, True
         try:
-            connection = await self._cluster.coordinator(self._settings.group_id)
-            await connection.request(request, version_min=3)
+            if member_id:
+                group_id = self._settings.group_id
+                request = LeaveGroupRequest(group_id, members=[MemberIdentity(member_id)])
+                connection = await self._cluster.coordinator(group_id, lane=self._lane)
+                await connection.request(request, version_min=3)
         except KafkaError:
             return
+        finally:
+            await self._cluster.close_lane(self._lane)
 
     async def _ask(self, request: Message, timeout_ms: int = 0) -> Any:
         return await self._cluster.at_coordinator(
@@ -203,6 +204,7 @@ class GroupMember:
             request,
             lambda answer: int(answer.error_code),
             timeout_ms=timeout_ms,
+            lane=self._lane,
         )
 
     async def _stop_heart(self) -> None:
