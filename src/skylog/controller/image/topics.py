@@ -201,8 +201,9 @@ class Topics:
 
     def apply_clear_elr(self, record: ClearElrRecord, delta: Delta) -> None:
         """Forget eligible leaders of one topic, or of all when none is named."""
-        topics = [self.by_name[record.topic_name]] if record.topic_name else self.by_id.values()
-        for topic in topics:
+        named = self.by_name.get(record.topic_name)
+        invariant(named or not record.topic_name, f"topic {record.topic_name} is known")
+        for topic in [named] if named else self.by_id.values():
             for partition, found in list(topic.partitions.items()):
                 if found.elr or found.last_known_elr:
                     cleared = replace(
