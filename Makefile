@@ -14,11 +14,13 @@ help: ## Show this list
 
 setup: $(STAMP) ## Make .venv with skylog and everything the tests need
 
-$(STAMP): requirements-dev.txt requirements.txt pyproject.toml setup.py tools/build_native.py src/skylog/wire/walker.c
+$(STAMP): requirements-dev.txt requirements-native.txt pyproject.toml setup.py tools/build_native.py src/skylog/wire/walker.c
 	@tools/check_python.sh $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
 	  || { echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@command -v "$${CC:-cc}" gcc clang >/dev/null \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-native.txt
 	$(BIN)/python tools/build_native.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
