@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from reference_apis import apis_page
+
 from skylog.kernel.config import ConfigKey, Dynamic, Schema
 from skylog.kernel.errors import RETRIABLE, ErrorCode
 from skylog.kernel.settings import definitions
@@ -162,7 +164,11 @@ def errors_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"settings.md": settings_page, "errors.md": errors_page}
+PAGES = {
+    "settings.md": settings_page,
+    "errors.md": errors_page,
+    "apis.md": lambda: apis_page(GENERATED),
+}
 
 
 def main() -> int:

@@ -1,0 +1,41 @@
+"""docs/reference/apis.md: what the dispatch table says, for people."""
+
+from __future__ import annotations
+
+from skylog.broker.dispatch import Permission, Row
+from skylog.broker.table import PRODUCE_OFFERED_FROM, broker_table, controller_table
+from skylog.wire.apis import ApiKey
+
+INTRODUCTION = """# APIs
+
+Every API that a listener of a broker or of a controller serves: the versions, and the permission that
+a client needs where an authorizer is configured. A permission on the cluster is asked for before the
+handler runs; one on topics or groups for each of them that a request names. An API or version that is
+not here is not offered by ApiVersions, and asking for it ends the connection, as with Kafka.
+"""
+
+
+def apis_page(generated: str) -> str:
+    broker, controller = broker_table(), controller_table()
+    lines = [
+        *(generated, "", INTRODUCTION),
+        "| Key | API | Versions | Listeners | Permission |",
+        "|---|---|---|---|---|",
+    ]
+    for key in sorted({*broker, *controller}):
+        row = broker.get(key) or controller[key]
+        where = [n for n, table in (("broker", broker), ("controller", controller)) if key in table]
+        cells = (str(int(key)), key.name, versions(key, row), ", ".join(where))
+        lines.append(f"| {' | '.join(cells)} | {permission(row.permission)} |")
+    return "\n".join(lines) + "\n"
+
+
+def versions(key: ApiKey, row: Row) -> str:
+    text = f"{row.versions.low}–{row.versions.high}"
+    if key is ApiKey.PRODUCE:
+        return f"{text} (offered from {PRODUCE_OFFERED_FROM}, as by Kafka)"
+    return text
+
+
+def permission(needed: Permission | None) -> str:
+    return "" if needed is None else f"{needed.operation.name} on {needed.resource.name}"
