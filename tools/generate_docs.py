@@ -164,7 +164,7 @@ def errors_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {
+PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "errors.md": errors_page,
     "apis.md": lambda: apis_page(GENERATED),

@@ -8,10 +8,11 @@ from skylog.wire.apis import ApiKey
 
 INTRODUCTION = """# APIs
 
-Every API that a listener of a broker or of a controller serves: the versions, and the permission that
-a client needs where an authorizer is configured. A permission on the cluster is asked for before the
-handler runs; one on topics or groups for each of them that a request names. An API or version that is
-not here is not offered by ApiVersions, and asking for it ends the connection, as with Kafka.
+Every API that a listener of a broker or of a controller serves: the versions, and the permission
+that a client needs where an authorizer is configured. A permission on the cluster is asked for
+before the handler runs; one on topics or groups for each of them that a request names. An API or
+version that is not here is not offered by ApiVersions, and asking for it ends the connection, as
+with Kafka.
 """
 
 

@@ -69,8 +69,13 @@ class Lifecycle:
         listeners: Sequence[Listener],
         features: Mapping[str, tuple[int, int]],
         directories: Sequence[Uuid],
+        previous_epoch: int,
     ) -> None:
-        """Register and wait until the controller lets this broker serve."""
+        """Register and wait until the controller lets this broker serve.
+
+        ``previous_epoch`` is that of a clean shutdown, -1 after any other: the controller then
+        knows that nothing was lost.
+        """
         node = self._settings.node
         request = BrokerRegistrationRequest(
             self.node_id,
@@ -80,6 +85,7 @@ class Lifecycle:
             [Feature(name, low, high) for name, (low, high) in features.items()],
             node.rack,
             log_dirs=list(directories),
+            previous_broker_epoch=previous_epoch,
         )
         async with asyncio.timeout(node.registration_timeout_ms / 1000):
             await self._register(request)

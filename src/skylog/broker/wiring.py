@@ -170,7 +170,7 @@ class Node:
         self._services = self._build_services(storage, logs, channel)
         await self._follow_metadata(quorum, logs)
         await self._bind()
-        await self._join(storage)
+        await self._join(storage, logs)
         for listener in self._listeners.values():
             await listener.serve()
         self._start_background(controller, logs)
@@ -264,7 +264,7 @@ class Node:
         unsubscribe = await quorum.subscribe(self._publisher.committed)
         self._undo.callback(unsubscribe)
         await logs.start(services.configs.log_config)
-        self._undo.push_async_callback(logs.close)
+        self._undo.push_async_callback(lambda: logs.close(self._lifecycle.broker_epoch))
         delete_strays(logs, self._image)
         followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
         if services.authorizer is not None:
@@ -301,7 +301,7 @@ class Node:
             await listener.bind(settings.host, settings.port)
             self._undo.push_async_callback(listener.stop)
 
-    async def _join(self, storage: NodeStorage) -> None:
+    async def _join(self, storage: NodeStorage, logs: LogManager) -> None:
         advertised = [
             registration.Listener(
                 listener.name,
@@ -314,7 +314,10 @@ class Node:
         ]
         try:
             await self._lifecycle.join(
-                advertised, SUPPORTED_FEATURES, list(storage.directory_ids.values())
+                advertised,
+                SUPPORTED_FEATURES,
+                list(storage.directory_ids.values()),
+                logs.previous_broker_epoch,
             )
         except TimeoutError as error:
             raise StorageError(
