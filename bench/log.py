@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,7 +125,7 @@ def log_rows(root: Path) -> list[Row]:
         step = max(log.log_end_offset // 997, 1)
         offsets = iter(range(0, log.log_end_offset, step))
 
-        def seek(log: Log = log) -> None:
+        def seek(log: Log = log, offsets: Iterator[int] = offsets) -> None:
             log.read(next(offsets), 1, log.high_watermark, min_one=True, block=False)
 
         rows.append(Row(f"seek {name}", per_call(seek, min(900, log.log_end_offset // step)), "us"))

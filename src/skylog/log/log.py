@@ -35,19 +35,18 @@ class Log(LogWriter):
         Path(opening.directory).mkdir(parents=True, exist_ok=True)
         loaded = load(opening)
         log = cls(topic, partition, opening, loaded, host or LogHost(opening.files))
-        log._write_epochs()
+        log.write_companions()
         return log
 
     def close(self) -> None:
         """Leave the directory so that it can be opened without recovery. Blocks."""
         self._check_usable()
-        if self._epochs_unwritten:
-            self._write_epochs()
+        self.write_companions()
         self._take_snapshot()
         self.sync()
         try:
             self._segments[-1].finish_indexes()
-            self._segments[-1].sync_indexes()
+            self._sync_indexes(self._segments[-1])
         except OSError as error:
             raise storage_error(f"close of {self.directory} failed", error) from error
         self._files.forget_under(self.directory)
@@ -76,7 +75,8 @@ class Log(LogWriter):
         self.high_watermark = max(self.high_watermark, offset)
         self.recovery_point = max(self.recovery_point, offset)
         if self._epochs.truncate_start(offset):
-            self._write_epochs()
+            self._epochs_unwritten = True
+            self._host.unwritten(self)
         self._host.start_moved(self)
 
     def delete_old_segments(self, now_ms: int) -> int:
@@ -147,6 +147,7 @@ class Log(LogWriter):
         try:
             self._discard(self._segments)
             self._epochs.clear()
+            self._epochs_unwritten = True
             self._reload(offset)
         except OSError as error:
             self._fail(error)
@@ -154,8 +155,9 @@ class Log(LogWriter):
 
     def _reload(self, end: int) -> None:
         """Take the state from the files again, which were cut back to ``end``."""
-        self._epochs.truncate_end(end)
-        self._write_epochs()
+        if self._epochs.truncate_end(end):
+            self._epochs_unwritten = True
+        self.write_companions()
         opening = Opening(
             self._files,
             self.directory,

@@ -87,6 +87,7 @@ class LogManager(LogHost):
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._failed = False
         self._unflushed: dict[Log, None] = {}
+        self._unwritten: dict[Log, None] = {}
         self._starts_moved = False
         # (when due, path): files and directories on their way out
         self._discarded: list[tuple[int, str]] = []
@@ -253,6 +254,7 @@ class LogManager(LogHost):
         log, home = self._logs.pop(key), self._homes.pop(key)
         home.logs_count -= 1
         self._unflushed.pop(log, None)
+        self._unwritten.pop(log, None)
         log.mark_deleted()
         target = f"{home.path}/{doomed_directory_name(*key, random_uuid(self._rng).hex(), suffix)}"
         try:
@@ -279,6 +281,11 @@ class LogManager(LogHost):
         for path in paths:
             self._discard_later(path, log.config.file_delete_delay_ms)
 
+    def unwritten(self, log: LogWriter) -> None:
+        if isinstance(log, Log):
+            self._unwritten[log] = None
+            self._work.set()
+
     def failed(self, log: LogWriter) -> None:
         self._failed = True
 
@@ -304,6 +311,13 @@ class LogManager(LogHost):
                 await asyncio.sleep(0)
                 began = self._clock.monotonic()
         return deleted
+
+    async def write_companions(self) -> None:
+        """Write small files that are behind, one log at a time: creating a topic is not held up."""
+        while self._unwritten:
+            log, _ = self._unwritten.popitem()
+            log.write_companions()
+            await asyncio.sleep(0)
 
     async def flush(self) -> None:
         """Sync segments that were rolled, and logs whose ``flush.ms`` is over."""
@@ -359,6 +373,7 @@ class LogManager(LogHost):
         heapq.heapify(due)
         while True:
             await self._wait_for_work(due[0][0] - self._clock.monotonic())
+            await self.write_companions()
             if self._unflushed:
                 await self.flush()
             if self._starts_moved:

@@ -72,6 +72,7 @@ class Loaded:
     snapshot_offset: int = 0
     topic_id: Uuid | None = None
     truncated_bytes: int = 0
+    epochs_changed: bool = False
 
 
 def load(opening: Opening) -> Loaded:
@@ -94,6 +95,7 @@ class _Loader:
         opening = self.opening
         self._list()
         self.epochs = self._load_epochs()
+        written = list(self.epochs)
         if not opening.clean:
             self._recover()
         end = self._end_offset()
@@ -126,6 +128,7 @@ class _Loader:
             snapshot_offset,
             self._load_topic_id(),
             self.truncated_bytes,
+            written != list(self.epochs),
         )
 
     # -- files ---------------------------------------------------------------------------------
@@ -156,8 +159,9 @@ class _Loader:
             self.segments.append(
                 Segment.open(self.files, self.directory, base, opening.config, opening.now_ms)
             )
+        filled = {segment.base_offset for segment in self.segments if segment.size}
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            self.unindexed |= set(bases) - set(found.get(suffix, ()))
+            self.unindexed |= filled - set(found.get(suffix, ()))
 
     def _drop_segments(self, first: int) -> None:
         """Remove the segments from the ``first`` on; nobody has read from them yet."""
@@ -327,8 +331,7 @@ def rebuild(segment: Segment, files: Files, epochs: LeaderEpochs) -> tuple[int, 
 
     Returns the bytes cut and the offset after the last good batch.
     """
-    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-        files.create(segment.prefix + suffix)
+    segment.create_indexes()
     segment.reset_indexes()
     position, next_offset = 0, segment.base_offset
     window, window_at = memoryview(b""), 0

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Final
-from zlib import crc32
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.config import LogConfig
@@ -56,7 +55,6 @@ class Segment:
         "first_timestamp",
         "index_bytes_max",
         "prefix",
-        "roll_jitter_ms",
         "size",
     )
 
@@ -71,7 +69,6 @@ class Segment:
         # The greatest timestamp of the first batch: rolling by time counts from it.
         self.first_timestamp: int | None = None
         self.index_bytes_max = config.segment_index_bytes
-        self.roll_jitter_ms = _jitter(self.prefix, config)
         self._interval_bytes = config.index_interval_bytes
         self._unindexed_bytes = 0
         self._index: OffsetIndex | None = None
@@ -87,8 +84,7 @@ class Segment:
     ) -> Segment:
         """A new, empty segment; left-overs under its names are replaced."""
         segment = cls(files, directory, base_offset, config, now_ms)
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            files.create(segment.prefix + suffix)
+        files.create(segment.log_path)
         segment.reset_indexes()
         return segment
 
@@ -98,6 +94,8 @@ class Segment:
     ) -> Segment:
         segment = cls(files, directory, base_offset, config, now_ms)
         segment.size = Path(segment.log_path).stat().st_size
+        if segment.size == 0:
+            segment.reset_indexes()
         return segment
 
     @property
@@ -111,7 +109,7 @@ class Segment:
     # -- indexes -------------------------------------------------------------------------------
 
     def reset_indexes(self) -> None:
-        """Start the indexes of an empty segment, in memory; the files are created or cut."""
+        """Start the indexes of an empty segment, in memory; its first batch creates the files."""
         self._index = OffsetIndex(*self._index_arguments(INDEX_SUFFIX))
         self._time_index = TimeIndex(*self._index_arguments(TIME_INDEX_SUFFIX))
         self._unindexed_bytes = 0
@@ -161,28 +159,11 @@ class Segment:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def must_roll(
-        self, config: LogConfig, added_bytes: int, last_offset: int, timestamp: int, now_ms: int
-    ) -> bool:
-        """Whether a batch of these properties belongs into a new segment."""
-        if self.size + added_bytes > config.segment_bytes:
-            return True
-        if self.size:
-            first = self.first_timestamp
-            waited_ms = (
-                timestamp - first if first is not None and first >= 0 else now_ms - self.created_ms
-            )
-            if waited_ms > config.segment_ms_max - self.roll_jitter_ms:
-                return True
-        return (
-            last_offset - self.base_offset > RELATIVE_OFFSET_MAX
-            or self.offset_index(block=True).is_full
-            or self.time_index(block=True).is_full
-        )
-
     def append(self, batches: Sequence[Batch], buffers: list[Buffer]) -> None:
         """Write batches at the end. OSError leaves ``size`` where it was: see ``cut_torn``."""
         position = self.size
+        if position == 0:
+            self.create_indexes()
         self._files.write_all(self.log_path, buffers, position)
         for batch in batches:
             self.note(batch, position)
@@ -195,6 +176,11 @@ class Segment:
                 time_index.write()
             except OSError:
                 pass  # they stay in memory; the next write, or the roll, takes them
+
+    def create_indexes(self) -> None:
+        """Begin the files of the indexes, whatever lay there before."""
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            self._files.create(self.prefix + suffix)
 
     def note(self, batch: Batch, position: int) -> None:
         """Bring the indexes up to date with the batch at ``position``."""
@@ -396,10 +382,3 @@ class Segment:
                 continue
             renamed.append(path + DELETED_SUFFIX)
         return renamed
-
-
-def _jitter(prefix: str, config: LogConfig) -> int:
-    """Spreads the rolls of many partitions; the same segment always gets the same share."""
-    if config.segment_jitter_ms <= 0:
-        return 0
-    return crc32(prefix.encode()) % max(1, min(config.segment_jitter_ms, config.segment_ms))

@@ -28,6 +28,7 @@ from skylog.log.names import SNAPSHOT_SUFFIX, file_name
 from skylog.log.producers import ProducerEntry
 from skylog.log.reader import LogReader
 from skylog.log.recovery import Loaded, Opening
+from skylog.log.rolling import must_roll
 from skylog.log.segment import Segment
 from skylog.wire.batch import NO_TIMESTAMP, Batch, patch_offset
 from skylog.wire.buffers import Buffer
@@ -62,6 +63,10 @@ class LogHost:
         for path in paths:
             self.files.remove(path)
 
+    def unwritten(self, log: LogWriter) -> None:
+        """Small files of the log wait to be written; the next append would do it, too."""
+        log.write_companions()
+
     def failed(self, log: LogWriter) -> None:
         """The log went offline."""
 
@@ -77,6 +82,7 @@ class LogWriter(LogReader):
         "_host",
         "_producers",
         "_snapshot_offset",
+        "_topic_id_unwritten",
         "config",
         "flushed_ms",
         "high_watermark",
@@ -103,8 +109,9 @@ class LogWriter(LogReader):
         self._segments = loaded.segments
         self._end = loaded.end_offset
         self._epochs = loaded.epochs
-        self._epochs_unwritten = True
+        self._epochs_unwritten = loaded.epochs_changed
         self._epochs_unsynced = True
+        self._topic_id_unwritten = False
         self._producers = loaded.producers
         self._snapshot_offset = loaded.snapshot_offset
         self._failure: KafkaError | None = None
@@ -137,12 +144,33 @@ class LogWriter(LogReader):
                 f"{self.directory} belongs to {self.topic_id}, not to {topic_id}",
             )
         self.topic_id = topic_id
-        self._put(PARTITION_METADATA, encode_partition_metadata(topic_id))
+        self._topic_id_unwritten = True
+        self._host.unwritten(self)
 
     def assign_epoch(self, epoch: int) -> None:
         """A leader's epoch begins at the end of the log."""
         if self._epochs.assign(epoch, self._end):
-            self._write_epochs()
+            self._epochs_unwritten = True
+            self._host.unwritten(self)
+
+    def write_companions(self) -> None:
+        """Write the small files that are behind; a failure waits for the next time.
+
+        The epochs are in the batches too, and the controller knows the topic's id.
+        """
+        try:
+            if self._topic_id_unwritten:
+                self._put(PARTITION_METADATA, encode_partition_metadata(self.topic_id))
+                self._topic_id_unwritten = False
+            if self._epochs_unwritten:
+                self._epochs_unsynced = True
+                self._put(LEADER_EPOCH_CHECKPOINT, encode_epochs(self._epochs))
+                self._epochs_unwritten = False
+        except OSError as error:
+            _logger.warning("small files not written", directory=self.directory, error=str(error))
+
+    def _put(self, name: str, content: str) -> None:
+        self._files.replace(f"{self.directory}/{name}", content.encode(), sync=False)
 
     # -- appending -----------------------------------------------------------------------------
 
@@ -215,7 +243,7 @@ class LogWriter(LogReader):
         last = batches[-1].last_offset
         segment = self._segments[-1]
         try:
-            if segment.must_roll(config, total, last, timestamp, now_ms):
+            if must_roll(segment, config, total, last, timestamp, now_ms):
                 segment = self._roll(batches[0].base_offset, now_ms)
             segment.append(batches, buffers)
         except OSError as error:
@@ -224,10 +252,12 @@ class LogWriter(LogReader):
         for batch in batches:
             if batch.leader_epoch > self._epochs.latest:
                 self._epochs.assign(batch.leader_epoch, batch.base_offset)
-                self._write_epochs()
+                self._epochs_unwritten = True
             if batch.producer_id >= 0:
                 producers.apply(batch, marker_of(batch) if batch.is_control else None)
         self._end = last + 1
+        if self._epochs_unwritten or self._topic_id_unwritten:
+            self.write_companions()
         if self._end - self.recovery_point >= config.flush_messages:
             self.sync()
         return timestamp
@@ -249,7 +279,7 @@ class LogWriter(LogReader):
         active.finish_indexes()
         if self.recovery_point >= base_offset:
             # A checkpoint may already say so, and then nobody would rebuild these indexes.
-            active.sync_indexes()
+            self._sync_indexes(active)
         segment = Segment.create(self._files, self.directory, base_offset, self.config, now_ms)
         self._directory_unsynced = True
         self._take_snapshot()
@@ -270,22 +300,6 @@ class LogWriter(LogReader):
             _logger.warning("no producer snapshot", directory=self.directory, error=str(error))
             return
         self._snapshot_offset = self._end
-
-    def _write_epochs(self) -> None:
-        """Epochs are in the batches too, so a failure here only waits for the next time."""
-        self._epochs_unwritten = self._epochs_unsynced = True
-        try:
-            self._put(LEADER_EPOCH_CHECKPOINT, encode_epochs(self._epochs))
-        except KafkaError as error:
-            _logger.warning("leader epochs not written", directory=self.directory, error=str(error))
-            return
-        self._epochs_unwritten = False
-
-    def _put(self, name: str, content: str) -> None:
-        try:
-            self._files.replace(f"{self.directory}/{name}", content.encode(), sync=False)
-        except OSError as error:
-            raise storage_error(f"{self.directory}/{name}", error) from error
 
     # -- durability ----------------------------------------------------------------------------
 
@@ -315,14 +329,17 @@ class LogWriter(LogReader):
             for segment in segments[first:]:
                 if segment.base_offset < end:
                     segment.sync_log()
-            self._sync_companions()
+            if not self._sync_companions():
+                return
         except OSError as error:
             self._fail(error)
             raise storage_error(f"sync of {self.directory} failed", error) from error
         self.recovery_point = max(self.recovery_point, end)
 
-    def _sync_companions(self) -> None:
-        """Epochs of batches below the recovery point are not looked for in the batches again."""
+    def _sync_companions(self) -> bool:
+        """False when they are not there: batches below the recovery point are not read again."""
+        if self._epochs_unwritten:
+            return False
         if self._epochs_unsynced:
             self._epochs_unsynced = False
             self._files.sync(f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}")
@@ -331,6 +348,14 @@ class LogWriter(LogReader):
             self._files.sync(f"{self.directory}/{PARTITION_METADATA}")
             self._files.sync_directory(self.directory)
             self._files.sync_directory(str(Path(self.directory).parent))
+        return True
+
+    def _sync_indexes(self, segment: Segment) -> None:
+        try:
+            segment.sync_indexes()
+        except OSError as error:
+            self._fail(error)
+            raise
 
     def _fail(self, error: OSError) -> None:
         self._failure = storage_error(f"{self.directory} is offline", error)

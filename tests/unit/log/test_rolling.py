@@ -7,6 +7,7 @@ import pytest
 from skylog.kernel.clock import ManualClock
 from skylog.log.config import LogConfig
 from skylog.log.log import Log
+from skylog.log.rolling import jitter_ms
 from skylog.log.segment import RELATIVE_OFFSET_MAX
 from skylog.wire.batch import Batch
 from tests.unit.log.support import NOW, batch, fill, open_log, read_values
@@ -116,6 +117,7 @@ def test_indexes_are_sparse_and_name_batches_by_their_last_offset(tmp_path: Path
 
 def test_jitter_differs_by_segment_and_stays_below_its_limit(tmp_path: Path) -> None:
     config = LogConfig(segment_jitter_ms=1000)
-    jitters = {open_log(tmp_path / str(n), config).segments[0].roll_jitter_ms for n in range(10)}
+    logs = [open_log(tmp_path / str(number), config) for number in range(10)]
+    jitters = {jitter_ms(log.segments[0], config) for log in logs}
     assert len(jitters) > 5
     assert all(0 <= jitter < 1000 for jitter in jitters)
