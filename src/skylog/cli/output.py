@@ -1,0 +1,110 @@
+"""Tables for people at a terminal, aligned text for pipes, JSON for programs."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+Row = Mapping[str, object]
+NOTHING: Final = "-"
+
+
+def print_json(data: object) -> None:
+    """One document."""
+    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def print_json_line(data: object) -> None:
+    """One of many, on a line of its own."""
+    sys.stdout.write(json.dumps(data, ensure_ascii=False, default=str) + "\n")
+
+
+def say(text: str) -> None:
+    """A word on what is going on: beside the output, not in it."""
+    sys.stderr.write(f"{printable(text)}\n")
+    sys.stderr.flush()
+
+
+def printable(text: str) -> str:
+    """Names and values come from anybody: what could steer a terminal is shown escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def cell(value: object) -> str:
+    """A value as a table shows it."""
+    if value is None or value == "":
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or NOTHING
+    return printable(str(value))
+
+
+def print_table(columns: Mapping[str, str], rows: Sequence[Row], title: str | None = None) -> None:
+    """``columns`` maps a row's keys to headings, in the order of the columns."""
+    if sys.stdout.isatty():
+        _print_rich(columns, rows, title)
+    else:
+        _print_plain(columns, rows, title)
+
+
+def _print_rich(columns: Mapping[str, str], rows: Sequence[Row], title: str | None) -> None:
+    from rich import box  # noqa: PLC0415 - takes long to import, and pipes do without
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=Text(printable(title)) if title else None,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+    )
+    for key, heading in columns.items():
+        table.add_column(heading, justify=_justify(rows, key), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell(row.get(key))) for key in columns))
+    Console(highlight=False).print(table)
+
+
+def _justify(rows: Sequence[Row], key: str) -> Any:
+    numeric = (isinstance(row.get(key), int | float | None) for row in rows)
+    return "right" if rows and all(numeric) else "left"
+
+
+def _print_plain(columns: Mapping[str, str], rows: Sequence[Row], title: str | None) -> None:
+    lines = [[heading.upper() for heading in columns.values()]]
+    lines += [[cell(row.get(key)) for key in columns] for row in rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
+    if title:
+        sys.stdout.write(f"{printable(title)}\n")
+    for line in lines:
+        padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
+        sys.stdout.write("  ".join(padded).rstrip() + "\n")
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is lost, if somebody is there to answer."""
+    import typer  # noqa: PLC0415 - the rest of this module knows nothing of commands
+
+    if not yes and sys.stdin.isatty() and sys.stdout.isatty():
+        typer.confirm(question, abort=True)
+
+
+def json_bytes(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Bytes as a field of a JSON object: text if they are, else in base64 and named so."""
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}

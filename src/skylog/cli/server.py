@@ -1,0 +1,48 @@
+"""``skylog server``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from skylog.cli.group import examples, new_app
+
+app = new_app()
+
+Config = Annotated[
+    Path | None, typer.Argument(help="server.properties, as Kafka's; embedded defaults without.")
+]
+Override = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--override",
+        metavar="NAME=VALUE",
+        help="A setting; wins over file and environment. May be repeated.",
+    ),
+]
+
+
+@app.command(
+    epilog=examples(
+        "skylog server",
+        "skylog server --override log.dirs=/tmp/skylog --override num.partitions=3",
+        "skylog server config/server.properties",
+        "SKYLOG_LOG_RETENTION_HOURS=1 skylog server",
+    )
+)
+def server(config: Config = None, override: Override = None) -> None:
+    """Start a node: broker and controller in one process, formatted on first start.
+
+    Runs until Ctrl-C or SIGTERM, which let it shut down in good order.
+    """
+    from skylog.broker.run import run_node  # noqa: PLC0415 - not needed for --help
+    from skylog.cli.welcome import welcome  # noqa: PLC0415
+    from skylog.kernel.logging import configure  # noqa: PLC0415
+    from skylog.kernel.settings import load_settings  # noqa: PLC0415
+
+    settings = load_settings(config, os.environ, override or [])
+    configure(level=settings.observation.log_level, format=settings.observation.log_format)
+    run_node(settings, welcome)
