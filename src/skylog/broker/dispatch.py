@@ -11,6 +11,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from struct import Struct as Format
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,6 +89,8 @@ class Dispatcher:
             row, version = self._table[ApiKey.API_VERSIONS], -1
         header = (ApiKey(key), version, correlation_id, client_id)
         context = RequestContext(self._services, connection, row, header, len(frame))
+        if version < 0 and admission is Admission.ILLEGAL_STATE:
+            raise Close("not authenticated")
         if version < 0:  # an ApiVersions request from the future: only its header can be read
             return self._answer(context, row.handler(context, None))
         request, _ = decode_at(request_class(key), frame, version, position)
@@ -102,7 +105,7 @@ class Dispatcher:
             self._enforce(context)
             response = row.handler(context, request)
         except KafkaError as error:
-            return self._answer(context, self._failed(row, context.api_key, request, error))
+            return self._answer(context, self._failed(context, request, error))
         if inspect.isawaitable(response):
             return self._later(context, request, response)
         return self._answer(context, response)
@@ -113,7 +116,7 @@ class Dispatcher:
         try:
             result = await response
         except KafkaError as error:
-            result = self._failed(context.row, context.api_key, request, error)
+            result = self._failed(context, request, error)
         answer = self._answer(context, result)
         connection = context.connection
         if connection.authentication.failed:
@@ -152,14 +155,19 @@ class Dispatcher:
         ):
             raise KafkaError(permission.denied)
 
-    def _failed(self, row: Row, key: ApiKey, request: Any, error: KafkaError) -> Message:
+    def _failed(self, context: RequestContext, request: Any, error: KafkaError) -> Message:
+        key, row = context.api_key, context.row
+        response: Any
         if row.fail is not None:
-            return row.fail(request, error)
-        response: Any = response_class(key)()
-        if hasattr(response, "error_code"):
-            response.error_code = error.code
-        if hasattr(response, "error_message"):
-            response.error_message = error.message or error.code.name
+            response = row.fail(request, error)
+        else:
+            response = response_class(key)()
+            if hasattr(response, "error_code"):
+                response.error_code = error.code
+            if hasattr(response, "error_message"):
+                response.error_message = error.message or error.code.name
+        if hasattr(response, "error_code") and not _has_error_code(key, context.version):
+            response.error_code = ErrorCode.NONE
         return response  # type: ignore[no-any-return]
 
     def _answer(self, context: RequestContext, response: Any) -> Answer | None:
@@ -171,6 +179,13 @@ class Dispatcher:
         parts = encode_parts(response, version)
         frame = framed(context.api_key, version, context.correlation_id, parts)
         return Answer(frame, context.throttle_ms)
+
+
+@cache
+def _has_error_code(key: ApiKey, version: int) -> bool:
+    """Whether an answer of this version has a place for the error of the whole request."""
+    fields = response_class(key).FIELDS
+    return any(f.name == "error_code" and version in f.versions for f in fields)
 
 
 async def _illegal() -> Response:

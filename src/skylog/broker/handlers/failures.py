@@ -12,13 +12,18 @@ from skylog.kernel.errors import KafkaError
 from skylog.wire.messages import (
     alter_client_quotas_response,
     alter_configs_response,
+    alter_partition_reassignments_response,
     alter_user_scram_credentials_response,
     delete_records_response,
+    describe_client_quotas_response,
     describe_configs_response,
     describe_groups_response,
     describe_producers_response,
+    describe_user_scram_credentials_response,
+    elect_leaders_response,
     incremental_alter_configs_response,
     list_offsets_response,
+    list_partition_reassignments_response,
     offset_fetch_response,
     offset_for_leader_epoch_response,
     produce_response,
@@ -171,4 +176,76 @@ def alter_user_scram_credentials(request: Any, error: KafkaError) -> Message:
             module.AlterUserScramCredentialsResult(user, error.code, _message(error))
             for user in users
         ]
+    )
+
+
+def describe_client_quotas(_: Any, error: KafkaError) -> Message:
+    module = describe_client_quotas_response
+    return module.DescribeClientQuotasResponse(
+        error_code=error.code, error_message=_message(error), entries=None
+    )
+
+
+def describe_user_scram_credentials(request: Any, error: KafkaError) -> Message:
+    """Kafka says it of the whole, and once more of each user, whom it does not name."""
+    module = describe_user_scram_credentials_response
+    return module.DescribeUserScramCredentialsResponse(
+        error_code=error.code,
+        error_message=_message(error),
+        results=[
+            module.DescribeUserScramCredentialsResult("", error.code, _message(error))
+            for _ in request.users or ()
+        ],
+    )
+
+
+def elect_leaders(request: Any, error: KafkaError) -> Message:
+    module = elect_leaders_response
+    return module.ElectLeadersResponse(
+        error_code=error.code,
+        replica_election_results=[
+            module.ReplicaElectionResult(
+                topic.topic,
+                [
+                    module.PartitionResult(index, error.code, _message(error))
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )
+
+
+def alter_partition_reassignments(request: Any, error: KafkaError) -> Message:
+    module = alter_partition_reassignments_response
+    return module.AlterPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=_message(error),
+        responses=[
+            module.ReassignableTopicResponse(
+                topic.name,
+                [
+                    module.ReassignablePartitionResponse(
+                        p.partition_index, error.code, _message(error)
+                    )
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def list_partition_reassignments(request: Any, error: KafkaError) -> Message:
+    module = list_partition_reassignments_response
+    return module.ListPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=_message(error),
+        topics=[
+            module.OngoingTopicReassignment(
+                topic.name,
+                [module.OngoingPartitionReassignment(index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
+        ],
     )

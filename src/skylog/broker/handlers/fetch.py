@@ -32,6 +32,11 @@ Read = Callable[[], ReadInfo]
 Steps = Generator[Read, ReadInfo, "Collected"]
 READ_COMMITTED = 1
 CONSUMER_REPLICA = -1
+_UNSEEN = (
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
 _TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -148,7 +153,8 @@ class Fetch:
             entry.index,
             error_code=code,
             high_watermark=-1,
-            aborted_transactions=[] if self._read_committed else None,
+            # Kafka says "none" before it looks into a log, and null when that fails.
+            aborted_transactions=[] if code in _UNSEEN else None,
             records=b"",
         )
         partition = entry.partition

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from skylog.broker.context import RequestContext
+from skylog.groups.responses import fit_join
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import CONSUMER_OFFSETS
@@ -56,7 +57,9 @@ def _require(context: RequestContext, group_id: str) -> None:
 
 
 async def join_group(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-    _require(context, request.group_id)
+    if not context.allowed(request.group_id):
+        refusal = JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return fit_join(refusal, context.version)
     return await context.services.groups.join_group(request, context.group_client())
 
 
