@@ -309,14 +309,18 @@ class Segment:
     def _whole(self, buffer: memoryview, position: int, block: bool) -> memoryview:
         """Cut the batch that does not fit; the index spares the walk over all before it."""
         end = len(buffer)
-        entry = self.offset_index(block=block).floor_position(position + end)
+        entry = self.offset_index(block=block).floor_position(position + end - 1)
         at = max(entry[1] - position, 0) if entry else 0
-        while at + LOG_OVERHEAD <= end:
-            size = self._checked(batch_size(buffer, at), position + at)
+        following = -1
+        while at + _HOP.size <= end:
+            base, length, delta = _HOP.unpack_from(buffer, at)
+            size = self._checked(length + LOG_OVERHEAD, position + at)
             if at + size > end:
-                self._remember(int.from_bytes(buffer[at : at + 8], "big"), position + at)
+                following = base
                 break
+            following = base + delta + 1
             at += size
+        self._remember(following, position + at)
         return buffer[:at]
 
     def _remember(self, offset: int, position: int) -> None:
