@@ -27,6 +27,10 @@ class LocalController:
         self._controller = controller
         self._quorum = quorum
 
+    def kraft_version(self) -> int:
+        """The quorum's protocol version that its log has agreed on."""
+        return self._quorum.kraft_version
+
     async def submit(self, request: Message, version: int) -> Any:
         if isinstance(request, DescribeQuorumRequest):
             return self._quorum.describe()

@@ -255,7 +255,7 @@ class Node:
             quotas=QuotaGate(self._client_quotas, clock),
             authorizer=authorizer,
             auto_create=AutoCreate(settings, channel),
-            features=Features(SUPPORTED_FEATURES, self._publisher),
+            features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
             traffic=Traffic(),
         )
 

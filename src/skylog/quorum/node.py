@@ -257,6 +257,10 @@ class QuorumNode:
     def is_leader(self) -> bool:
         return self._started is not None and isinstance(self._started.state, Leader)
 
+    @property
+    def kraft_version(self) -> int:
+        return self._log.quorum.kraft_version
+
     def describe(self) -> DescribeQuorumResponse:
         """The answer to DescribeQuorum."""
         return describe_quorum(
