@@ -1,0 +1,235 @@
+"""The load: librdkafka in a process of its own, and Kafka's own performance tools.
+
+``python -m bench.clients produce|consume|latency …`` is that process; it prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.clusters import JVM, ROOT
+from bench.measure import MEGABYTE
+
+RECORD_BYTES = 1024
+PARTITIONS = 4
+LATENCY_RATE = 1000
+MEBIBYTE = 1 << 20
+CLIENT_SECONDS_MAX = 600
+# The heap that kafka-producer-perf-test.sh and kafka-consumer-perf-test.sh ask for.
+TOOL_HEAP = "-Xmx512M"
+# Of the records of Kafka's producer tool, the share that it sends before it counts.
+JAVA_WARMUP_SHARE = 5
+
+
+# -- the side of the bench -------------------------------------------------------------------
+
+
+def librdkafka(role: str, bootstrap: str, topic: str, count: int) -> dict[str, float]:
+    """Run a client of librdkafka and take what it measured."""
+    command = [sys.executable, "-m", "bench.clients", role, bootstrap, topic, str(count)]
+    done = subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=CLIENT_SECONDS_MAX,
+    )
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def _tool(classpath: str, name: str, arguments: list[str]) -> str:
+    # Without a configuration of its own, log4j would write of itself to where the figures go.
+    command = ["java", TOOL_HEAP, *JVM, "-cp", classpath, f"org.apache.kafka.tools.{name}"]
+    done = subprocess.run(
+        [*command, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=CLIENT_SECONDS_MAX,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{name} failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def java_produce(classpath: str, bootstrap: str, topic: str, count: int) -> float:
+    """MB/s of ProducerPerformance, without its own warm-up."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        config = Path(directory) / "producer.properties"
+        config.write_text(f"bootstrap.servers={bootstrap}\nacks=all\n")
+        output = _tool(
+            classpath,
+            "ProducerPerformance",
+            ["--topic", topic, "--num-records", str(count), "--record-size", str(RECORD_BYTES),
+             "--throughput", "-1", "--warmup-records", str(count // JAVA_WARMUP_SHARE),
+             "--command-config", str(config)],
+        )  # fmt: skip
+    rates = re.findall(r"\(([\d.]+) MB/sec\)", output)
+    if not rates:
+        raise RuntimeError(f"ProducerPerformance said nothing to count:\n{output[-2000:]}")
+    return float(rates[-1]) * MEBIBYTE / MEGABYTE
+
+
+def java_consume(classpath: str, bootstrap: str, topic: str, count: int) -> float:
+    """MB/s of ConsumerPerformance while it fetches, without the time of joining its group."""
+    output = _tool(
+        classpath,
+        "ConsumerPerformance",
+        ["--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(count),
+         "--hide-header", "--timeout", "60000"],
+    )  # fmt: skip
+    lines = [line.split(", ") for line in output.splitlines() if line.count(", ") >= 9]
+    if not lines or int(lines[-1][4]) < count:
+        raise RuntimeError(f"ConsumerPerformance did not get {count} records:\n{output[-2000:]}")
+    return float(lines[-1][8]) * MEBIBYTE / MEGABYTE
+
+
+class Topics:
+    """Creates and deletes topics, and waits until it is so."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def create(self, names: list[str], partitions: int = PARTITIONS) -> None:
+        new = [NewTopic(name, partitions, 1) for name in names]
+        for future in self._admin.create_topics(new, request_timeout=60).values():
+            future.result()
+
+    def delete(self, names: list[str]) -> None:
+        for future in self._admin.delete_topics(names, request_timeout=60).values():
+            future.result()
+
+
+# -- the side of the client ------------------------------------------------------------------
+
+
+def _fail(error: Any) -> None:
+    if error is not None:
+        raise SystemExit(f"not delivered: {error}")
+
+
+def produce(bootstrap: str, topic: str, count: int) -> dict[str, float]:
+    """Send as fast as the client's own queue allows; ends when all is acknowledged."""
+    undelivered: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _: Any) -> None:
+        if error is not None:
+            undelivered.append(error)
+
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    value = os.urandom(RECORD_BYTES)
+    for partition in range(PARTITIONS):
+        producer.produce(topic, value, partition=partition)
+    producer.flush()
+    started = time.perf_counter()
+    for index in range(count):
+        while True:
+            try:
+                producer.produce(topic, value, partition=index % PARTITIONS, on_delivery=delivered)
+                break
+            except BufferError:
+                producer.poll(0.01)
+    producer.flush()
+    seconds = time.perf_counter() - started
+    if undelivered:
+        raise SystemExit(f"{len(undelivered)} records not delivered: {undelivered[0]}")
+    return {"mb_per_second": count * RECORD_BYTES / seconds / MEGABYTE}
+
+
+def consume(bootstrap: str, topic: str, count: int) -> dict[str, float]:
+    """Read from the beginning until ``count`` records have come; counts from the first on."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})
+    consumer.assign([TopicPartition(topic, i, OFFSET_BEGINNING) for i in range(PARTITIONS)])
+    first = consumer.consume(1, 60)
+    started = time.perf_counter()
+    seen = 0
+    while first and seen < count - 1:
+        messages = consumer.consume(10_000, 30)
+        if not messages:
+            break
+        for message in messages:
+            _fail(message.error())
+        seen += len(messages)
+    seconds = time.perf_counter() - started
+    consumer.close()
+    if seen < count - 1:
+        raise SystemExit(f"only {seen} of {count} records came")
+    return {"mb_per_second": seen * RECORD_BYTES / seconds / MEGABYTE}
+
+
+def latency(bootstrap: str, topic: str, count: int) -> dict[str, float]:
+    """From when a record was due to be sent until the application has it, in ms.
+
+    The schedule does not wait for anybody, so a stall is counted for all records that it delays.
+    """
+    delays: list[float] = []
+    ready = threading.Event()
+
+    def receive() -> None:
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})
+        consumer.assign([TopicPartition(topic, i, OFFSET_BEGINNING) for i in range(PARTITIONS)])
+        while len(delays) < count:
+            message = consumer.poll(30)
+            if message is None:
+                break
+            _fail(message.error())
+            value = message.value() or b""
+            due = int.from_bytes(value[:8], "big")
+            if due:
+                delays.append((time.perf_counter_ns() - due) / 1e6)
+            else:
+                ready.set()
+        consumer.close()
+
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    receiver = threading.Thread(target=receive)
+    receiver.start()
+    rest = os.urandom(RECORD_BYTES - 8)
+    while not ready.wait(0.05):  # records of time zero until the consumer hears them
+        producer.produce(topic, bytes(8) + rest, partition=0)
+        producer.flush()
+    started = time.perf_counter_ns()
+    for index in range(count):
+        due = started + index * 1_000_000_000 // LATENCY_RATE
+        while (wait := due - time.perf_counter_ns()) > 0:
+            producer.poll(0)
+            time.sleep(wait / 1e9)
+        producer.produce(topic, due.to_bytes(8, "big") + rest, partition=index % PARTITIONS)
+    producer.flush()
+    receiver.join()
+    if len(delays) < count:
+        raise SystemExit(f"only {len(delays)} of {count} records came")
+    settled = delays[count // 5 :]
+    ranks = statistics.quantiles(settled, n=100)
+    return {"p50_ms": ranks[49], "p99_ms": ranks[98]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("role", choices=("produce", "consume", "latency"))
+    parser.add_argument("bootstrap")
+    parser.add_argument("topic")
+    parser.add_argument("count", type=int)
+    given = parser.parse_args()
+    role = {"produce": produce, "consume": consume, "latency": latency}[given.role]
+    print(json.dumps(role(given.bootstrap, given.topic, given.count)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What is measured and what it is held to: figures of several rounds, a goal, a verdict."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import psutil
+
+MEGABYTE = 1_000_000
+GIGABYTE = 1_000_000_000
+
+
+class Usage(NamedTuple):
+    """What a process and all its descendants have taken so far."""
+
+    cpu_seconds: float
+    resident_bytes: int
+
+
+def usage(pid: int) -> Usage:
+    """CPU and memory of a whole process tree."""
+    cpu, resident = 0.0, 0
+    root = psutil.Process(pid)
+    for process in (root, *root.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+            resident += process.memory_info().rss
+        except psutil.NoSuchProcess:
+            continue
+        cpu += times.user + times.system + times.children_user + times.children_system
+    return Usage(cpu, resident)
+
+
+class Spent(NamedTuple):
+    """What an action took: by the clock, and of the broker's CPU."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+def spent(pid: int, action: Callable[[], None]) -> Spent:
+    before, started = usage(pid), time.perf_counter()
+    action()
+    seconds = time.perf_counter() - started
+    return Spent(seconds, usage(pid).cpu_seconds - before.cpu_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """``limit`` is a ratio to Kafka, or a plain value where only skylog is measured."""
+
+    limit: float
+    higher_is_better: bool = False
+    ratio: bool = True
+
+    def met(self, value: float) -> bool:
+        return value >= self.limit if self.higher_is_better else value <= self.limit
+
+    def __str__(self) -> str:
+        sign = "≥" if self.higher_is_better else "≤"
+        return f"{sign} {self.limit:g}{' ×' if self.ratio else ''}"
+
+
+@dataclass(slots=True)
+class Figure:
+    """One row: the values of all rounds, on both sides."""
+
+    what: str
+    unit: str
+    goal: Goal
+    skylog: list[float] = field(default_factory=list)
+    kafka: list[float] = field(default_factory=list)
+    # Settings that are not the default, and what else one must know to read the row.
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Our median by Kafka's."""
+        if not self.kafka or not self.skylog:
+            return None
+        return statistics.median(self.skylog) / max(statistics.median(self.kafka), 1e-12)
+
+    @property
+    def met(self) -> bool:
+        value = self.ratio if self.goal.ratio else statistics.median(self.skylog)
+        return value is not None and self.goal.met(value)
+
+    def add(self, side: str, value: float) -> None:
+        (self.skylog if side == "skylog" else self.kafka).append(value)
+
+
+def spread(values: list[float]) -> float:
+    """Half of what lies between the extremes, as a share of the median."""
+    middle = statistics.median(values)
+    return (max(values) - min(values)) / 2 / middle if middle else 0.0

@@ -1,0 +1,248 @@
+"""What is done to both sides, in rounds that take turns; each scenario gives rows of the table."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import Producer
+
+from bench import clients
+from bench.clusters import SIDES, Cluster, Skylog, new_cluster
+from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, spent, usage
+from skylog.wire.apis import ApiKey, encode_request_header
+from skylog.wire.codec import encode
+from skylog.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+
+AT_LEAST_KAFKA = Goal(1.0, higher_is_better=True)
+CPU_GOAL = Goal(0.7)
+MEMORY_GOAL = Goal(0.35)
+START_GOAL = Goal(0.25)
+LATENCY_GOAL = Goal(1.5)
+METADATA_VERSION = 12
+START_SECONDS_MAX = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much is done."""
+
+    classpath: str
+    rounds: int = 3
+    records: int = 500_000
+    latency_records: int = 10_000
+    many_topics: int = 1_000
+    idle_seconds: float = 10.0
+    say: Callable[[str], None] = print
+
+    def turns(self) -> Iterator[tuple[int, str]]:
+        """Round and side; who went first goes second in the next round."""
+        for number in range(self.rounds):
+            for side in SIDES if number % 2 == 0 else reversed(SIDES):
+                yield number, side
+
+
+@contextlib.contextmanager
+def both(plan: Plan) -> Iterator[dict[str, Cluster]]:
+    """Both sides up, one doing nothing while the other is measured."""
+    with contextlib.ExitStack() as stack:
+        yield {side: stack.enter_context(new_cluster(side, plan.classpath)) for side in SIDES}
+
+
+def _load(client: str, role: str, plan: Plan, cluster: Cluster, topic: str) -> float:
+    """MB/s of one run of one client."""
+    if client == "librdkafka":
+        done = clients.librdkafka(role, cluster.bootstrap, topic, plan.records)
+        return done["mb_per_second"]
+    tool = clients.java_produce if role == "produce" else clients.java_consume
+    return tool(plan.classpath, cluster.bootstrap, topic, plan.records)
+
+
+def throughput(plan: Plan) -> list[Figure]:
+    """Produce and consume with both clients: speed, CPU and memory."""
+    rates: dict[tuple[str, str], Figure] = {}
+    cpu: dict[tuple[str, str], Figure] = {}
+    for client in ("librdkafka", "Java"):
+        for role in ("produce", "consume"):
+            rates[client, role] = Figure(f"{role}, {client}", "MB/s", AT_LEAST_KAFKA)
+            cpu[client, role] = Figure(f"broker CPU, {role}, {client}", "s/GB", CPU_GOAL)
+    memory = Figure("resident memory after a round", "MB", MEMORY_GOAL)
+    with both(plan) as clusters:
+        for side in SIDES:
+            plan.say(f"warm-up of {side}")
+            _round(plan, clusters[side], "warmup")
+        for number, side in plan.turns():
+            plan.say(f"throughput, round {number + 1}, {side}")
+            done = _round(plan, clusters[side], f"round-{number}")
+            for key, (rate, cpu_seconds) in done.items():
+                rates[key].add(side, rate)
+                cpu[key].add(side, cpu_seconds)
+            memory.add(side, usage(clusters[side].pid).resident_bytes / MEGABYTE)
+    return [*rates.values(), *cpu.values(), memory]
+
+
+def _round(plan: Plan, cluster: Cluster, name: str) -> dict[tuple[str, str], tuple[float, float]]:
+    """(MB/s, CPU-seconds per GB) by client and role."""
+    topics = clients.Topics(cluster.bootstrap)
+    gigabytes = plan.records * clients.RECORD_BYTES / GIGABYTE
+    results = {}
+    for client in ("librdkafka", "Java"):
+        topic = f"{client}-{name}"
+        topics.create([topic])
+        for role in ("produce", "consume"):
+            rate: list[float] = []
+            took = spent(
+                cluster.pid,
+                lambda client=client, role=role, topic=topic, rate=rate: rate.append(  # type: ignore[misc]
+                    _load(client, role, plan, cluster, topic)
+                ),
+            )
+            results[client, role] = rate[0], took.cpu_seconds / gigabytes
+        topics.delete([topic])
+    return results
+
+
+def latency(plan: Plan) -> list[Figure]:
+    """End to end at a steady 1,000 records a second."""
+    note = "librdkafka, linger.ms=0"
+    p99 = Figure("p99 end to end at 1,000 records/s", "ms", LATENCY_GOAL, note=note)
+    p50 = Figure("median end to end at 1,000 records/s", "ms", LATENCY_GOAL, note=note)
+    cpu = Figure("broker CPU at 1,000 records/s", "% of a core", CPU_GOAL, note=note)
+    with both(plan) as clusters:
+        for side in SIDES:
+            plan.say(f"warm-up of {side}")
+            _latency_round(plan, clusters[side], "warmup")
+        for number, side in plan.turns():
+            plan.say(f"latency, round {number + 1}, {side}")
+            done, share = _latency_round(plan, clusters[side], f"round-{number}")
+            p99.add(side, done["p99_ms"])
+            p50.add(side, done["p50_ms"])
+            cpu.add(side, share)
+    return [p99, p50, cpu]
+
+
+def _latency_round(plan: Plan, cluster: Cluster, name: str) -> tuple[dict[str, float], float]:
+    clients.Topics(cluster.bootstrap).create([name])
+    results: list[dict[str, float]] = []
+    took = spent(
+        cluster.pid,
+        lambda: results.append(
+            clients.librdkafka("latency", cluster.bootstrap, name, plan.latency_records)
+        ),
+    )
+    return results[0], took.cpu_seconds / took.seconds * 100
+
+
+def start(plan: Plan) -> list[Figure]:
+    """From the start of the process to the first acknowledged record, in a topic made for it."""
+    note = "new directory; Kafka's was formatted beforehand"
+    figure = Figure("start to first acknowledged record", "s", START_GOAL, note=note)
+    memory = Figure("resident memory after the first record", "MB", MEMORY_GOAL)
+    for number, side in plan.turns():
+        plan.say(f"start, round {number + 1}, {side}")
+        cluster = new_cluster(side, plan.classpath)
+        try:
+            cluster.prepare()
+            began = time.perf_counter()
+            cluster.spawn()
+            _first_record(cluster)
+            figure.add(side, time.perf_counter() - began)
+            memory.add(side, usage(cluster.pid).resident_bytes / MEGABYTE)
+        finally:
+            cluster.stop()
+    return [figure, memory]
+
+
+def _first_record(cluster: Cluster) -> None:
+    """An impatient producer, so that its own pauses are not taken for the broker's."""
+    outcome: list[object] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "acks": "all",
+            "linger.ms": 0,
+            "reconnect.backoff.ms": 5,
+            "reconnect.backoff.max.ms": 10,
+            "retry.backoff.ms": 5,
+            "topic.metadata.refresh.fast.interval.ms": 5,
+            "log_level": 0,
+        }
+    )
+    producer.produce("first", b"record", on_delivery=lambda error, _: outcome.append(error))
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while not outcome and time.monotonic() < deadline:
+        cluster.check_alive()
+        producer.poll(0.1)
+    if outcome != [None]:
+        raise RuntimeError(f"{cluster.name} did not take the first record: {outcome}")
+
+
+def partitions(plan: Plan) -> list[Figure]:
+    """1,000 topics of 10 partitions on skylog alone: what they cost while nobody uses them."""
+    count = plan.many_topics
+    size = f"{count:,} topics × 10"
+    everything = Figure(f"Metadata of all, {size}", "ms", Goal(300, ratio=False))
+    single = Figure(f"Metadata of one, {size}", "ms", Goal(5, ratio=False))
+    idle = Figure(f"idle CPU, {size}", "% of a core", Goal(3, ratio=False))
+    plan.say(f"{size} partitions")
+    with Skylog() as cluster:
+        names = [f"topic-{number:04}" for number in range(count)]
+        topics = clients.Topics(cluster.bootstrap)
+        for at in range(0, count, 100):
+            topics.create(names[at : at + 100], partitions=10)
+        del topics
+        for _ in range(plan.rounds):
+            with _connect(cluster) as connection:
+                everything.add("skylog", _metadata_ms(connection, None, 5))
+                single.add("skylog", _metadata_ms(connection, names[count // 2], 50))
+            before, started = usage(cluster.pid), time.perf_counter()
+            time.sleep(plan.idle_seconds)
+            cpu = usage(cluster.pid).cpu_seconds - before.cpu_seconds
+            idle.add("skylog", cpu / (time.perf_counter() - started) * 100)
+        memory = usage(cluster.pid).resident_bytes / MEGABYTE
+    idle.note = f"then {memory:.0f} MB resident"
+    return [everything, single, idle]
+
+
+def _connect(cluster: Cluster) -> socket.socket:
+    host, _, port = cluster.bootstrap.partition(":")
+    return socket.create_connection((host, int(port)), timeout=60)
+
+
+def _metadata_ms(connection: socket.socket, topic: str | None, times: int) -> float:
+    """Median milliseconds from a request to the last byte of its answer."""
+    wanted = None if topic is None else [MetadataRequestTopic(name=topic)]
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    body = encode_request_header(ApiKey.METADATA, METADATA_VERSION, 1, "bench")
+    body += encode(request, METADATA_VERSION)
+    frame = len(body).to_bytes(4, "big") + body
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        connection.sendall(frame)
+        _receive(connection, int.from_bytes(_receive(connection, 4), "big"))
+        taken.append((time.perf_counter() - began) * 1000)
+    return statistics.median(taken)
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    buffer = bytearray(size)
+    view, done = memoryview(buffer), 0
+    while done < size:
+        count = connection.recv_into(view[done:])
+        if not count:
+            raise RuntimeError("the broker closed the connection")
+        done += count
+    return bytes(buffer)
+
+
+SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
+    "start": start,
+    "throughput": throughput,
+    "latency": latency,
+    "partitions": partitions,
+}
