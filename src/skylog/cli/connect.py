@@ -14,7 +14,8 @@ import uvloop
 from skylog.cli.errors import CommandError
 from skylog.cli.options import BOOTSTRAP_DEFAULT
 from skylog.client.cluster import Cluster
-from skylog.client.metadata import TopicInfo
+from skylog.client.metadata import TopicInfo, TopicPartition
+from skylog.client.offsets import list_offsets
 from skylog.client.settings import ClientSettings
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.kernel.limits import SETTINGS_FILE_BYTES_MAX
@@ -132,3 +133,16 @@ def _unknown(cluster: Cluster, name: str) -> KafkaError | CommandError:
             f"topic {name} does not exist; create it with `skylog topics create {name}`"
         )
     return error
+
+
+async def offsets_at(
+    cluster: Cluster, keys: list[TopicPartition], time: int, committed_only: bool = False
+) -> dict[TopicPartition, int]:
+    """Offsets by time, or EARLIEST or LATEST, of partitions that all have to answer."""
+    found = {}
+    times = dict.fromkeys(keys, time)
+    for key, outcome in (await list_offsets(cluster, times, int(committed_only))).items():
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        found[key] = outcome.offset
+    return found

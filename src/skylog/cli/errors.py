@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from skylog.kernel.errors import ErrorCode, KafkaError, SkylogError
 
+# All that the client knows of a topic that is not there.
+_BARE_TOPIC: Final = re.compile(r"topic \S+")
 _CREDENTIALS: Final = "log in as somebody else with --client-config, or ask for an ACL"
 _ADVICE: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`skylog topics list` shows what there is",
@@ -37,7 +40,7 @@ def one_line(error: SkylogError) -> str:
 def explain(error: KafkaError) -> str:
     """What a broker or the client says, the code, and what helps."""
     message = (error.message or "").rstrip(".")
-    if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and message.startswith("topic "):
+    if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and _BARE_TOPIC.fullmatch(message):
         message += " does not exist"
     text = f"{message} ({error.code.name})" if message else error.code.name
     advice = _ADVICE.get(error.code)
