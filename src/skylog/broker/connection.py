@@ -40,7 +40,7 @@ class Connection(asyncio.BufferedProtocol):
         self.authentication = listener.new_authentication()
         self.last_active = 0.0
         self._transport: asyncio.Transport | None = None
-        self._frames = FrameAssembler(limits.UNAUTHENTICATED_REQUEST_BYTES_MAX)
+        self._frames = FrameAssembler(listener.unauthenticated_bytes_max)
         self.authenticated()
         self._waiting: deque[memoryview] = deque()
         self._task: asyncio.Task[None] | None = None

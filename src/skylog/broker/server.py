@@ -15,11 +15,14 @@ from skylog.kernel.logging import get_logger
 
 if TYPE_CHECKING:
     from skylog.broker.dispatch import Dispatcher
+    from skylog.kernel.settings.sections import NetworkSettings
     from skylog.security.connection import Authentication
     from skylog.security.connections import ConnectionLimits
     from skylog.security.listener import ListenerSecurity
 
 log = get_logger("broker.server")
+# Kafka's default, which is too small for a fast network; only another value is taken as meant.
+KAFKA_BUFFER_BYTES = 102_400
 
 
 class Listener:
@@ -32,17 +35,19 @@ class Listener:
         security: ListenerSecurity,
         admission: ConnectionLimits,
         clock: Clock,
-        *,
-        request_bytes_max: int,
-        idle_ms_max: int,
+        network: NetworkSettings,
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
         self.security = security
         self.clock = clock
-        self.request_bytes_max = request_bytes_max
+        self.request_bytes_max = network.request_bytes_max
+        self.unauthenticated_bytes_max = min(
+            network.sasl_receive_bytes_max, limits.UNAUTHENTICATED_REQUEST_BYTES_MAX
+        )
+        self._network = network
         self._admission = admission
-        self._idle_s_max = idle_ms_max / 1000
+        self._idle_s_max = network.idle_ms_max / 1000
         self._connections: dict[Connection, None] = {}
         self._server: asyncio.Server | None = None
         self.port = 0
@@ -61,7 +66,7 @@ class Listener:
                 port,
                 ssl=tls,
                 ssl_handshake_timeout=limits.HANDSHAKE_SECONDS_MAX if tls else None,
-                backlog=limits.LISTEN_BACKLOG,
+                backlog=max(self._network.listen_backlog, limits.LISTEN_BACKLOG),
                 reuse_address=True,
                 start_serving=False,
             )
@@ -82,6 +87,13 @@ class Listener:
         raw = transport.get_extra_info("socket")
         if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for option, size in (
+                (socket.SO_SNDBUF, self._network.send_buffer_bytes),
+                (socket.SO_RCVBUF, self._network.receive_buffer_bytes),
+            ):
+                # Left to itself, the system grows buffers as a connection needs them.
+                if size > 0 and size != KAFKA_BUFFER_BYTES:
+                    raw.setsockopt(socket.SOL_SOCKET, option, size)
         self._connections[connection] = None
         admitted = self._admission.opened(self.name, connection.address)
         self.security.identify(connection.authentication, transport.get_extra_info("ssl_object"))

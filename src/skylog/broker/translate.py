@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from skylog.controller.settings import ControllerSettings
 from skylog.groups.settings import GroupSettings
 from skylog.log.manager import LogManagerSettings
-from skylog.security.connections import ConnectionSettings, ListenerLimits
+from skylog.security.connections import ConnectionSettings, ListenerLimits, parse_ip_overrides
 from skylog.wire.metadata_records import decode_metadata
 
 if TYPE_CHECKING:
@@ -65,7 +65,20 @@ def connection_settings(settings: BrokerSettings) -> ConnectionSettings:
     return ConnectionSettings(
         connections_max=network.connections_max,
         per_ip_max=network.connections_per_ip_max,
+        per_ip_overrides=parse_ip_overrides(
+            network.connections_per_ip_overrides, socket.gethostbyname
+        ),
         rate_max=network.connection_rate_max,
-        listeners={listener.name: ListenerLimits() for listener in settings.listeners},
+        listeners={listener.name: _listener_limits(listener) for listener in settings.listeners},
         inter_broker_listener=settings.inter_broker_listener,
+    )
+
+
+def _listener_limits(listener: ListenerSettings) -> ListenerLimits:
+    """What ``listener.name.<name>.…`` says; without a word, only the broker's limits hold."""
+    unlimited = ListenerLimits()
+    texts = listener.texts
+    return ListenerLimits(
+        int(texts.get("max.connections", unlimited.connections_max)),
+        int(texts.get("max.connection.creation.rate", unlimited.rate_max)),
     )

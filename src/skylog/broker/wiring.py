@@ -294,8 +294,7 @@ class Node:
                 security,
                 self._connections,
                 self._clock,
-                request_bytes_max=self.settings.network.request_bytes_max,
-                idle_ms_max=self.settings.network.idle_ms_max,
+                self.settings.network,
             )
             self._listeners[settings.name] = listener
             await listener.bind(settings.host, settings.port)
