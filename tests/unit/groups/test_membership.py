@@ -118,6 +118,26 @@ def test_followers_wait_for_the_leaders_assignment() -> None:
     assert bench.sync(two, 1).reply.assignment == b"2"
 
 
+def test_a_new_leader_of_the_partition_knows_the_generation_and_its_assignments() -> None:
+    bench = Bench()
+    members = bench.stable(2)
+    bench.join(members[0])  # a rebalance that is not finished is not remembered
+    other = bench.reload()
+    assert (other.group.state, other.group.generation) == (STABLE, 1)
+    for member in members:
+        assert other.sync(member, 1).reply.assignment == f"part of {member}".encode()
+
+
+def test_a_snapshot_holds_what_the_log_holds() -> None:
+    bench = Bench()
+    members = bench.stable(2)
+    bench.commit(members[0], 1)
+    bench.join(members[0])
+    taken = list(bench.machine.snapshot())
+    assert len(taken) == 2
+    assert taken == list(bench.reload().machine.snapshot())
+
+
 def test_a_member_without_assignment_gets_an_empty_one() -> None:
     bench = Bench()
     (one, _), (two, _) = bench.new_member(), bench.new_member()
@@ -323,6 +343,15 @@ def test_sessions_begin_anew_on_a_new_leader() -> None:
     assert other.heartbeat(member, 1).code is ErrorCode.NONE
     other.advance(SESSION_MS)
     assert other.group.state is EMPTY
+
+
+def test_a_new_member_has_its_own_session_once_it_is_answered() -> None:
+    bench = Bench()
+    call = bench.join(version=3)
+    bench.advance(INITIAL_DELAY_MS)
+    bench.settle(call.reply.member_id)
+    bench.advance(SESSION_MS)
+    assert bench.group.state is EMPTY
 
 
 def test_a_heartbeat_starts_no_timer_of_its_own() -> None:

@@ -239,6 +239,17 @@ def test_an_empty_group_without_offsets_goes_with_the_next_pass() -> None:
     assert bench.machine.group(GROUP) is None
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_group_with_members_outlasts_its_offsets(size: int) -> None:
+    bench = Bench()
+    members = bench.stable(size)
+    if size > 1:
+        bench.join(members[0])
+    bench.now_ms += RETENTION_MS
+    bench.run(ExpireOffsets())
+    assert set(bench.group.members) == set(members)
+
+
 def test_a_pass_over_many_groups_goes_on_in_parts() -> None:
     bench = Bench()
     for number in range(GROUP_PASS_GROUPS_MAX + 1):
