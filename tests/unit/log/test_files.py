@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,18 @@ def test_descriptors_are_bounded_and_close_with_their_last_user(tmp_path: Path) 
     assert buffer == b"0"
     del held
     assert open_descriptors(tmp_path) == 0
+
+
+@pytest.mark.parametrize(("allowed", "kept"), [(8, 4), (1, 1), (resource.RLIM_INFINITY, 6)])
+def test_half_of_the_allowed_descriptors_are_left_for_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: int, kept: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (allowed, allowed))
+    files = Files(6)
+    for number in range(9):
+        files.create(str(tmp_path / str(number)))
+        files.descriptor(str(tmp_path / str(number)))
+    assert files.open_files == kept
 
 
 def test_a_path_that_comes_to_mean_another_file_is_opened_again(tmp_path: Path) -> None:
