@@ -46,7 +46,7 @@ from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
 from skylog.groups.coordinator import GroupCoordinator
 from skylog.kernel.clock import Clock, SystemClock
-from skylog.kernel.errors import StorageError
+from skylog.kernel.errors import ConfigError, StorageError
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.limits import LOG_OPEN_FILES_MAX
 from skylog.kernel.logging import get_logger
@@ -333,17 +333,24 @@ class Node:
         self._undo.push_async_callback(self._background.stop)
         every(SWEEP_INTERVAL_MS, "close idle connections", self._sweep)
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
-        every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self._reload_certificates)
+        every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
 
     async def _sweep(self) -> None:
         for listener in self._listeners.values():
             listener.sweep()
 
-    async def _reload_certificates(self) -> None:
+    async def reload_certificates(self) -> None:
+        """Take up changed key and trust stores; ConfigError once all others are taken up."""
+        failed: ConfigError | None = None
         for listener in self._listeners.values():
             if listener.security.tls is not None:
-                await self._executor.run(listener.security.tls.reload_if_changed)
+                try:
+                    await self._executor.run(listener.security.tls.reload_if_changed)
+                except ConfigError as error:
+                    failed = error
+        if failed is not None:
+            raise failed
 
     async def start_http(self) -> None:
         """Serve /metrics and /health; last, because nobody's record waits for it."""

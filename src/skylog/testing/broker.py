@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from skylog.broker.wiring import Node
 from skylog.kernel.settings import load_settings
 
+T = TypeVar("T")
 # What makes a broker quick to start and to test against; anything may be overridden.
 DEFAULTS: Mapping[str, str] = {
     "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
@@ -53,6 +54,12 @@ class Broker:
     def address(self, listener: str) -> str:
         """``host:port`` of a named listener."""
         return self.node.address(listener)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Let the broker's own loop do something, and wait for it."""
+        if self._loop is None:
+            raise RuntimeError("the broker is not running")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def start(self) -> Self:
         """Start; raises what keeps the broker from starting."""
