@@ -31,7 +31,7 @@ from skylog.client.cluster import Cluster
 from skylog.client.consumer import Consumer, ConsumerSettings
 from skylog.client.metadata import TopicPartition
 from skylog.client.offsets import EARLIEST, LATEST
-from skylog.client.producer import Producer, ProducerSettings
+from skylog.client.producer import Producer, ProducerSettings, RecordMetadata
 from skylog.kernel.clock import SystemClock
 
 app = new_app(
@@ -242,15 +242,21 @@ async def _round_trips(
             for index in range(records):
                 start = clock.monotonic()
                 stored = await producer.send(topic, values[index % _VALUES])
-                await _come_back(consumer, values[index % _VALUES])
+                await _come_back(consumer, values[index % _VALUES], stored)
                 taken.append(clock.monotonic() - start)
                 await stored
                 progress.advance(index + 1)
     return taken
 
 
-async def _come_back(consumer: Consumer, value: bytes) -> None:
+async def _come_back(
+    consumer: Consumer, value: bytes, stored: asyncio.Future[RecordMetadata]
+) -> None:
     """Wait for the record; others may send to the topic too."""
     found = False
     while not found:
-        found = any(record.value == value for record in await consumer.poll(_COME_BACK_MS_MAX))
+        records = await consumer.poll(_COME_BACK_MS_MAX)
+        if not records:
+            await stored
+            raise CommandError(f"a stored record did not come back in {_COME_BACK_MS_MAX} ms")
+        found = any(record.value == value for record in records)
