@@ -236,7 +236,6 @@ class Node:
                 parse_super_users(access.super_users), allow_if_no_acl=access.allow_without_acl
             )
         groups = GroupCoordinator(group_settings(settings), clock, self._rng)
-        self._undo.push_async_callback(groups.close)
         sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
         return Services(
             settings=settings,
@@ -262,13 +261,15 @@ class Node:
     async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
         services = self._services
         unsubscribe = await quorum.subscribe(self._publisher.committed)
-        self._undo.callback(unsubscribe)
         await logs.start(services.configs.log_config)
+        # Nobody may write once logs are being closed: neither groups nor changes of metadata.
         self._undo.push_async_callback(lambda: logs.close(self._lifecycle.broker_epoch))
+        self._undo.callback(unsubscribe)
+        self._undo.push_async_callback(services.groups.close)
         delete_strays(logs, self._image)
         followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
         if services.authorizer is not None:
-            followers.append(AclFollower(services.authorizer))
+            followers.append(AclFollower(services.authorizer, services.fetch_sessions))
         followers.append(QuotaFollower(self._client_quotas, self._connections))
         services.configs.on_change(
             lambda settings: self._connections.update(connection_settings(settings))
