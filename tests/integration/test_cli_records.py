@@ -164,9 +164,7 @@ def test_what_is_printed_of_a_record(cli: Cli) -> None:
 
 def lags(cli: Cli, group: str) -> list[tuple[int, int, int]]:
     (described,) = cli.json("groups", "describe", group)
-    return [
-        (row["partition"], row["committed"], row["lag"]) for row in described["partitions"]
-    ]
+    return [(row["partition"], row["committed"], row["lag"]) for row in described["partitions"]]
 
 
 def test_a_group_goes_on_where_it_left_off(cli: Cli) -> None:
