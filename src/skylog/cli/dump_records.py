@@ -7,11 +7,12 @@ from enum import StrEnum
 from typing import Any, Final
 
 from skylog.cli.output import json_bytes
+from skylog.client.admin.configs import ConfigType
 from skylog.client.assignor import decode_assignment, decode_subscription
 from skylog.kernel.errors import ProtocolError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.secret import HIDDEN
-from skylog.kernel.settings import definitions
+from skylog.kernel.settings.synonyms import broker_key
 from skylog.wire.control_records import ControlType, parse_control
 from skylog.wire.coordinator_records import decode_group_record, decode_transaction_record
 from skylog.wire.messages.config_record import ConfigRecord
@@ -121,9 +122,9 @@ def plain(value: object) -> Any:
 
 
 def _hidden(struct: Struct) -> frozenset[str]:
-    if isinstance(struct, ConfigRecord):
-        known = definitions.BROKER.get(struct.name)
-        secret = known.sensitive if known is not None else "password" in struct.name
+    if isinstance(struct, ConfigRecord) and struct.resource_type == ConfigType.BROKER:
+        known = broker_key(struct.name)
+        secret = known is None or known.sensitive  # what nobody knows may be a secret too
         return frozenset({"value"} if secret and struct.value is not None else ())
     return _SECRETS.get(type(struct), frozenset())
 
