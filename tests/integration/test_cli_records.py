@@ -228,4 +228,4 @@ def test_perf(cli: Cli) -> None:
     assert (consumed["records"], consumed["bytes"]) == (400, 20_000)
     assert cli.json("perf", "consume", "load")["records"] == 500
     assert cli.json("perf", "latency", "load", "-n", "5")["records"] == 5
-    assert cli.ok("perf", "consume", "load").startswith("RECORDS")
+    assert cli.ok("perf", "consume", "load").startswith("MEASURED")

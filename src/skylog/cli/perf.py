@@ -52,17 +52,17 @@ _VALUES: Final = 64
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _POLL_RECORDS: Final = 2000
 _COME_BACK_MS_MAX: Final = 30_000
-_HEADINGS: Final = {
+_NAMES: Final = {
     "records": "Records",
     "seconds": "Seconds",
     "records_per_second": "Records/s",
     "mb_per_second": "MB/s",
-    "average_ms": "Average ms",
-    "p50_ms": "p50 ms",
-    "p95_ms": "p95 ms",
-    "p99_ms": "p99 ms",
-    "p99.9_ms": "p99.9 ms",
-    "max_ms": "Max ms",
+    "average_ms": "Latency, average (ms)",
+    "p50_ms": "Latency, p50 (ms)",
+    "p95_ms": "Latency, p95 (ms)",
+    "p99_ms": "Latency, p99 (ms)",
+    "p99.9_ms": "Latency, p99.9 (ms)",
+    "max_ms": "Latency, highest (ms)",
 }
 
 
@@ -75,7 +75,10 @@ def _show(result: Mapping[str, Any], *, json: bool) -> None:
     if json:
         print_json(result)
     else:
-        print_table({key: text for key, text in _HEADINGS.items() if key in result}, [result])
+        rows = [
+            {"name": text, "value": result[key]} for key, text in _NAMES.items() if key in result
+        ]
+        print_table({"name": "Measured", "value": "Value"}, rows)
 
 
 @app.command(
@@ -102,8 +105,9 @@ def produce(
 ) -> None:
     """Send records as fast as possible, or at a rate; latency is from handing over to stored.
 
-    The topic is created if it does not exist and the broker allows that. One process of Python
-    sends some ten thousand records a second; larger records show what the broker can take.
+    At full speed most of the latency is waiting in this client; --rate shows the broker's. One
+    process of Python sends some ten thousand records a second, so larger records show better what
+    a broker can take. The topic is created if it does not exist and the broker allows that.
     """
     settings = producer_settings(acks, compression, idempotent, linger_ms, batch_bytes)
     values = _values(size)
