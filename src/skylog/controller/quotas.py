@@ -47,6 +47,8 @@ def alter_client_quotas(
     records: list[Message] = []
     seen: set[QuotaEntity] = set()
     for entry in message.entries:
+        # Of a type that is named twice the last one counts.
+        entry.entity = list({part.entity_type: part for part in entry.entity}.values())
         result = alter_client_quotas_response.EntryData(
             0,
             None,
@@ -98,8 +100,6 @@ def _keys_of(entity: QuotaEntity) -> Mapping[str, int | None]:
     for kind, name in entity:
         if kind not in _ENTITY_TYPES:
             raise _invalid(f"Unhandled client quota entity type: {kind}")
-        if kinds.count(kind) > 1:
-            raise _invalid(f"Invalid client quota entity, duplicate entity entry {kind}")
         if name == "":
             raise _invalid(f"Empty {kind} not supported")
     if IP not in kinds:

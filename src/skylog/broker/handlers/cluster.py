@@ -58,10 +58,10 @@ def _named_well(request: ApiVersionsRequest) -> bool:
 def _offer(context: RequestContext, apis: list[ApiVersion]) -> ApiVersionsResponse:
     features = context.services.features
     supported = [
-        # Clients before version 4 take a lowest level of 0 for a broken answer.
-        SupportedFeatureKey(name, low if context.version >= 4 else max(low, 1), high)
+        SupportedFeatureKey(name, low, high)
         for name, (low, high) in features.supported().items()
-        if high >= 1
+        # Clients before version 4 take a lowest level of 0 for a broken answer.
+        if high >= 1 and (low >= 1 or context.version >= 4)
     ]
     finalized = [
         FinalizedFeatureKey(name, level, level)

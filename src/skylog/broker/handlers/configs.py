@@ -80,7 +80,7 @@ def _describe(
 ) -> DescribeConfigsResult:
     kind = ConfigResourceType.of(resource.resource_type)
     answer = DescribeConfigsResult(
-        error_message=None,
+        error_message="",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
