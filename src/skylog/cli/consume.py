@@ -68,7 +68,8 @@ def consume(
         ),
     ] = None,
     max_: Annotated[
-        int | None, typer.Option("--max", "-n", min=1, help="End after so many records.")
+        int | None,
+        typer.Option("--max", "--max-messages", "-n", min=1, help="End after so many records."),
     ] = None,
     exit_at_end: Annotated[
         bool,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from skylog.cli.connect import call, require_topic
+from skylog.cli.connect import API_TIMEOUT_MS, call, require_topic
 from skylog.cli.errors import CommandError, counted
 from skylog.cli.group import examples, new_app
 from skylog.cli.lines import RecordLine, open_input, parse_line, read_lines
@@ -22,6 +22,9 @@ from skylog.client.producer import Producer, ProducerSettings
 from skylog.wire.batch import Compression
 
 app = new_app()
+
+# What a broker takes at most unless told otherwise; how large a record may be, the topic decides.
+REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 
 
 class Codec(StrEnum):
@@ -71,6 +74,8 @@ def producer_settings(
         acks=-1 if acks is Acks.ALL else int(acks),
         linger_ms=linger_ms,
         batch_bytes=batch_bytes,
+        request_bytes_max=REQUEST_BYTES_MAX,
+        delivery_timeout_ms=API_TIMEOUT_MS,
         compression=Compression[codec.name],
         idempotent=acks is Acks.ALL if idempotent is None else idempotent,
     )
