@@ -50,6 +50,11 @@ class Connection(asyncio.BufferedProtocol):
         self.authenticated()
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
+        self._working_bytes = 0
+        # What was last reported of requests and of answers.
+        self._requests_held = 0
+        self._answers_held = 0
+        self._turn_is_over = False
         self._task: asyncio.Task[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
         self._writing_paused = False
@@ -106,6 +111,7 @@ class Connection(asyncio.BufferedProtocol):
             self._waiting.extend(frames)
             self._waiting_bytes += sum(map(len, frames))
             self._pump()
+        self._report_requests()
 
     def eof_received(self) -> bool:
         self._ended = True
@@ -117,17 +123,24 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._writing_paused = False
+        self._report_answers()
         self._pump()
 
     # Requests -----------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Handle requests until one must wait."""
-        if self._pumping:
+        """Handle requests until one must wait, or until it is the others' turn."""
+        if self._pumping or self._turn_is_over:
             return
         self._pumping = True
+        left = limits.CONNECTION_REQUESTS_PER_TURN_MAX
         try:
             while self._waiting and not self._blocked():
+                if not left:
+                    self._turn_is_over = True
+                    asyncio.get_running_loop().call_soon(self._next_turn)
+                    break
+                left -= 1
                 frame = self._waiting.popleft()
                 self._waiting_bytes -= len(frame)
                 self._handle(frame)
@@ -139,6 +152,10 @@ class Connection(asyncio.BufferedProtocol):
             self._forget()
         else:
             self.close("the client closed")
+
+    def _next_turn(self) -> None:
+        self._turn_is_over = False
+        self._pump()
 
     def _blocked(self) -> bool:
         if self._task is not None or self._muted is not None:
@@ -153,6 +170,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             answer = self.listener.dispatcher.dispatch(self, frame)
             if inspect.isawaitable(answer):
+                self._working_bytes = len(frame)
                 self._task = asyncio.ensure_future(self._finish(answer))
                 return
             self._send(answer)
@@ -174,17 +192,20 @@ class Connection(asyncio.BufferedProtocol):
             self.close("internal error")
         finally:
             self._task = None
+            self._working_bytes = 0
         self._pump()
+        self._report_requests()
 
     def _send(self, answer: Answer | None) -> None:
         if answer is None or self._transport is None or self._closing:
             return
         self.last_active = self.listener.clock.monotonic()
+        if answer.mute_ms > 0:
+            self._mute(answer.mute_ms)
         if answer.parts:
             self._written += sum(map(len, answer.parts))
             self._transport.writelines(answer.parts)
-        if answer.mute_ms > 0:
-            self._mute(answer.mute_ms)
+            self._report_answers()
         if answer.close:
             self.close("as answered")
 
@@ -250,7 +271,31 @@ class Connection(asyncio.BufferedProtocol):
             self._muted.cancel()
         self._waiting.clear()
         self._waiting_bytes = 0
+        self.listener.requests.hold(self, 0)
+        self.listener.answers.hold(self, 0)
         self.listener.forget(self)
+
+    # Memory -------------------------------------------------------------------------------
+
+    def can_be_cut_off(self) -> bool:
+        """A request in work holds its bytes to its end, whatever becomes of the connection."""
+        return self._task is None or self._answers_held > 0
+
+    def _report_requests(self) -> None:
+        held = self._frames.held + self._waiting_bytes + self._working_bytes
+        if held < limits.IN_FLIGHT_BYTES_COUNTED_MIN:
+            held = 0
+        if held != self._requests_held and not self._closing:
+            self._requests_held = held
+            self.listener.requests.hold(self, held)
+
+    def _report_answers(self) -> None:
+        held = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        if held < limits.IN_FLIGHT_BYTES_COUNTED_MIN:
+            held = 0
+        if held != self._answers_held and not self._closing:
+            self._answers_held = held
+            self.listener.answers.hold(self, held)
 
     def _adjust_reading(self) -> None:
         if self._transport is None or self._transport.is_closing() or self._ended:
