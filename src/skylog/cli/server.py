@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +39,8 @@ def server(config: Config = None, override: Override = None) -> None:
 
     Runs until Ctrl-C or SIGTERM, which let it shut down in good order.
     """
+    # A start makes much and drops little: run_node turns the collector on when it is over.
+    gc.disable()
     from skylog.broker.run import run_node  # noqa: PLC0415 - not needed for --help
     from skylog.cli.welcome import welcome  # noqa: PLC0415
     from skylog.kernel.logging import configure  # noqa: PLC0415
