@@ -35,9 +35,9 @@ async def _run(settings: BrokerSettings, on_ready: Callable[[Node], None]) -> No
         loop.add_signal_handler(number, finish)
     node = Node(settings, on_failure=finish)
     await node.start()
-    # What is alive now stays alive: the collector need not look at it again.
-    gc.collect()
+    # What is alive now stays alive: the collector, which was off so far, need not look at it.
     gc.freeze()
+    gc.enable()
     try:
         await node.start_http()
         on_ready(node)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from skylog.broker.followers import (
     QuotaFollower,
     delete_strays,
 )
+from skylog.broker.in_flight import Memory
 from skylog.broker.lifecycle import Lifecycle
 from skylog.broker.producer_ids import ProducerIds
 from skylog.broker.publisher import Follower, MetadataPublisher
@@ -50,7 +52,6 @@ from skylog.kernel.errors import ConfigError, StorageError
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.limits import LOG_OPEN_FILES_MAX
 from skylog.kernel.logging import get_logger
-from skylog.kernel.metrics import Metrics
 from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings import BrokerSettings
 from skylog.log.files import Files
@@ -88,7 +89,6 @@ class Node:
     ) -> None:
         """``on_failure`` hears of what a node cannot survive; it should be stopped then."""
         self.settings = settings
-        self.metrics = Metrics()
         self._clock = clock or SystemClock()
         self._rng = rng or system_random()
         self._on_failure = on_failure
@@ -104,6 +104,7 @@ class Node:
             settings.quotas.controller_window_seconds,
         )
         self._connections = ConnectionLimits(connection_settings(settings), self._clock)
+        self._memory = Memory(settings.network.queued_bytes_max)
         self._listeners: dict[str, Listener] = {}
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
@@ -256,6 +257,7 @@ class Node:
             auto_create=AutoCreate(settings, channel),
             features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
             traffic=Traffic(),
+            memory=self._memory,
         )
 
     async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
@@ -296,6 +298,7 @@ class Node:
                 self._connections,
                 self._clock,
                 self.settings.network,
+                self._memory,
             )
             self._listeners[settings.name] = listener
             await listener.bind(settings.host, settings.port)
@@ -355,17 +358,21 @@ class Node:
 
     async def start_http(self) -> None:
         """Serve /metrics and /health; last, because nobody's record waits for it."""
-        from skylog.broker.http import HttpServer  # noqa: PLC0415 - costs a tenth of a second
-        from skylog.broker.observe import BrokerCollector  # noqa: PLC0415
-
         host, _, port = self.settings.observation.http_listener.rpartition(":")
         if not port:
             return
+        # A tenth of a second of imports, on a thread: clients are being served already.
+        await self._executor.run(lambda: import_module("skylog.broker.http"))
+        from skylog.broker.http import HttpServer  # noqa: PLC0415
+        from skylog.broker.observe import BrokerCollector  # noqa: PLC0415
+        from skylog.kernel.metrics import Metrics  # noqa: PLC0415
+
         collector = BrokerCollector(
             self._services, self._dispatchers.values(), self._listeners.values()
         )
-        self.metrics.registry.register(collector)
-        http = HttpServer(self.metrics, self.health)
+        metrics = Metrics()
+        metrics.registry.register(collector)
+        http = HttpServer(metrics, self.health)
         await http.start(host, int(port))
         self.http_port, self._http_host = http.port, host
         self._undo.push_async_callback(http.stop)

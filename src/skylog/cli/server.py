@@ -39,13 +39,20 @@ def server(config: Config = None, override: Override = None) -> None:
 
     Runs until Ctrl-C or SIGTERM, which let it shut down in good order.
     """
-    # A start makes much and drops little: run_node turns the collector on when it is over.
+    # A start makes much and drops little: the collector runs again when the node is up.
     gc.disable()
+    try:
+        _serve(config, override or [])
+    finally:
+        gc.enable()
+
+
+def _serve(config: Path | None, overrides: list[str]) -> None:
     from skylog.broker.run import run_node  # noqa: PLC0415 - not needed for --help
     from skylog.cli.welcome import welcome  # noqa: PLC0415
     from skylog.kernel.logging import configure  # noqa: PLC0415
     from skylog.kernel.settings import load_settings  # noqa: PLC0415
 
-    settings = load_settings(config, os.environ, override or [])
+    settings = load_settings(config, os.environ, overrides)
     configure(level=settings.observation.log_level, format=settings.observation.log_format)
     run_node(settings, welcome)
