@@ -271,15 +271,15 @@ class Connection(asyncio.BufferedProtocol):
             self._muted.cancel()
         self._waiting.clear()
         self._waiting_bytes = 0
-        self.listener.requests.hold(self, 0)
-        self.listener.answers.hold(self, 0)
+        self.listener.memory.requests.hold(self, 0)
+        self.listener.memory.answers.hold(self, 0)
         self.listener.forget(self)
 
     # Memory -------------------------------------------------------------------------------
 
-    def can_be_cut_off(self) -> bool:
-        """A request in work holds its bytes to its end, whatever becomes of the connection."""
-        return self._task is None or self._answers_held > 0
+    @property
+    def in_work(self) -> bool:
+        return self._task is not None
 
     def _report_requests(self) -> None:
         held = self._frames.held + self._waiting_bytes + self._working_bytes
@@ -287,7 +287,7 @@ class Connection(asyncio.BufferedProtocol):
             held = 0
         if held != self._requests_held and not self._closing:
             self._requests_held = held
-            self.listener.requests.hold(self, held)
+            self.listener.memory.requests.hold(self, held)
 
     def _report_answers(self) -> None:
         held = 0 if self._transport is None else self._transport.get_write_buffer_size()
@@ -295,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
             held = 0
         if held != self._answers_held and not self._closing:
             self._answers_held = held
-            self.listener.answers.hold(self, held)
+            self.listener.memory.answers.hold(self, held)
 
     def _adjust_reading(self) -> None:
         if self._transport is None or self._transport.is_closing() or self._ended:

@@ -16,6 +16,7 @@ from skylog.kernel.logging import get_logger
 
 if TYPE_CHECKING:
     from skylog.broker.dispatch import Dispatcher
+    from skylog.broker.in_flight import Memory
     from skylog.kernel.settings.sections import NetworkSettings
     from skylog.security.connection import Authentication
     from skylog.security.connections import ConnectionLimits
@@ -37,8 +38,10 @@ class Listener:
         admission: ConnectionLimits,
         clock: Clock,
         network: NetworkSettings,
+        memory: Memory,
     ) -> None:
         self.name = name
+        self.memory = memory
         self.dispatcher = dispatcher
         self.security = security
         self.clock = clock

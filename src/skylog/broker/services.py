@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from skylog.broker.controller_channel import ControllerChannel
     from skylog.broker.features import Features
     from skylog.broker.fetch_sessions import FetchSessions
+    from skylog.broker.in_flight import Memory
     from skylog.broker.producer_ids import ProducerIds
     from skylog.broker.quota_gate import QuotaGate
     from skylog.broker.traffic import Traffic
@@ -47,3 +48,4 @@ class Services:
     auto_create: AutoCreate
     features: Features
     traffic: Traffic
+    memory: Memory

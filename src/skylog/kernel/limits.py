@@ -20,6 +20,17 @@ WRITE_STALL_SECONDS_MAX: Final = 60.0
 # Requests read ahead of the one in work; beyond that the client's socket is the queue.
 CONNECTION_REQUESTS_WAITING_MAX: Final = 64
 CONNECTION_WAITING_BYTES_MAX: Final = 1024 * 1024
+# Requests of one connection that are handled before others get their turn.
+CONNECTION_REQUESTS_PER_TURN_MAX: Final = 16
+# What all connections together may make the broker hold: requests that are received, waiting or in
+# work (unless queued.max.request.bytes says otherwise), and answers that clients have not taken.
+# Beyond that, whoever has held it longest is cut off.
+REQUEST_BYTES_IN_FLIGHT_MAX: Final = 512 * 1024 * 1024
+ANSWER_BYTES_IN_FLIGHT_MAX: Final = 512 * 1024 * 1024
+# Less than this on one connection is not counted.
+IN_FLIGHT_BYTES_COUNTED_MIN: Final = 64 * 1024
+# When much is waiting to be taken, a fetch gets no more than this, and at least one batch.
+FETCH_BYTES_UNDER_PRESSURE: Final = 1024 * 1024
 # How long a shutdown waits for clients to take the answers that were written for them.
 SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
 LISTEN_BACKLOG: Final = 512
@@ -73,6 +84,8 @@ GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024
 # frame waits in the scratch for its rest instead of in a buffer of its own.
 FRAME_SCRATCH_BYTES: Final = 64 * 1024
 FRAME_HEAD_KEPT_BYTES_MAX: Final = 4 * 1024
+# A frame gets at most this much memory on the word of its length; the rest as its bytes come.
+FRAME_AT_ONCE_BYTES_MAX: Final = 1024 * 1024
 # How much of an offsets partition is read at once while it is loaded.
 GROUP_LOAD_READ_BYTES: Final = 256 * 1024
 # Refused records that an answer names one by one; further ones are refused without a line.

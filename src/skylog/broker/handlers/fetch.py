@@ -19,6 +19,7 @@ from skylog.broker.fetch_sessions import (
     group_by_topic,
     next_epoch,
 )
+from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
@@ -43,6 +44,7 @@ _UNSEEN = (
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
+_TELL_LEADER_FROM = 16
 _TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -79,7 +81,11 @@ class Fetch:
         self.replica_id = (
             request.replica_state.replica_id if context.version >= 15 else request.replica_id
         )
-        self.bytes_max = min(request.max_bytes, services.settings.network.fetch_bytes_max)
+        self.bytes_max = min(
+            request.max_bytes,
+            services.settings.network.fetch_bytes_max,
+            max(services.memory.answers.left, limits.FETCH_BYTES_UNDER_PRESSURE),
+        )
         if not self.from_follower:
             self.bytes_max = min(self.bytes_max, services.quotas.fetch_bytes_max(context))
         self.bytes_min = min(request.min_bytes, self.bytes_max)
@@ -205,7 +211,9 @@ class Fetch:
             records=b"",
         )
         partition = entry.partition
-        if code in _TELL_LEADER and partition is not None:
+        # Older clients could not read it.
+        tell = self.context.version >= _TELL_LEADER_FROM and code in _TELL_LEADER
+        if tell and partition is not None:
             answer.current_leader = LeaderIdAndEpoch(partition.leader_id, partition.leader_epoch)
         return answer
 
