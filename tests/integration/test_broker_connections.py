@@ -196,7 +196,7 @@ def test_a_client_beyond_its_quota_is_muted(broker: Broker) -> None:
                 assert first.throttle_time_ms > 0
                 assert first.responses[0].partition_responses[0].error_code == 0
                 connections = broker.node._listeners["PLAINTEXT"]._connections
-                assert sum(c._muted is not None for c in connections) == 1
+                assert any(c._muted is not None for c in tuple(connections))
                 # The answer came at once, the next one after the wait.
                 assert client.ask(versions()).error_code == 0
         finally:
