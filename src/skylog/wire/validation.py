@@ -113,6 +113,10 @@ class ValidationError(KafkaError):
         self.record_errors = record_errors  # (index, message)
 
 
+class UnreadableError(KafkaError):
+    """The records are not the one batch that they must be: refused before the log is asked."""
+
+
 def is_long(records: Buffer, rules: TopicRules) -> bool:
     """Whether ``validate`` would hold up an event loop; asks only what is cheap to know."""
     size = len(records)
@@ -136,7 +140,10 @@ def validate(records: Buffer, rules: TopicRules, now_ms: int, version: int) -> V
     The batch that comes back is the one given, not a copy, unless it had to be recompressed or
     the buffer cannot be written to.
     """
-    batch = _only_batch(records, version)
+    try:
+        batch = _only_batch(records, version)
+    except KafkaError as error:
+        raise UnreadableError(error.code, error.message) from error
     _check_header(batch, rules)
     target = rules.target_codec(batch.codec)
     if rules.full or target != batch.codec:

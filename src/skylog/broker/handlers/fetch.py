@@ -179,7 +179,10 @@ class Fetch:
         if self.session.uses_topic_ids:
             name = services.image.topic_name(entry.topic_id)
             if name is None:
-                raise RefusedError(ErrorCode.UNKNOWN_TOPIC_ID)
+                # A session remembers the name of a topic that was deleted since.
+                gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                raise RefusedError(gone if entry.topic else ErrorCode.UNKNOWN_TOPIC_ID)
+            entry.topic = name
         assert name is not None  # noqa: S101 - for the type checker
         if self.from_follower:
             allowed = context.authorize_cluster(AclOperation.CLUSTER_ACTION)

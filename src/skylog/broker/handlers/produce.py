@@ -31,9 +31,29 @@ from skylog.wire.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from skylog.wire.validation import TopicRules, Validated, ValidationError, is_long, validate
+from skylog.wire.validation import (
+    TopicRules,
+    UnreadableError,
+    Validated,
+    ValidationError,
+    is_long,
+    validate,
+)
 
 ALL, NONE, LEADER = -1, 0, 1
+# Older clients could not read who leads instead.
+TELL_LEADER_FROM = 10
+# Kafka tells where the log begins with every error but these.
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
 ADMIN_CLIENT_ID = "__admin_client"
 
 
@@ -168,6 +188,8 @@ def _append(
             raise validated
         info = partition.append((validated.batch,), now_ms)
     except KafkaError as error:
+        if not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START:
+            answer.log_start_offset = partition.log.log_start_offset
         _fail(context, slot, error, partition.topic)
         return None
     answer.base_offset = info.first_offset
@@ -187,13 +209,15 @@ def _fail(context: RequestContext, slot: Slot, error: KafkaError, topic: str) ->
     slot.partition = slot.rules = None
     if context.services.image.topic(topic) is not None:  # the name is what a client says
         context.services.traffic.rejected(topic)
+    if isinstance(error, UnreadableError) and error.code is ErrorCode.CORRUPT_MESSAGE:
+        answer.error_message = error.message
     if isinstance(error, ValidationError):
         # Kafka explains only what single records did wrong.
         answer.error_message = error.message
         answer.record_errors = [
             BatchIndexAndErrorMessage(index, message) for index, message in error.record_errors
         ]
-    if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+    if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and context.version >= TELL_LEADER_FROM:
         state = context.services.image.partition(topic, answer.index)
         if state is not None:
             answer.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
