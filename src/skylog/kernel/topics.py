@@ -26,7 +26,8 @@ def topic_name_fault(name: str) -> str | None:
         return "Topic name is invalid: '.' or '..' is not allowed"
     if len(name) > TOPIC_NAME_CHARACTERS_MAX:
         return (
-            f"Topic name is invalid: the length of '{name[:TOPIC_NAME_CHARACTERS_MAX]}…' is longer than "
+            "Topic name is invalid: the length of "
+            f"'{name[:TOPIC_NAME_CHARACTERS_MAX]}…' is longer than "
             f"the max allowed length {TOPIC_NAME_CHARACTERS_MAX}"
         )
     if _LEGAL.fullmatch(name) is None:
