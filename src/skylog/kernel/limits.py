@@ -59,6 +59,8 @@ GZIP_MEMBERS_MAX: Final = 1024
 
 # Wire: elements that take no bytes, whose count nothing else bounds.
 WIRE_EMPTY_ELEMENTS_MAX: Final = 10_000
+# Topics, partitions, groups and whatever else one request may list in all.
+WIRE_REQUEST_ELEMENTS_MAX: Final = 100_000
 # Records up to this size are copied into the bytes around them: one write costs less than three.
 WIRE_RECORDS_JOINED_BYTES_MAX: Final = 1024
 
