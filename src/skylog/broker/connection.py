@@ -14,7 +14,6 @@ ends, as with Kafka: a producer that wants no answers may send its last batch an
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
@@ -169,11 +168,11 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> None:
         try:
             answer = self.listener.dispatcher.dispatch(self, frame)
-            if inspect.isawaitable(answer):
-                self._working_bytes = len(frame)
-                self._task = asyncio.ensure_future(self._finish(answer))
+            if answer is None or isinstance(answer, Answer):
+                self._send(answer)
                 return
-            self._send(answer)
+            self._working_bytes = len(frame)
+            self._task = asyncio.get_running_loop().create_task(self._finish(answer))
         except (Close, ProtocolError) as verdict:
             self.close(str(verdict))
         except Exception:

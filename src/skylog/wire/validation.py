@@ -28,7 +28,16 @@ from skylog.kernel.limits import (
     RECORDS_DECOMPRESSED_BYTES_MAX,
     VALIDATION_AT_ONCE_BYTES_MAX,
 )
-from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, NO_TIMESTAMP, Batch, Compression
+from skylog.wire.batch import (
+    CODEC_BITS,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    Batch,
+    Compression,
+    batch_attributes,
+)
 from skylog.wire.buffers import Buffer
 from skylog.wire.compression import compress, decompress, output_bytes_bound
 from skylog.wire.records import LOG_APPEND_TIME_FLAG, join_batch
@@ -124,7 +133,7 @@ def is_long(records: Buffer, rules: TopicRules) -> bool:
         return True
     if size < HEADER_BYTES:
         return False
-    codec = Batch(records).codec
+    codec = batch_attributes(records) & CODEC_BITS
     target = rules.target_codec(codec)
     if not rules.full and target == codec:
         return False

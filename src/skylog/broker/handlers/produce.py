@@ -16,7 +16,7 @@ from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import is_internal
 from skylog.replication.partition import Partition
-from skylog.wire.batch import HEADER_BYTES, Batch
+from skylog.wire.batch import HEADER_BYTES, TRANSACTIONAL_BIT, batch_attributes
 from skylog.wire.buffers import Buffer
 from skylog.wire.messages.produce_request import (
     PartitionProduceData,
@@ -146,7 +146,9 @@ def _transactional_denied(context: RequestContext, request: ProduceRequest) -> K
     The batch's own attributes decide, not what the client says of itself.
     """
     transactional = any(
-        len(data.records or b"") >= HEADER_BYTES and Batch(data.records or b"").is_transactional
+        data.records is not None
+        and len(data.records) >= HEADER_BYTES
+        and batch_attributes(data.records) & TRANSACTIONAL_BIT
         for topic in request.topic_data
         for data in topic.partition_data
     )
