@@ -60,7 +60,7 @@ GZIP_MEMBERS_MAX: Final = 1024
 # Wire: elements that take no bytes, whose count nothing else bounds.
 WIRE_EMPTY_ELEMENTS_MAX: Final = 10_000
 # Topics, partitions, groups and whatever else one request may list in all.
-WIRE_REQUEST_ELEMENTS_MAX: Final = 100_000
+WIRE_REQUEST_ELEMENTS_MAX: Final = 50_000
 # Records up to this size are copied into the bytes around them: one write costs less than three.
 WIRE_RECORDS_JOINED_BYTES_MAX: Final = 1024
 
@@ -69,6 +69,12 @@ CONTROLLER_RECORDS_PER_REQUEST_MAX: Final = 10_000
 CONTROLLER_PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 # A config value is a Kafka string; appending to a list may not make it longer.
 CONFIG_VALUE_CHARACTERS_MAX: Final = 32_767
+# Partitions that a broker makes before it answers for a change of metadata, and, when there are
+# more, how many it makes before others get their turn.
+PARTITIONS_MADE_AT_ONCE_MAX: Final = 200
+PARTITIONS_MADE_PER_TURN: Final = 10
+# Topics that one Metadata request may bring into being; for the others it may ask again.
+TOPICS_CREATED_ON_DEMAND_MAX: Final = 100
 TOPIC_NAME_CHARACTERS_MAX: Final = 249
 
 # Local logs: segment files that may be open at once, whatever the number of partitions.
