@@ -72,14 +72,16 @@ class PartitionFollower:
 
     def _next_turn(self) -> None:
         """Make a few of the partitions that are due, as metadata says by now."""
-        for _ in range(min(limits.PARTITIONS_MADE_PER_TURN, len(self._due))):
-            topic_id, index = next(iter(self._due))
-            del self._due[topic_id, index]
-            topic = self._services.image.topic_by_id(topic_id)
-            if topic is not None and index in topic.partitions:
-                self._changed(topic, (index,))
-        if self._due:
-            asyncio.get_running_loop().call_soon(self._next_turn)
+        try:
+            for _ in range(min(limits.PARTITIONS_MADE_PER_TURN, len(self._due))):
+                topic_id, index = next(iter(self._due))
+                del self._due[topic_id, index]
+                topic = self._services.image.topic_by_id(topic_id)
+                if topic is not None and index in topic.partitions:
+                    self._changed(topic, (index,))
+        finally:  # whatever became of one, the others have their turn
+            if self._due:
+                asyncio.get_running_loop().call_soon(self._next_turn)
 
     def _deleted(self, topic: Topic) -> None:
         self._services.replicas.delete_topic(topic.name)
