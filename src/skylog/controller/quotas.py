@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -70,9 +71,8 @@ def _alter(state: ControllerState, entry: EntryData, seen: set[QuotaEntity]) -> 
     if entity in seen:
         raise _invalid("Ignoring duplicate entity.")
     seen.add(entity)
-    keys = [op.key for op in entry.ops]
-    for key in keys:
-        if keys.count(key) > 1:
+    for key, count in Counter(op.key for op in entry.ops).items():
+        if count > 1:
             raise _invalid(f"Duplicate quota key {key}.")
     limits = _keys_of(entity)
     current = state.image.quotas.of(entity)

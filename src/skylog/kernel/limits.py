@@ -22,6 +22,9 @@ CONNECTION_REQUESTS_WAITING_MAX: Final = 64
 CONNECTION_WAITING_BYTES_MAX: Final = 1024 * 1024
 # Requests of one connection that are handled before others get their turn.
 CONNECTION_REQUESTS_PER_TURN_MAX: Final = 16
+# Things that one request asks about, answered before others get their turn.
+ANSWERS_PER_TURN: Final = 200
+CONFIGS_DESCRIBED_PER_TURN: Final = 20
 # What all connections together may make the broker hold: requests that are received, waiting or in
 # work (unless queued.max.request.bytes says otherwise), and answers that clients have not taken.
 # Beyond that, whoever has held it longest is cut off.
