@@ -265,7 +265,8 @@ class Connection(asyncio.BufferedProtocol):
     def _forget(self) -> None:
         self._draining = False
         if self._task is not None:
-            self._task.cancel()
+            # Later, because a task that is cancelled before its first step cleans up nothing.
+            asyncio.get_running_loop().call_soon(self._task.cancel)
         if self._muted is not None:
             self._muted.cancel()
         self._waiting.clear()
