@@ -87,6 +87,10 @@ LOG_INLINE_DECODE_BYTES_MAX: Final = 32 * 1024
 # Text files of a log directory (checkpoints); 10,000 partitions take about 1 MiB.
 LOG_CHECKPOINT_BYTES_MAX: Final = 256 * 1024 * 1024
 
+# What one member of a group may say of itself in JoinGroup, and what all members of the groups of
+# one offsets partition may. A group that is to be written must be smaller than a batch anyway.
+GROUP_MEMBER_METADATA_BYTES_MAX: Final = 4 * 1024 * 1024
+GROUP_METADATA_BYTES_MAX: Final = 64 * 1024 * 1024
 # One part of a pass over all groups (expiry, deleted topics), so that it holds nobody up.
 GROUP_PASS_GROUPS_MAX: Final = 1_000
 GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024
