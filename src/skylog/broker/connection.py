@@ -106,6 +106,10 @@ class Connection(asyncio.BufferedProtocol):
         except ProtocolError as error:
             self.close(str(error))
             return
+        if self._frames.failure is not None and self._transport is not None:
+            # What came before is answered as if the rest had come later.
+            self._transport.pause_reading()
+            self._ended = True
         if frames:
             self._waiting.extend(frames)
             self._waiting_bytes += sum(map(len, frames))
@@ -150,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._draining:
             self._forget()
         else:
-            self.close("the client closed")
+            self.close(str(self._frames.failure or "the client closed"))
 
     def _next_turn(self) -> None:
         self._turn_is_over = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import socket
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,8 @@ class Listener:
         )
         self._network = network
         self._admission = admission
-        self._idle_s_max = network.idle_ms_max / 1000
+        # Less than nothing means for ever, as with Kafka.
+        self._idle_s_max = network.idle_ms_max / 1000 if network.idle_ms_max >= 0 else math.inf
         self._connections: dict[Connection, None] = {}
         self._empty = asyncio.Event()
         self._stopping = False

@@ -37,12 +37,16 @@ _scratch: Final = _Scratch()
 
 
 class FrameAssembler:
-    """The frames of one connection. ``limit`` is the largest frame, and may be set at any time."""
+    """The frames of one connection. ``limit`` is the largest frame, and may be set at any time.
 
-    __slots__ = ("_filled", "_frame", "_head", "_length", "limit")
+    ``failure`` says that what came after the last frame is none: nothing more may be put in.
+    """
+
+    __slots__ = ("_filled", "_frame", "_head", "_length", "failure", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.failure: ProtocolError | None = None
         # The frame being received, how long it will be, and how much of it is there.
         self._frame: memoryview | None = None
         self._length = 0
@@ -66,7 +70,10 @@ class FrameAssembler:
         return _scratch.view[len(head) :]
 
     def buffer_updated(self, nbytes: int) -> list[memoryview]:
-        """The frames that are complete now, without their lengths; they stay valid."""
+        """The frames that are complete now, without their lengths; they stay valid.
+
+        ProtocolError when there is none, and can never be one.
+        """
         frame = self._frame
         if frame is None:
             nbytes += len(self._head)
@@ -87,7 +94,11 @@ class FrameAssembler:
         while end - position >= 4:
             (length,) = _LENGTH.unpack_from(data, position)
             if not 0 <= length <= self.limit:
-                raise ProtocolError(f"a frame of {length} bytes; {self.limit} are allowed")
+                error = ProtocolError(f"a frame of {length} bytes; {self.limit} are allowed")
+                if not frames:
+                    raise error
+                self.failure = error
+                return frames
             start = position + 4
             if start + length > end:
                 if length > FRAME_HEAD_KEPT_BYTES_MAX:

@@ -88,7 +88,9 @@ class Dispatcher:
 
 
 class World:
-    def __init__(self, *, complete: bool = True, **limits_of: Any) -> None:
+    def __init__(
+        self, *, complete: bool = True, idle_ms_max: int = 10_000, **limits_of: Any
+    ) -> None:
         self.clock = ManualClock()
         self.dispatcher = Dispatcher()
         self.complete = complete
@@ -98,7 +100,7 @@ class World:
             new_authentication=lambda: SimpleNamespace(complete=self.complete),
             identify=lambda authentication, ssl_object: None,
         )
-        network = load_settings(None, {}, ["connections.max.idle.ms=10000"]).network
+        network = load_settings(None, {}, [f"connections.max.idle.ms={idle_ms_max}"]).network
         dispatcher: Any = self.dispatcher
         self.listener = Listener(
             "L", dispatcher, security, self.admission, self.clock, network, Memory(-1)
@@ -162,6 +164,19 @@ async def test_a_verdict_ends_the_connection(verdict: Exception) -> None:
     receive(connection, b"a", b"bad", b"never")
     assert (transport.written, transport.closed) == (b"a", True)
     assert b"never" not in world.dispatcher.seen
+
+
+async def test_requests_before_a_broken_frame_are_answered() -> None:
+    world = World()
+    world.dispatcher.waits = {b"slow": asyncio.Event()}
+    connection, transport = world.connect()
+    data = frame(b"a") + frame(b"slow") + b"\xff" * 10
+    connection.get_buffer(-1)[: len(data)] = data
+    connection.buffer_updated(len(data))
+    assert (transport.written, transport.reading, transport.closed) == (b"a", False, False)
+    world.dispatcher.waits[b"slow"].set()
+    await turns()
+    assert (transport.written, transport.closed) == (b"aslow", True)
 
 
 async def test_nothing_begins_after_a_write_has_failed() -> None:
@@ -322,6 +337,13 @@ async def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
     assert (idle_transport.closed, busy_transport.closed) == (True, False)
     busy.connection_lost(ConnectionResetError())
     idle.connection_lost(None)
+
+
+async def test_connections_may_idle_for_ever() -> None:
+    world = World(idle_ms_max=-1)
+    _, transport = world.connect()
+    sweep_after(world, 10**6)
+    assert not transport.closed
 
 
 async def test_who_does_not_say_who_he_is_has_little_time() -> None:
