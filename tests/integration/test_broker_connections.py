@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
 from collections.abc import Iterator
 
 import pytest
+import uvloop
 
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode
@@ -35,10 +37,14 @@ from tests.integration.wire_client import frame, request_bytes
 pytestmark = pytest.mark.timeout(60)
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
+@pytest.fixture(scope="module", params=[asyncio, uvloop], ids=["asyncio", "uvloop"])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """On the loop of tests, and on that of a server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio, "new_event_loop", request.param.new_event_loop)
+        broker = Broker().start()
+    yield broker
+    broker.stop()
 
 
 @pytest.fixture
