@@ -35,6 +35,8 @@ class Services:
     clock: Clock
     rng: Random
     executor: Executor
+    # For records that take long to look at: few at once, since each may unpack to a lot.
+    validators: Executor
     image: ClusterImage
     configs: Configs
     logs: LogManager

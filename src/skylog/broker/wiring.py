@@ -47,10 +47,10 @@ from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
 from skylog.groups.coordinator import GroupCoordinator
+from skylog.kernel import limits
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import ConfigError, StorageError
 from skylog.kernel.executor import ThreadExecutor
-from skylog.kernel.limits import LOG_OPEN_FILES_MAX
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings import BrokerSettings
@@ -93,7 +93,8 @@ class Node:
         self._rng = rng or system_random()
         self._on_failure = on_failure
         self._executor = ThreadExecutor(EXECUTOR_THREADS, "skylog")
-        self._files = Files(LOG_OPEN_FILES_MAX)
+        self._validators = ThreadExecutor(limits.VALIDATIONS_AT_ONCE_MAX, "skylog-validation")
+        self._files = Files(limits.LOG_OPEN_FILES_MAX)
         self._background = Background()
         self._image = ClusterImage()
         self._publisher = MetadataPublisher(self._image)
@@ -147,6 +148,7 @@ class Node:
     async def _start(self) -> None:
         undo = self._undo
         undo.callback(self._executor.close)
+        undo.callback(self._validators.close)
         logs = LogManager(
             [str(directory) for directory in self._directories()],
             self._clock,
@@ -244,6 +246,7 @@ class Node:
             clock=clock,
             rng=self._rng,
             executor=self._executor,
+            validators=self._validators,
             image=self._image,
             configs=configs,
             logs=logs,

@@ -57,6 +57,9 @@ JAAS_CHARACTERS_MAX: Final = 1024 * 1024
 # What the records of one batch may decompress to while a broker looks at them. Kafka has no such
 # limit because it looks at one record at a time.
 RECORDS_DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
+# How many such batches are looked at at once: so much memory may bombs take, and so little time
+# may they take from others.
+VALIDATIONS_AT_ONCE_MAX: Final = 2
 # Each member of a gzip stream costs a copy of what follows it; producers write one.
 GZIP_MEMBERS_MAX: Final = 1024
 

@@ -235,7 +235,7 @@ async def _produce_slowly(
     services = context.services
     now_ms = services.clock.now_ms()
     chosen = [slot for slot in slots if slot.partition is not None]
-    results = await services.executor.run(
+    results = await services.validators.run(
         lambda: [_validated(context, slot, now_ms) for slot in chosen]
     )
     waits = []
