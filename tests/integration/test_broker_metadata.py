@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -227,6 +228,21 @@ def test_records_are_deleted_up_to_an_offset(client: Client) -> None:
     assert client.offset("trimmed", -2).offset == 3
     client.produce("trimmed", b"new")
     assert values(client.fetch("trimmed", offset=3).records) == [b"new"]
+
+
+def test_records_with_old_times_vanish_at_the_first_look(broker: Broker, client: Client) -> None:
+    client.create("ancient")
+    client.create("lasting", configs={"retention.ms": "-1"})
+    for topic in ("ancient", "lasting"):
+        client.produce(topic, b"x", timestamp=NOW - 10**9)
+    retention = broker.node._services.logs.run_retention()
+    assert broker._loop is not None
+    asyncio.run_coroutine_threadsafe(retention, broker._loop).result()
+    # The segment that was being written to is gone, too.
+    assert client.fetch("ancient").error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert client.offset("ancient", -2).offset == client.offset("ancient", -1).offset == 1
+    assert client.produce("ancient", b"y").base_offset == 1
+    assert values(client.fetch("lasting").records) == [b"x"]
 
 
 # Settings

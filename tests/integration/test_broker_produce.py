@@ -144,17 +144,25 @@ def test_bad_records_get_kafkas_error(client: Client, name: str) -> None:
     assert client.fetch("bad").high_watermark == 0
 
 
-def test_a_batch_may_be_as_large_as_the_topic_says(client: Client) -> None:
-    room = 5000 - len(batch(b""))
-    client.create("sized", configs={"max.message.bytes": "5000"})
-    # Lengths above 63 take one byte more, twice: in the record's length and in the value's.
-    fits = batch(bytes(room - 4))
-    while len(fits) < 5000:
-        room += 1
-        fits = batch(bytes(room - 4))
-    assert len(fits) == 5000
-    assert client.append("sized", fits).error_code == 0
-    assert client.append("sized", batch(bytes(room - 3))).error_code == ErrorCode.MESSAGE_TOO_LARGE
+def batch_of(size: int) -> bytes:
+    """A batch of so many bytes, its header included."""
+    room = size - len(batch(b""))
+    made = batch(bytes(room))
+    while len(made) > size:  # lengths take more bytes, too
+        room -= 1
+        made = batch(bytes(room))
+    assert len(made) == size
+    return made
+
+
+@pytest.mark.parametrize("limit", [5000, None])
+def test_a_batch_may_be_as_large_as_the_topic_says(client: Client, limit: int | None) -> None:
+    configs = {"max.message.bytes": str(limit)} if limit else None
+    topic = f"sized-{limit}"
+    client.create(topic, configs=configs)
+    size = limit or 1_048_588
+    assert client.append(topic, batch_of(size)).error_code == 0
+    assert client.append(topic, batch_of(size + 1)).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_sequences_of_an_idempotent_producer(client: Client) -> None:
