@@ -73,7 +73,7 @@ class Listener:
                 host or None,
                 port,
                 ssl=tls,
-                ssl_handshake_timeout=limits.HANDSHAKE_SECONDS_MAX if tls else None,
+                ssl_handshake_timeout=limits.TLS_HANDSHAKE_SECONDS_MAX if tls else None,
                 backlog=max(self._network.listen_backlog, limits.LISTEN_BACKLOG),
                 reuse_address=True,
                 start_serving=False,
