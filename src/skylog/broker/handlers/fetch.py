@@ -58,7 +58,7 @@ class Collected:
 
     answers: dict[Entry, PartitionData] = field(default_factory=dict)
     read_bytes: int = 0
-    refused: int = 0
+    refused: set[Entry] = field(default_factory=set)
     urgent: bool = False  # an error of a log, or a divergence, is told at once
 
 
@@ -110,14 +110,13 @@ class Fetch:
         """
         found = Collected()
         budget = self.bytes_max
-        refused: set[Entry] = set()
         self.seen = self.session.progress
         for entry in tuple(self.session.ready):
             try:
                 answer = yield from self._read(entry, budget, found.read_bytes == 0)
             except RefusedError as error:
                 answer = self._failed(entry, error)
-                refused.add(entry)
+                found.refused.add(entry)
             except KafkaError as error:
                 answer = self._failed(entry, error)
                 found.urgent = True
@@ -127,12 +126,11 @@ class Fetch:
             found.answers[entry] = answer
             found.read_bytes += size
             budget = max(budget - size, 0)
-        found.refused = len(refused)
         if self._refused is None:
-            self._refused = refused
+            self._refused = found.refused
         # What is refused from the start does not keep the others from waiting for data, as with
         # Kafka; what was lost while waiting is told at once.
-        found.urgent = found.urgent or not refused <= self._refused
+        found.urgent = found.urgent or not found.refused <= self._refused
         return found
 
     def _read(
@@ -160,6 +158,8 @@ class Fetch:
         if not self.from_follower:
             limit = log.last_stable_offset if self._read_committed else log.high_watermark
         size = min(wanted.partition_max_bytes, budget)
+        if size < 0 and log.log_start_offset <= wanted.fetch_offset < limit:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         read = partial(log.read, wanted.fetch_offset, size, limit, min_one=first)
         try:
             data = read(block=False)
@@ -224,7 +224,7 @@ class Fetch:
         return (
             found.urgent
             or self.request.max_wait_ms <= 0
-            or found.refused == len(self.session.entries)
+            or len(found.refused) == len(self.session.entries)
             or found.read_bytes >= self.bytes_min
             or self.superseded
         )
@@ -250,6 +250,7 @@ class Fetch:
             if not self.incremental or self._news(entry, answer):
                 told.append(entry)
             self._note(entry, answer, moved)
+        told.sort(key=found.refused.__contains__)  # Kafka lists them last
         for topic, topic_id, entries in group_by_topic(told):
             answers = [found.answers[entry] for entry in entries]
             response.responses.append(FetchableTopicResponse(topic, topic_id, answers))
