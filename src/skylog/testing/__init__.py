@@ -1,7 +1,7 @@
 """skylog in tests: a broker in this process.
 
-    with Broker() as broker:
-        producer = Producer({"bootstrap.servers": broker.bootstrap})
+with Broker() as broker:
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
 """
 
 from skylog.testing.broker import Broker
