@@ -351,14 +351,21 @@ async def _fetch_slowly(work: Fetch, steps: Steps, read: Read) -> FetchResponse:
 
 
 async def _wait(work: Fetch, found: Collected) -> FetchResponse:
-    """Park until enough bytes have come, something else happened, or the time is up."""
+    """Park until enough bytes have come, something else happened, or the time is up.
+
+    A client that is gone waits for nothing.
+    """
     loop = asyncio.get_running_loop()
+    connection = work.context.connection
     deadline = loop.time() + work.request.max_wait_ms / 1000
     woken = asyncio.Event()
     wake = woken.set
+    connection.when_ended = wake
     try:
         while True:
             woken.clear()
+            if connection.ended:
+                wake()
             work.session.wait(work.seen + work.bytes_min - found.read_bytes, wake)
             timer = loop.call_at(deadline, wake)
             try:
@@ -367,8 +374,9 @@ async def _wait(work: Fetch, found: Collected) -> FetchResponse:
                 timer.cancel()
             if not work.superseded:
                 found = await _collect(work)
-            if work.enough(found) or loop.time() >= deadline:
+            if work.enough(found) or connection.ended or loop.time() >= deadline:
                 return work.respond(found)
     finally:
+        connection.when_ended = None
         work.session.stop_waiting(wake)
         work.release()
