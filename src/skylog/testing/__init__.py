@@ -1,7 +1,9 @@
 """skylog in tests: a broker in this process.
 
-with Broker() as broker:
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+It starts in well under a second, on free ports and in a directory of its own::
+
+    with Broker() as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
 """
 
 from skylog.testing.broker import Broker
