@@ -53,6 +53,7 @@ class BrokerProcess:
         *,
         before: str = "",
     ) -> None:
+        self.directory = directory
         self.command = server_command(directory, settings, before)
         self.log = directory.with_name(f"{directory.name}.log")
         self._process: subprocess.Popen[bytes] | None = None
