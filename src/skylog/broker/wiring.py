@@ -7,7 +7,7 @@ reads the metadata log, registers and is let in → sockets accept. Stop is the 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from skylog.broker.publisher import Follower, MetadataPublisher
 from skylog.broker.quota_gate import QuotaGate
 from skylog.broker.server import Listener
 from skylog.broker.services import Services
+from skylog.broker.sockets import Addresses
 from skylog.broker.table import broker_table, controller_table
 from skylog.broker.traffic import Traffic
 from skylog.broker.translate import (
@@ -109,7 +110,7 @@ class Node:
         self._listeners: dict[str, Listener] = {}
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
-        self._http_host = ""
+        self._addresses = Addresses()
 
     async def start(self) -> None:
         """Come up; on any failure what was started is stopped again, and the error is raised."""
@@ -132,7 +133,7 @@ class Node:
     @property
     def http_address(self) -> str:
         """``host:port`` of /metrics and /health."""
-        return f"{self._http_host}:{self.http_port}"
+        return f"{self._addresses.http_host}:{self.http_port}"
 
     def health(self) -> dict[str, Any]:
         """For /health: whether this node serves, and who it is."""
@@ -149,6 +150,10 @@ class Node:
         undo = self._undo
         undo.callback(self._executor.close)
         undo.callback(self._validators.close)
+        # What can be wrong with settings and addresses is found before anything is written.
+        securities = self._securities()
+        undo.callback(self._addresses.release)
+        self._addresses.take(self.settings)
         logs = LogManager(
             [str(directory) for directory in self._directories()],
             self._clock,
@@ -172,7 +177,7 @@ class Node:
         )
         self._services = self._build_services(storage, logs, channel)
         await self._follow_metadata(quorum, logs)
-        await self._bind()
+        await self._bind(securities)
         await self._join(storage, logs)
         for listener in self._listeners.values():
             await listener.serve()
@@ -189,7 +194,7 @@ class Node:
         return format_if_new(
             self._directories(),
             settings.node.node_id,
-            Endpoint(first.name, advertised_host(first), first.port),
+            Endpoint(first.name, advertised_host(first), self._addresses.port(first.name)),
             self._rng,
             self._clock.now_ms(),
             metadata_dir=Path(metadata_dir).absolute() if metadata_dir else None,
@@ -197,7 +202,7 @@ class Node:
 
     async def _start_quorum(self, storage: NodeStorage) -> QuorumNode:
         endpoints = [
-            Endpoint(listener.name, advertised_host(listener), listener.port)
+            Endpoint(listener.name, advertised_host(listener), self._addresses.port(listener.name))
             for listener in self.settings.controller_listeners
         ]
         quorum = QuorumNode(
@@ -281,31 +286,34 @@ class Node:
         )
         self._publisher.start(followers)
 
-    async def _bind(self) -> None:
+    def _securities(self) -> dict[str, ListenerSecurity]:
+        delay_ms = self.settings.network.failed_authentication_delay_ms
+        return {
+            settings.name: ListenerSecurity(
+                settings, self._image, self._rng, failed_delay_ms=delay_ms
+            )
+            for settings in self.settings.listeners
+        }
+
+    async def _bind(self, securities: Mapping[str, ListenerSecurity]) -> None:
         services = self._services
         self._dispatchers = {
             False: Dispatcher(services, broker_table()),
             True: Dispatcher(services, controller_table()),
         }
         for settings in self.settings.listeners:
-            security = ListenerSecurity(
-                settings,
-                self._image,
-                self._rng,
-                failed_delay_ms=self.settings.network.failed_authentication_delay_ms,
-            )
             listener = Listener(
                 settings.name,
                 self._dispatchers[settings.controller],
-                security,
+                securities[settings.name],
                 self._connections,
                 self._clock,
                 self.settings.network,
                 self._memory,
             )
             self._listeners[settings.name] = listener
-            await listener.bind(settings.host, settings.port)
             self._undo.push_async_callback(listener.stop)
+            await listener.bind(self._addresses.listeners[settings.name])
 
     async def _join(self, storage: NodeStorage, logs: LogManager) -> None:
         advertised = [
@@ -361,8 +369,8 @@ class Node:
 
     async def start_http(self) -> None:
         """Serve /metrics and /health; last, because nobody's record waits for it."""
-        host, _, port = self.settings.observation.http_listener.rpartition(":")
-        if not port:
+        bound = self._addresses.http
+        if bound is None:
             return
         # A tenth of a second of imports, on a thread: clients are being served already.
         await self._executor.run(lambda: import_module("skylog.broker.http"))
@@ -376,6 +384,6 @@ class Node:
         metrics = Metrics()
         metrics.registry.register(collector)
         http = HttpServer(metrics, self.health, self._executor)
-        await http.start(host, int(port))
-        self.http_port, self._http_host = http.port, host
+        await http.start(bound)
+        self.http_port = http.port
         self._undo.push_async_callback(http.stop)
