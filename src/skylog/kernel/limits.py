@@ -98,6 +98,8 @@ LOG_CHECKPOINT_BYTES_MAX: Final = 256 * 1024 * 1024
 # one offsets partition may. A group that is to be written must be smaller than a batch anyway.
 GROUP_MEMBER_METADATA_BYTES_MAX: Final = 4 * 1024 * 1024
 GROUP_METADATA_BYTES_MAX: Final = 64 * 1024 * 1024
+# Members of one group that were given an id and have not come back with it.
+GROUP_PENDING_MEMBERS_MAX: Final = 2_000
 # One part of a pass over all groups (expiry, deleted topics), so that it holds nobody up.
 GROUP_PASS_GROUPS_MAX: Final = 1_000
 GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024
