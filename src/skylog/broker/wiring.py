@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -281,9 +282,7 @@ class Node:
         if services.authorizer is not None:
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))
         followers.append(QuotaFollower(self._client_quotas, self._connections))
-        services.configs.on_change(
-            lambda settings: self._connections.update(connection_settings(settings))
-        )
+        services.configs.on_change(self._limit_connections)
         self._publisher.start(followers)
 
     def _securities(self) -> dict[str, ListenerSecurity]:
@@ -350,6 +349,17 @@ class Node:
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
+
+    def _limit_connections(self, settings: BrokerSettings) -> None:
+        async def look_up() -> None:
+            found = await self._executor.run(partial(connection_settings, settings))
+            if settings is self._services.configs.current:
+                self._connections.update(found)
+
+        if settings.network.connections_per_ip_overrides:  # names, perhaps, of hosts far away
+            self._background.once("connection limits", look_up)
+        else:
+            self._connections.update(connection_settings(settings))
 
     async def _sweep(self) -> None:
         for listener in self._listeners.values():
