@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from skylog.broker.audit import RefusalLog
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.background import Background
 from skylog.broker.configs import Configs
@@ -242,7 +243,9 @@ class Node:
         authorizer = None
         if access.authorizer:
             authorizer = Authorizer(
-                parse_super_users(access.super_users), allow_if_no_acl=access.allow_without_acl
+                parse_super_users(access.super_users),
+                allow_if_no_acl=access.allow_without_acl,
+                on_denied=RefusalLog(clock),
             )
         groups = GroupCoordinator(group_settings(settings), clock, self._rng)
         sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
