@@ -1,11 +1,18 @@
-"""Refusals in the log, as Kafka's authorizer logger has them, but never so many that they hurt."""
+"""The authorizer, and its refusals in the log, but never so many that they hurt."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.clock import Clock
 from skylog.kernel.logging import get_logger
+from skylog.security.authorizer import Authorizer
+from skylog.security.principal import parse_super_users
+
+if TYPE_CHECKING:
+    from skylog.kernel.settings.sections import AccessSettings
 
 log = get_logger("security.audit")
 
@@ -45,3 +52,14 @@ class RefusalLog:
             resource=resource_type.name,
             name=name,
         )
+
+
+def new_authorizer(settings: AccessSettings, clock: Clock) -> Authorizer | None:
+    """The authorizer that is configured, if any is."""
+    if not settings.authorizer:
+        return None
+    return Authorizer(
+        parse_super_users(settings.super_users),
+        allow_if_no_acl=settings.allow_without_acl,
+        on_denied=RefusalLog(clock),
+    )

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from skylog.broker.audit import RefusalLog
+from skylog.broker.audit import new_authorizer
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.background import Background
 from skylog.broker.configs import Configs
@@ -63,10 +63,8 @@ from skylog.quorum.node import QuorumConfig, QuorumNode
 from skylog.quorum.storage import NodeStorage, format_if_new
 from skylog.quorum.voters import Endpoint
 from skylog.replication.manager import ReplicaManager
-from skylog.security.authorizer import Authorizer
 from skylog.security.connections import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
-from skylog.security.principal import parse_super_users
 from skylog.security.quotas import ClientQuotas
 from skylog.wire.messages import broker_registration_request as registration
 
@@ -239,14 +237,6 @@ class Node:
     ) -> Services:
         settings, clock = self.settings, self._clock
         configs = Configs(settings, self._image)
-        access = settings.security
-        authorizer = None
-        if access.authorizer:
-            authorizer = Authorizer(
-                parse_super_users(access.super_users),
-                allow_if_no_acl=access.allow_without_acl,
-                on_denied=RefusalLog(clock),
-            )
         groups = GroupCoordinator(group_settings(settings), clock, self._rng)
         sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
         return Services(
@@ -265,7 +255,7 @@ class Node:
             producer_ids=ProducerIds(self._lifecycle, channel),
             fetch_sessions=FetchSessions(sessions, clock, self._rng),
             quotas=QuotaGate(self._client_quotas, clock),
-            authorizer=authorizer,
+            authorizer=new_authorizer(settings.security, clock),
             auto_create=AutoCreate(settings, channel),
             features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
             traffic=Traffic(),
