@@ -45,7 +45,7 @@ LISTEN_BACKLOG: Final = 512
 # Log lines: values may come from clients.
 LOG_FIELD_CHARACTERS_MAX: Final = 2_000
 LOG_TRACEBACK_CHARACTERS_MAX: Final = 20_000
-# Lines of one kind in one second; clients cause lines, too. Of further ones only the number is told.
+# Lines of one kind in one second: clients cause some. Of further ones only the number is logged.
 LOG_LINES_PER_SECOND_MAX: Final = 100
 # Requests that were refused; of more, only the number is logged.
 REFUSALS_LOGGED_PER_SECOND_MAX: Final = 50
