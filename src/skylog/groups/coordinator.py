@@ -48,7 +48,6 @@ from skylog.wire.messages.sync_group_request import SyncGroupRequest
 from skylog.wire.messages.sync_group_response import SyncGroupResponse
 
 _log = get_logger("groups.coordinator")
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 _RELOAD_DELAY_MS: Final = 1_000
 
 

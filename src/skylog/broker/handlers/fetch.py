@@ -38,7 +38,6 @@ from skylog.wire.messages.fetch_response import (
 Read = Callable[[], ReadInfo]
 Steps = Generator[Read, ReadInfo, "Collected"]
 READ_COMMITTED = 1
-CONSUMER_REPLICA = -1
 _UNSEEN = (
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.UNKNOWN_TOPIC_ID,
