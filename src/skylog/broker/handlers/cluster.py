@@ -116,6 +116,8 @@ async def init_producer_id(
     """Handle InitProducerId of idempotent producers."""
     transactional_id = request.transactional_id
     if transactional_id is not None:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
         if not context.authorize(
             AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
         ):
