@@ -46,6 +46,7 @@ class Entry:
 
     __slots__ = (
         "index",
+        "moved",
         "partition",
         "sent_high_watermark",
         "sent_log_start",
@@ -62,6 +63,8 @@ class Entry:
         self.index = index
         self.wanted = FetchPartition()
         self.partition: Partition | None = None
+        # Whether the replica has moved since it was last read.
+        self.moved = True
         self.sent_high_watermark = -1
         self.sent_log_start = -1
 
@@ -83,6 +86,7 @@ class Entry:
 
     def partition_moved(self, appended_bytes: int) -> None:
         session = self.session
+        self.moved = True
         session.ready[self] = None
         session.moved(appended_bytes or _CHANGE)
 

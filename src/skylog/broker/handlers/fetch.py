@@ -80,6 +80,8 @@ class Fetch:
         self.replica_id = (
             request.replica_state.replica_id if context.version >= 15 else request.replica_id
         )
+        self.from_follower = self.replica_id >= 0
+        self._read_committed = request.isolation_level == READ_COMMITTED
         self.bytes_max = min(
             request.max_bytes,
             services.settings.network.fetch_bytes_max,
@@ -93,18 +95,15 @@ class Fetch:
         self._refused: set[Entry] | None = None
 
     @property
-    def from_follower(self) -> bool:
-        return self.replica_id >= 0
-
-    @property
     def superseded(self) -> bool:
         """Whether a later request of the same session has come, so that this one is stale."""
         expected = next_epoch(self.request.session_epoch)
         return self.incremental and self.session.epoch != expected and self.session.id != NO_SESSION
 
-    def collect(self) -> Steps:
+    def collect(self, before: Collected | None = None) -> Steps:
         """Read what is ready, in the session's order, within the budget.
 
+        What an earlier pass ``before`` has read, and what did not move since, is not read again.
         Yields each read that would wait for the disk; it expects the outcome back.
         """
         found = Collected()
@@ -112,7 +111,8 @@ class Fetch:
         self.seen = self.session.progress
         for entry in tuple(self.session.ready):
             try:
-                answer = yield from self._read(entry, budget, found.read_bytes == 0)
+                known = None if before is None else self._unmoved(entry, before)
+                answer = known or (yield from self._read(entry, budget, found.read_bytes == 0))
             except RefusedError as error:
                 answer = self._failed(entry, error)
                 found.refused.add(entry)
@@ -132,10 +132,18 @@ class Fetch:
         found.urgent = found.urgent or not found.refused <= self._refused
         return found
 
+    @staticmethod
+    def _unmoved(entry: Entry, before: Collected) -> PartitionData | None:
+        """What was found before, if it was a replica and has not moved."""
+        if entry.moved or entry.partition is None or entry in before.refused:
+            return None
+        return before.answers.get(entry)
+
     def _read(
         self, entry: Entry, budget: int, first: bool
     ) -> Generator[Read, ReadInfo, PartitionData]:
         wanted = entry.wanted
+        entry.moved = False
         partition = self._locate(entry)
         log = partition.log
         answer = PartitionData(
@@ -166,10 +174,6 @@ class Fetch:
             data = yield partial(read, block=True)
         answer.records = data.buffer
         return answer
-
-    @property
-    def _read_committed(self) -> bool:
-        return self.request.isolation_level == READ_COMMITTED
 
     def _locate(self, entry: Entry) -> Partition:
         """The replica that serves an entry, or Kafka's error for why there is none."""
@@ -331,8 +335,8 @@ async def _finish(work: Fetch, steps: Steps, read: Read) -> Collected:
         return found
 
 
-async def _collect(work: Fetch) -> Collected:
-    steps = work.collect()
+async def _collect(work: Fetch, before: Collected) -> Collected:
+    steps = work.collect(before)
     try:
         read = next(steps)
     except StopIteration as done:
@@ -374,7 +378,7 @@ async def _wait(work: Fetch, found: Collected) -> FetchResponse:
             finally:
                 timer.cancel()
             if not work.superseded:
-                found = await _collect(work)
+                found = await _collect(work, found)
             if work.enough(found) or connection.ended or loop.time() >= deadline:
                 return work.respond(found)
     finally:
