@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -231,7 +231,7 @@ def latency(bootstrap: str, topic: str, count: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    roles = {
+    roles: dict[str, Callable[[str, str, int], dict[str, float]]] = {
         "produce": produce,
         "consume": consume,
         "consume-eagerly": partial(consume, settings=EAGER),

@@ -71,7 +71,8 @@ class Figure:
 
     what: str
     unit: str
-    goal: Goal
+    # None where nothing was promised.
+    goal: Goal | None
     skylog: list[float] = field(default_factory=list)
     kafka: list[float] = field(default_factory=list)
     # Settings that are not the default, and what else one must know to read the row.
@@ -85,7 +86,9 @@ class Figure:
         return statistics.median(self.skylog) / max(statistics.median(self.kafka), 1e-12)
 
     @property
-    def met(self) -> bool:
+    def met(self) -> bool | None:
+        if self.goal is None:
+            return None
         value = self.ratio if self.goal.ratio else statistics.median(self.skylog)
         return value is not None and self.goal.met(value)
 

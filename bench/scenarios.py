@@ -81,6 +81,7 @@ def throughput(plan: Plan) -> list[Figure]:
         verb, note = role.partition("-")[0], clients.EAGER_NOTE if "-" in role else ""
         rates[client, role] = Figure(f"{verb}, {client}", "MB/s", AT_LEAST_KAFKA, note=note)
         cpu[client, role] = Figure(f"broker CPU, {verb}, {client}", "s/GB", CPU_GOAL, note=note)
+    total = Figure("broker CPU, all of the above together", "s/GB", CPU_GOAL)
     memory = Figure("resident memory after a round", "MB", MEMORY_GOAL)
     with both(plan) as clusters:
         for side in SIDES:
@@ -92,8 +93,9 @@ def throughput(plan: Plan) -> list[Figure]:
             for key, (rate, cpu_seconds) in done.items():
                 rates[key].add(side, rate)
                 cpu[key].add(side, cpu_seconds)
+            total.add(side, statistics.mean(seconds for _, seconds in done.values()))
             memory.add(side, usage(clusters[side].pid).resident_bytes / MEGABYTE)
-    return [*rates.values(), *cpu.values(), memory]
+    return [*rates.values(), *cpu.values(), total, memory]
 
 
 def _round(plan: Plan, cluster: Cluster, name: str) -> dict[tuple[str, str], tuple[float, float]]:
@@ -118,8 +120,8 @@ def latency(plan: Plan) -> list[Figure]:
     """End to end at a steady 1,000 records a second."""
     note = "librdkafka, linger.ms=0"
     p99 = Figure("p99 end to end at 1,000 records/s", "ms", LATENCY_GOAL, note=note)
-    p50 = Figure("median end to end at 1,000 records/s", "ms", LATENCY_GOAL, note=note)
-    cpu = Figure("broker CPU at 1,000 records/s", "% of a core", CPU_GOAL, note=note)
+    p50 = Figure("median end to end at 1,000 records/s", "ms", None, note=note)
+    cpu = Figure("broker CPU at 1,000 records/s", "% of a core", None, note=note)
     with both(plan) as clusters:
         for side in SIDES:
             plan.say(f"warm-up of {side}")

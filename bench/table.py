@@ -14,6 +14,11 @@ from bench.measure import Figure, spread
 BAR_CELLS = 48
 # The bars' scale: from a thirty-second of Kafka's figure to thirty-two times it.
 BAR_OCTAVES = 5
+VERDICTS = {
+    True: Text("met", style="green"),
+    False: Text("MISSED", style="bold red"),
+    None: Text(""),
+}
 
 
 def _median(values: list[float]) -> str:
@@ -43,8 +48,8 @@ def table(figures: list[Figure], title: str) -> Table:
             _median(figure.skylog),
             _median(figure.kafka),
             "–" if ratio is None else f"{ratio:.2f} ×",
-            str(figure.goal),
-            Text("met", style="green") if figure.met else Text("MISSED", style="bold red"),
+            "–" if figure.goal is None else str(figure.goal),
+            VERDICTS[figure.met],
         )
     return made
 
@@ -59,7 +64,7 @@ def bars(figures: list[Figure]) -> Table:
     for figure in figures:
         ratio = figure.ratio
         if ratio is not None and ratio > 0:
-            made.add_row(figure.what, _bar(ratio, "green" if figure.met else "red"))
+            made.add_row(figure.what, _bar(ratio, "red" if figure.met is False else "green"))
     return made
 
 

@@ -35,6 +35,16 @@ def test_a_goal_is_met_up_to_its_limit(
     assert figure(skylog, kafka, goal).met is met
 
 
+def test_where_nothing_was_promised_nothing_is_missed() -> None:
+    row = Figure("median", "ms", None, [2.0], [1.0])
+    assert row.met is None
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(table.table([row], "figures"))
+    text = console.export_text()
+    assert "2.00 ×" in text
+    assert "MISSED" not in text
+
+
 def test_a_ratio_is_of_medians() -> None:
     row = figure([1.0, 10.0, 2.0], [4.0, 1.0, 400.0], Goal(1.0))
     assert row.ratio == pytest.approx(0.5)
