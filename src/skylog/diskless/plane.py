@@ -4,8 +4,8 @@ Three planes keep this contract (``planes/topic.py``, ``planes/postgres``, ``pla
 one suite, ``tests/contract/test_control_plane.py``, judges them. What holds for every call:
 
 - answers stand in the order of what was asked; an error concerns its own item only;
-- a call that *raises* ``KafkaError`` changed nothing, unless the error is ``ambiguous``: then it may
-  have, and the caller repeats the same call. Every call may be repeated;
+- a call that *raises* ``KafkaError`` changed nothing, unless the error is ``ambiguous``: then it
+  may have, and the caller repeats the same call. Every call may be repeated;
 - offsets are dense: a batch gets its partition's high watermark, and moves it by its record count;
 - a high watermark and a log start never move back;
 - a partition that the plane does not know is UNKNOWN_TOPIC_OR_PARTITION, with every number -1.
@@ -78,7 +78,7 @@ class BatchToCommit:
         return self.producer_id >= 0 and self.producer_epoch >= 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileToCommit:
     """An uploaded WAL object and its batches, in the order in which they shall get offsets.
 
@@ -214,9 +214,9 @@ class ControlPlane(Protocol):
         number of batches under a known key is INVALID_REQUEST.
 
         *Idempotent producers* (rules.check_sequence): a lower epoch than the last is
-        INVALID_PRODUCER_EPOCH; one of the last 5 batches again is a duplicate with its first offset;
-        else the sequence must follow, 0 after 2³¹−1 and in a new epoch; an unknown or expired
-        producer may start anywhere.
+        INVALID_PRODUCER_EPOCH; one of the last 5 batches again is a duplicate with its first
+        offset; else the sequence must follow (0 after 2³¹−1, 0 in a new epoch) or it is
+        OUT_OF_ORDER_SEQUENCE_NUMBER; an unknown or expired producer may start anywhere.
 
         *Raised for the whole file*, which is then not committed: INVALID_REQUEST for extents that
         overlap, are empty or leave the file, and for a key that is none; KAFKA_STORAGE_ERROR
