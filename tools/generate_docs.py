@@ -18,6 +18,7 @@ from reference_apis import apis_page
 from skylog.kernel.config import ConfigKey, Dynamic, Schema
 from skylog.kernel.errors import RETRIABLE, ErrorCode
 from skylog.kernel.settings import definitions
+from skylog.kernel.settings.diskless import DisklessSettings
 from skylog.kernel.settings.fields import bound
 from skylog.kernel.settings.layers import EMBEDDED, OPEN_PREFIXES
 from skylog.kernel.settings.listeners import LISTENER_DOCS
@@ -110,7 +111,7 @@ def settings_page() -> str:
     lines += SETTINGS_INTRODUCTION.format(embedded=embedded, prefixes=prefixes).split("\n")
     is_read = read_somewhere()
     used: set[str] = set()
-    for section in SECTIONS:
+    for section in (*SECTIONS, DisklessSettings):
         names = sorted(known.name for field, known in bound(section).items() if is_read(field))
         if section is NodeSettings:
             names = sorted([*names, *definitions.OTHER_NAME_DOCS])

@@ -85,3 +85,8 @@ CLIENT_SASL_TURNS_MAX: Final = 8
 
 # Partitions that all fetch sessions of a broker may hold; a fetch beyond them gets no session.
 FETCH_SESSION_PARTITIONS_MAX: Final = 1_000_000
+
+# Files that puts into a local directory never finished; the next start removes them.
+OBJECT_TEMPORARY_AGE_MS_MAX: Final = 60 * 60 * 1000
+# Keys that one bulk deletion names, as in S3; what a listing counts as one request.
+OBJECT_KEYS_PER_REQUEST: Final = 1000

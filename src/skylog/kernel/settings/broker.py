@@ -11,6 +11,7 @@ from skylog.kernel.config import Value
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.settings.checks import check_settings, check_texts
 from skylog.kernel.settings.definitions import BROKER, REQUIRED
+from skylog.kernel.settings.diskless import DisklessSettings
 from skylog.kernel.settings.fields import bind
 from skylog.kernel.settings.layers import Given, gather
 from skylog.kernel.settings.listeners import (
@@ -55,6 +56,7 @@ class BrokerSettings:
     quotas: QuotaSettings
     security: AccessSettings
     observation: ObservationSettings
+    diskless: DisklessSettings
     listener_texts: ListenerTexts = field(repr=False)
     listeners: tuple[ListenerSettings, ...]
     inter_broker_listener: str
@@ -142,6 +144,7 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         quotas=bind(QuotaSettings, effective),
         security=bind(AccessSettings, effective),
         observation=bind(ObservationSettings, effective),
+        diskless=bind(DisklessSettings, effective),
         listener_texts=listener_texts,
         listeners=build_listeners(
             listener_texts,

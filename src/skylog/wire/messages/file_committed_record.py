@@ -84,8 +84,30 @@ class CommittedTopic(Struct):
         self.partitions = [] if partitions is UNSET else partitions
 
 
+class CommittedAnswer(Struct):
+    __slots__ = ("byte_offset", "error_code", "base_offset", "log_append_time",)
+    FIELDS = (
+        Field("byte_offset", "int32", Versions(0, LAST), 0),
+        Field("error_code", "int16", Versions(0, LAST), 0),
+        Field("base_offset", "int64", Versions(0, LAST), 0),
+        Field("log_append_time", "int64", Versions(0, LAST), 0),
+    )
+
+    def __init__(
+        self,
+        byte_offset: int = 0,
+        error_code: int = 0,
+        base_offset: int = 0,
+        log_append_time: int = 0,
+    ) -> None:
+        self.byte_offset = byte_offset
+        self.error_code = error_code
+        self.base_offset = base_offset
+        self.log_append_time = log_append_time
+
+
 class FileCommittedRecord(Message):
-    __slots__ = ("object_key", "object_format", "file_size", "uploader_broker_id", "owner_ids", "topics",)
+    __slots__ = ("object_key", "object_format", "file_size", "uploader_broker_id", "owner_ids", "topics", "log_offset", "committed_ms", "deletable_since_ms", "received", "answers",)
     TYPE = "diskless-record"
     API_KEY = 102
     VERSIONS = Versions(0, 0)
@@ -97,6 +119,11 @@ class FileCommittedRecord(Message):
         Field("uploader_broker_id", "int32", Versions(0, LAST), 0),
         Field("owner_ids", "int32", Versions(0, LAST), (), array=True),
         Field("topics", CommittedTopic, Versions(0, LAST), (), array=True),
+        Field("log_offset", "int64", Versions(0, LAST), -1, tag=10000, tagged=Versions(0, LAST), ignorable=True),
+        Field("committed_ms", "int64", Versions(0, LAST), -1, tag=10001, tagged=Versions(0, LAST), ignorable=True),
+        Field("deletable_since_ms", "int64", Versions(0, LAST), -1, tag=10002, tagged=Versions(0, LAST), ignorable=True),
+        Field("received", "bool", Versions(0, LAST), False, tag=10003, tagged=Versions(0, LAST), ignorable=True),
+        Field("answers", CommittedAnswer, Versions(0, LAST), (), array=True, tag=10004, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
@@ -107,6 +134,11 @@ class FileCommittedRecord(Message):
         uploader_broker_id: int = 0,
         owner_ids: list[int] = UNSET,
         topics: list[CommittedTopic] = UNSET,
+        log_offset: int = -1,
+        committed_ms: int = -1,
+        deletable_since_ms: int = -1,
+        received: bool = False,
+        answers: list[CommittedAnswer] = UNSET,
     ) -> None:
         self.object_key = object_key
         self.object_format = object_format
@@ -114,4 +146,9 @@ class FileCommittedRecord(Message):
         self.uploader_broker_id = uploader_broker_id
         self.owner_ids = [] if owner_ids is UNSET else owner_ids
         self.topics = [] if topics is UNSET else topics
+        self.log_offset = log_offset
+        self.committed_ms = committed_ms
+        self.deletable_since_ms = deletable_since_ms
+        self.received = received
+        self.answers = [] if answers is UNSET else answers
 

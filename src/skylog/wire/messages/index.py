@@ -283,4 +283,7 @@ DISKLESS_RECORDS: dict[int, tuple[str, ...]] = {
     101: ("TopicDeletedRecord",),
     102: ("FileCommittedRecord",),
     103: ("RecordsDeletedRecord",),
+    500: ("RecordsPrunedRecord",),
+    501: ("FileReceivedRecord",),
+    502: ("ProducerStateRecord",),
 }
