@@ -136,12 +136,15 @@ class LocalStore:
                 self._files.link(source, scratch, folder, name)
             else:
                 self._files.rename(source, scratch, folder, name)
-            self._files.sync(folder)
         except FileExistsError:
             return False
         except OSError as error:
             kind = Outcome.REFUSED if error.errno in _REFUSED else Outcome.AMBIGUOUS
             raise ObjectError(f"{name}: {error.strerror}", kind) from error
+        try:
+            self._files.sync(folder)
+        except OSError as error:
+            raise ObjectError(f"{name}: {error.strerror}", Outcome.AMBIGUOUS) from error
         return True
 
     def _same(self, key: ObjectKey, data: Payload) -> None:
