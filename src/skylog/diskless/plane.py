@@ -213,7 +213,7 @@ class ControlPlane(Protocol):
         offset with ``duplicate`` set, what was refused is an error again. Another size, format or
         number of batches under a known key is INVALID_REQUEST.
 
-        *Idempotent producers* (rules.check_sequence): a lower epoch than the last is
+        *Idempotent producers* (planes/commits.py): a lower epoch than the last is
         INVALID_PRODUCER_EPOCH; one of the last 5 batches again is a duplicate with its first
         offset; else the sequence must follow (0 after 2³¹−1, 0 in a new epoch) or it is
         OUT_OF_ORDER_SEQUENCE_NUMBER; an unknown or expired producer may start anywhere.
