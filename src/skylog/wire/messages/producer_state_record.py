@@ -29,7 +29,7 @@ class ProducerBatch(Struct):
 
 
 class ProducerStateRecord(Message):
-    __slots__ = ("topic_id", "partition_index", "producer_id", "producer_epoch", "last_timestamp", "batches",)
+    __slots__ = ("topic_id", "partition_index", "producer_id", "producer_epoch", "batches",)
     TYPE = "diskless-record"
     API_KEY = 502
     VERSIONS = Versions(0, 0)
@@ -39,7 +39,6 @@ class ProducerStateRecord(Message):
         Field("partition_index", "int32", Versions(0, LAST), 0),
         Field("producer_id", "int64", Versions(0, LAST), 0),
         Field("producer_epoch", "int16", Versions(0, LAST), 0),
-        Field("last_timestamp", "int64", Versions(0, LAST), 0),
         Field("batches", ProducerBatch, Versions(0, LAST), (), array=True),
     )
 
@@ -49,13 +48,11 @@ class ProducerStateRecord(Message):
         partition_index: int = 0,
         producer_id: int = 0,
         producer_epoch: int = 0,
-        last_timestamp: int = 0,
         batches: list[ProducerBatch] = UNSET,
     ) -> None:
         self.topic_id = topic_id
         self.partition_index = partition_index
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
-        self.last_timestamp = last_timestamp
         self.batches = [] if batches is UNSET else batches
 
