@@ -54,7 +54,7 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout(Generic[PieceT]):
-    """An object ready to be written: its bytes in parts that are not copied, and what lies where."""
+    """An object ready to be written: its bytes in parts, not copied, and what lies where."""
 
     parts: Sequence[Buffer]
     size: int

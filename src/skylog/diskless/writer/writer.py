@@ -152,7 +152,7 @@ class DisklessWriter:
         active = self._active
         if active is None:
             return
-        now_ms, uploads = self._clock.now_ms(), len(self._uploading) + len(self._closed)
+        now_ms, uploads = self._clock.now_ms(), len(self._closed)
         reason = self._plan.reason_to_close(active.size, active.opened_ms, uploads, now_ms)
         if reason is not None:
             self._close(reason)
