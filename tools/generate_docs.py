@@ -23,6 +23,7 @@ from skylog.kernel.settings.fields import bound
 from skylog.kernel.settings.layers import EMBEDDED, OPEN_PREFIXES
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS, NodeSettings
+from skylog.kernel.settings.storage import StorageSettings
 from skylog.kernel.settings.topic_facts import TOPIC_BROKER_DOCS, TOPIC_SYNONYMS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -111,7 +112,7 @@ def settings_page() -> str:
     lines += SETTINGS_INTRODUCTION.format(embedded=embedded, prefixes=prefixes).split("\n")
     is_read = read_somewhere()
     used: set[str] = set()
-    for section in (*SECTIONS, DisklessSettings):
+    for section in (*SECTIONS, DisklessSettings, StorageSettings):
         names = sorted(known.name for field, known in bound(section).items() if is_read(field))
         if section is NodeSettings:
             names = sorted([*names, *definitions.OTHER_NAME_DOCS])

@@ -42,7 +42,7 @@ _REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.EN
 
 
 class LocalStore:
-    """A directory of objects. ``close`` ends the store, not the executor."""
+    """A directory of objects. Whoever gives the executor ends it, in ``on_close`` if it likes."""
 
     def __init__(
         self,
@@ -52,8 +52,10 @@ class LocalStore:
         clock: Clock | None = None,
         rng: Random | None = None,
         files: Files | None = None,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
         self._executor = executor
+        self._on_close = on_close
         self._rng = rng or system_random()
         self._files = files or Files()
         self._synced: set[tuple[int, int]] = set()  # directories whose names are on disk
@@ -95,8 +97,11 @@ class LocalStore:
 
     async def close(self) -> None:
         root, self._root = self._root, -1
-        if root >= 0:
-            self._files.close(root)
+        if root < 0:
+            return
+        if self._on_close:
+            self._on_close()
+        self._files.close(root)
 
     async def _listed(self, text: str, after: str | None) -> ObjectInfo | None:
         key = known(text)

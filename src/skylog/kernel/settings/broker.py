@@ -32,6 +32,7 @@ from skylog.kernel.settings.sections import (
     QuotaSettings,
     TopicSettings,
 )
+from skylog.kernel.settings.storage import StorageSettings
 from skylog.kernel.settings.synonyms import Layers
 
 
@@ -56,6 +57,7 @@ class BrokerSettings:
     quotas: QuotaSettings
     security: AccessSettings
     observation: ObservationSettings
+    storage: StorageSettings
     diskless: DisklessSettings
     listener_texts: ListenerTexts = field(repr=False)
     listeners: tuple[ListenerSettings, ...]
@@ -144,6 +146,7 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         quotas=bind(QuotaSettings, effective),
         security=bind(AccessSettings, effective),
         observation=bind(ObservationSettings, effective),
+        storage=bind(StorageSettings, effective),
         diskless=bind(DisklessSettings, effective),
         listener_texts=listener_texts,
         listeners=build_listeners(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from skylog.kernel.config import ConfigKey, ConfigType, Dynamic, Importance, Schema, parse
-from skylog.kernel.settings import diskless, kafka_broker_facts, kafka_resource_facts
+from skylog.kernel.settings import diskless, kafka_broker_facts, kafka_resource_facts, storage
 from skylog.kernel.settings.fields import docs_of
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS
@@ -24,7 +24,7 @@ REQUIRED: Final = ("process.roles", "node.id", "controller.listener.names")
 # Where our default is another than Kafka's: nothing listens to the world unasked.
 DEFAULTS: Final[Mapping[str, str]] = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
 
-_SECTION_DOCS: Final = docs_of(*SECTIONS, diskless.DisklessSettings)
+_SECTION_DOCS: Final = docs_of(*SECTIONS, diskless.DisklessSettings, storage.StorageSettings)
 
 
 def _key(fact: kafka_broker_facts.Fact, docs: Mapping[str, str]) -> ConfigKey:
@@ -86,7 +86,8 @@ KAFKA_BROKER: Final = _schema(
     _BROKER_DOCS,
 )
 DISKLESS: Final = tuple(
-    _key((*fact, "MEDIUM", "read-only", False), _SECTION_DOCS) for fact in diskless.FACTS
+    _key((*fact, "MEDIUM", "read-only", False), _SECTION_DOCS)
+    for fact in (*diskless.FACTS, *storage.FACTS)
 )
 _LOG_DISKLESS: Final = _key(
     ("log.diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "cluster-wide", False),
