@@ -90,3 +90,14 @@ FETCH_SESSION_PARTITIONS_MAX: Final = 1_000_000
 OBJECT_TEMPORARY_AGE_MS_MAX: Final = 60 * 60 * 1000
 # Keys that one bulk deletion names, as in S3; what a listing counts as one request.
 OBJECT_KEYS_PER_REQUEST: Final = 1000
+
+# A diskless coordinator: partitions whose state it keeps at hand, requests that wait for it, those
+# that it handles in one turn of its thread, and answers to commits kept for their repetition.
+DISKLESS_CACHED_PARTITIONS_MAX: Final = 100_000
+DISKLESS_PENDING_REQUESTS_MAX: Final = 10_000
+DISKLESS_REQUESTS_PER_TURN_MAX: Final = 32
+DISKLESS_ANSWERS_KEPT_MS: Final = 2 * 60 * 60 * 1000
+# How much of a coordinator's log is read at once while it is loaded.
+DISKLESS_LOAD_READ_BYTES: Final = 4 * 1024 * 1024
+# Commits under an unknown outcome whose division among coordinators is remembered.
+DISKLESS_UNSETTLED_FILES_MAX: Final = 10_000
