@@ -1,4 +1,4 @@
-"""Write the reference pages that the code determines: docs/reference/settings.md and errors.md.
+"""Write the reference pages that the code determines: docs/reference.
 
     python tools/generate_docs.py [--check]
 
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from reference_apis import apis_page
+from reference_cli import cli_page
 
 from skylog.kernel.config import ConfigKey, Dynamic, Schema
 from skylog.kernel.errors import RETRIABLE, ErrorCode
@@ -170,6 +171,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "errors.md": errors_page,
     "apis.md": lambda: apis_page(GENERATED),
+    "cli.md": lambda: cli_page(GENERATED),
 }
 
 

@@ -6,6 +6,9 @@ task or a queue; only an answer that must wait (a long poll, an off-loop validat
 
 Reading stops while answers cannot be written, while enough requests wait, or while a quota mutes
 the client: the client's own socket buffer is the queue.
+
+A client that closes has said all it had to say, and all of it is handled before the connection
+ends, as with Kafka: a producer that wants no answers may send its last batch and go.
 """
 
 from __future__ import annotations
@@ -38,29 +41,41 @@ class Connection(asyncio.BufferedProtocol):
         self.listener = listener
         self.address = ""
         self.authentication = listener.new_authentication()
-        self.last_active = 0.0
+        self.opened_at = self.last_active = listener.clock.monotonic()
+        # Whether it was ever known who speaks; a session that is renewed does not end this.
+        self.introduced = False
         self._transport: asyncio.Transport | None = None
+        self._tls = False
         self._frames = FrameAssembler(listener.unauthenticated_bytes_max)
         self.authenticated()
         self._waiting: deque[memoryview] = deque()
+        self._waiting_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
-        self._writing_paused_at = 0.0
+        self._writing_paused = False
         self._reading_paused = False
         self._pumping = False
+        # No more requests will come: the connection ends with the answer to the last one.
+        self._ended = False
         self._closing = False
+        # The socket is gone, but requests that came before are still being handled.
+        self._draining = False
+        # Bytes given to the transport, and how many the client had taken when last looked at.
+        self._written = 0
+        self._taken = 0
+        self._taken_at = self.opened_at
 
     # asyncio calls these ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are not asyncio's by class, only by shape.
         self._transport = cast("asyncio.Transport", transport)
+        self._tls = transport.get_extra_info("ssl_object") is not None
         peer = transport.get_extra_info("peername")
         self.address = peer[0] if peer else "local"
-        self.last_active = self.listener.clock.monotonic()
         try:
             admitted = self.listener.admit(self, self._transport)
-        except ProtocolError as error:
+        except (ProtocolError, OSError) as error:
             self.close(str(error))
             return
         if not admitted:
@@ -71,13 +86,11 @@ class Connection(asyncio.BufferedProtocol):
             self._mute(delay_ms)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        # With TLS nothing can be sent to a client that has closed, but its requests still count.
+        self._draining = exc is None and self._ended and not self._closing and self.busy
         self._closing = True
-        if self._task is not None:
-            self._task.cancel()
-        if self._muted is not None:
-            self._muted.cancel()
-        self._waiting.clear()
-        self.listener.forget(self)
+        if not self._draining:
+            self._forget()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.get_buffer(sizehint)
@@ -91,17 +104,19 @@ class Connection(asyncio.BufferedProtocol):
             return
         if frames:
             self._waiting.extend(frames)
+            self._waiting_bytes += sum(map(len, frames))
             self._pump()
 
     def eof_received(self) -> bool:
-        return False
+        self._ended = True
+        return self.busy and not self._tls
 
     def pause_writing(self) -> None:
-        self._writing_paused_at = self.listener.clock.monotonic()
+        self._writing_paused = True
         self._adjust_reading()
 
     def resume_writing(self) -> None:
-        self._writing_paused_at = 0.0
+        self._writing_paused = False
         self._pump()
 
     # Requests -----------------------------------------------------------------------------
@@ -113,18 +128,26 @@ class Connection(asyncio.BufferedProtocol):
         self._pumping = True
         try:
             while self._waiting and not self._blocked():
-                self._handle(self._waiting.popleft())
+                frame = self._waiting.popleft()
+                self._waiting_bytes -= len(frame)
+                self._handle(frame)
         finally:
             self._pumping = False
-        self._adjust_reading()
+        if not self._ended or self.busy:
+            self._adjust_reading()
+        elif self._draining:
+            self._forget()
+        else:
+            self.close("the client closed")
 
     def _blocked(self) -> bool:
-        return bool(
-            self._task is not None
-            or self._muted is not None
-            or self._writing_paused_at
-            or self._closing
-        )
+        if self._task is not None or self._muted is not None:
+            return True
+        if self._draining:
+            return False
+        transport = self._transport
+        # A write that failed ends the connection a little later; nothing may begin until then.
+        return self._writing_paused or self._closing or transport is None or transport.is_closing()
 
     def _handle(self, frame: memoryview) -> None:
         try:
@@ -158,6 +181,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.last_active = self.listener.clock.monotonic()
         if answer.parts:
+            self._written += sum(map(len, answer.parts))
             self._transport.writelines(answer.parts)
         if answer.mute_ms > 0:
             self._mute(answer.mute_ms)
@@ -178,6 +202,7 @@ class Connection(asyncio.BufferedProtocol):
     def authenticated(self) -> None:
         """Once it is known who speaks, requests of full size may come."""
         if self.authentication.complete:
+            self.introduced = True
             self._frames.limit = self.listener.request_bytes_max
 
     @property
@@ -185,9 +210,19 @@ class Connection(asyncio.BufferedProtocol):
         return self._task is not None or bool(self._waiting)
 
     @property
-    def stalled_since(self) -> float:
-        """When the client stopped reading its answers; 0 while it reads."""
-        return self._writing_paused_at
+    def task(self) -> asyncio.Task[None] | None:
+        """The request that is being handled and must wait for something."""
+        return self._task
+
+    def stalled_for(self, now: float) -> float:
+        """For how many seconds the client took nothing of what there is for it."""
+        if self._transport is None:
+            return 0.0
+        unsent = self._transport.get_write_buffer_size()
+        taken = self._written - unsent
+        if taken != self._taken or not unsent:
+            self._taken, self._taken_at = taken, now
+        return now - self._taken_at
 
     def extra(self, name: str) -> Any:
         return self._transport.get_extra_info(name) if self._transport is not None else None
@@ -200,16 +235,30 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.close()
 
     def abort(self) -> None:
+        """End it now, whatever is unsent or unfinished."""
         self._closing = True
-        if self._transport is not None:
+        if self._draining:
+            self._forget()
+        elif self._transport is not None:
             self._transport.abort()
 
+    def _forget(self) -> None:
+        self._draining = False
+        if self._task is not None:
+            self._task.cancel()
+        if self._muted is not None:
+            self._muted.cancel()
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        self.listener.forget(self)
+
     def _adjust_reading(self) -> None:
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None or self._transport.is_closing() or self._ended:
             return
         pause = bool(
             len(self._waiting) >= limits.CONNECTION_REQUESTS_WAITING_MAX
-            or (self._waiting and self._writing_paused_at)
+            or self._waiting_bytes >= limits.CONNECTION_WAITING_BYTES_MAX
+            or (self._waiting and self._writing_paused)
             or self._muted is not None
         )
         if pause and not self._reading_paused:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from skylog.kernel.errors import ErrorCode
+from skylog.kernel.ids import ZERO_UUID
+from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.wire.messages.describe_quorum_request import DescribeQuorumRequest
+from skylog.wire.messages.describe_quorum_response import (
+    DescribeQuorumResponse,
+    PartitionData,
+    TopicData,
+)
 
 if TYPE_CHECKING:
     from skylog.controller.shell import Controller
     from skylog.quorum.node import QuorumNode
     from skylog.wire.schema import Message
+
+FIRST_WITH_DIRECTORIES = 2
 
 
 class ControllerChannel(Protocol):
@@ -33,6 +43,33 @@ class LocalController:
 
     async def submit(self, request: Message, version: int) -> Any:
         if isinstance(request, DescribeQuorumRequest):
-            return self._quorum.describe()
+            return self._describe_quorum(request, version)
         # What was changed is published before it is answered: who changed it finds it changed.
         return await self._controller.submit(request, version)
+
+    def _describe_quorum(
+        self, request: DescribeQuorumRequest, version: int
+    ) -> DescribeQuorumResponse:
+        asked = [(t.topic_name, p.partition_index) for t in request.topics for p in t.partitions]
+        if asked != [(CLUSTER_METADATA, 0)]:
+            return _no_quorum(request)
+        response = self._quorum.describe()
+        if version < FIRST_WITH_DIRECTORIES:
+            response.nodes = []
+            for partition in response.topics[0].partitions:
+                for replica in (*partition.current_voters, *partition.observers):
+                    replica.replica_directory_id = ZERO_UUID
+        return response
+
+
+def _no_quorum(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return DescribeQuorumResponse(
+        topics=[
+            TopicData(
+                topic.topic_name,
+                [PartitionData(p.partition_index, code, code.name) for p in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )

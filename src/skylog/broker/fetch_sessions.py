@@ -4,6 +4,9 @@ Every partition of a session is a watcher of its replica. What moved since the l
 in ``ready``; a fetch looks at those alone. A consumer of a thousand quiet partitions therefore
 costs as much as a consumer of one.
 
+``progress`` counts what moved, ever: a fetch that has to wait says from which count on, so that
+nothing which moves between its look and its wait goes unnoticed.
+
     request (id, epoch)   what happens
     0, -1                 full fetch without a session
     0,  0                 full fetch, and a session if there is room
@@ -31,6 +34,9 @@ NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EPOCH_MAX: Final = 2**31 - 1
+# What a change of leader, log start or existence adds to a session's progress: more than any
+# fetch can wait for.
+_CHANGE: Final = 2**32
 
 Key = tuple[Uuid | str, int]
 
@@ -59,8 +65,14 @@ class Entry:
         self.sent_high_watermark = -1
         self.sent_log_start = -1
 
+    @property
+    def key(self) -> Key:
+        return (self.topic_id if self.session.uses_topic_ids else self.topic, self.index)
+
     def attach(self, partition: Partition | None) -> None:
-        """Watch the replica that serves this entry."""
+        """Watch the replica that serves this entry; none, once the session is closed."""
+        if self.session.closed:
+            partition = None
         if partition is self.partition:
             return
         if self.partition is not None:
@@ -72,19 +84,21 @@ class Entry:
     def partition_moved(self, appended_bytes: int) -> None:
         session = self.session
         session.ready[self] = None
-        session.moved(appended_bytes)
+        session.moved(appended_bytes or _CHANGE)
 
 
 class FetchSession:
     """The partitions that one consumer fetches, in the order in which they get their turn."""
 
     __slots__ = (
-        "_missing_bytes",
         "_wake",
+        "_wake_at",
+        "closed",
         "entries",
         "epoch",
         "id",
         "last_used_ms",
+        "progress",
         "ready",
         "uses_topic_ids",
     )
@@ -97,15 +111,13 @@ class FetchSession:
         self.entries: dict[Key, Entry] = {}
         # Insertion order is the order of service: who was served goes to the end.
         self.ready: dict[Entry, None] = {}
+        self.progress = 0
+        self.closed = False
         self._wake: Callable[[], None] | None = None
-        self._missing_bytes = 0
+        self._wake_at = 0
 
     def update(self, request: FetchRequest) -> None:
-        """Add, change and forget partitions as the request says."""
-        for forgotten in request.forgotten_topics_data:
-            name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
-            for index in forgotten.partitions:
-                self._forget((name, index))
+        """Add and change partitions, then forget some, as the request says."""
         for topic in request.topics:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for wanted in topic.partitions:
@@ -115,6 +127,10 @@ class FetchSession:
                     self.entries[name, wanted.partition] = entry
                 entry.wanted = wanted
                 self.ready[entry] = None
+        for forgotten in request.forgotten_topics_data:
+            name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
+            for index in forgotten.partitions:
+                self._forget((name, index))
 
     def _forget(self, key: Key) -> None:
         entry = self.entries.pop(key, None)
@@ -122,31 +138,43 @@ class FetchSession:
             entry.attach(None)
             self.ready.pop(entry, None)
 
-    def wait(self, missing_bytes: int, wake: Callable[[], None]) -> None:
-        """Call ``wake`` once when so many bytes have come, or at any other change."""
-        self._missing_bytes, self._wake = missing_bytes, wake
+    def wait(self, progress: int, wake: Callable[[], None]) -> None:
+        """Call ``wake`` once when so much has moved, which may be at once."""
+        self.interrupt()
+        if self.progress >= progress or self.closed:
+            wake()
+        else:
+            self._wake_at, self._wake = progress, wake
 
-    def stop_waiting(self) -> None:
-        self._wake = None
+    def stop_waiting(self, wake: Callable[[], None]) -> None:
+        if self._wake == wake:
+            self._wake = None
 
-    def moved(self, appended_bytes: int) -> None:
-        if self._wake is None:
-            return
-        self._missing_bytes -= appended_bytes
-        if appended_bytes == 0 or self._missing_bytes <= 0:
-            wake, self._wake = self._wake, None
+    def interrupt(self) -> None:
+        """Wake whoever waits: another request took the session over, or it is closed."""
+        wake, self._wake = self._wake, None
+        if wake is not None:
             wake()
 
-    def served(self, entry: Entry, *, more: bool) -> None:
-        """Let the others go first next time; out of ``ready`` when there is nothing left."""
-        self.ready.pop(entry, None)
-        if more:
+    def moved(self, amount: int) -> None:
+        self.progress += amount
+        if self._wake is not None and self.progress >= self._wake_at:
+            self.interrupt()
+
+    def served(self, entry: Entry, *, data: bool, more: bool) -> None:
+        """Who got data lets the others go first; who has nothing left is no longer ready."""
+        if data or not more:
+            self.ready.pop(entry, None)
+        if more and self.entries.get(entry.key) is entry:
             self.ready[entry] = None
 
     def close(self) -> None:
+        self.closed = True
         for entry in self.entries.values():
             entry.attach(None)
+        self.entries.clear()
         self.ready.clear()
+        self.interrupt()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +204,7 @@ class FetchSessions:
             if request.session_id != NO_SESSION:
                 self.close(request.session_id)
             session_id = NO_SESSION
-            if request.session_epoch == INITIAL_EPOCH and request.topics:
+            if request.session_epoch == INITIAL_EPOCH:
                 session_id = self._free_id(now_ms)
             session = FetchSession(session_id, by_id, now_ms)
             session.update(request)
@@ -193,7 +221,8 @@ class FetchSessions:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if found.uses_topic_ids != by_id:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        found.epoch = 1 if found.epoch == EPOCH_MAX else found.epoch + 1
+        found.epoch = next_epoch(found.epoch)
+        found.interrupt()
         found.last_used_ms = now_ms
         self._sessions.move_to_end(found.id)
         before = len(found.entries)
@@ -223,6 +252,16 @@ class FetchSessions:
             session_id = self._rng.randrange(EPOCH_MAX) + 1
             if session_id not in self._sessions:
                 return session_id
+
+    def look_again(self) -> None:
+        """Every partition is looked at by the next fetch: what a client may read has changed."""
+        for session in self._sessions.values():
+            for entry in session.entries.values():
+                session.ready[entry] = None
+
+
+def next_epoch(epoch: int) -> int:
+    return 1 if epoch == EPOCH_MAX else epoch + 1
 
 
 def group_by_topic(entries: Iterable[Entry]) -> Iterable[tuple[str, Uuid, list[Entry]]]:

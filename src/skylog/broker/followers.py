@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from skylog.groups.offsets_log import OffsetsLog
+from skylog.kernel.errors import KafkaError
 from skylog.kernel.logging import get_logger
 from skylog.kernel.topics import CONSUMER_OFFSETS
 
 if TYPE_CHECKING:
     from skylog.broker.configs import Configs
+    from skylog.broker.fetch_sessions import FetchSessions
     from skylog.broker.services import Services
     from skylog.controller.image import ClusterImage, Delta
     from skylog.controller.image.topics import Topic
@@ -41,7 +43,8 @@ class PartitionFollower:
             if changed is not None:
                 self._changed(changed, indexes)
         for name in self._services.configs.changed_topics(delta):
-            self._services.replicas.configure(name, self._services.configs.log_config(name))
+            if image.topic(name) is not None:  # settings go with their topic
+                self._services.replicas.configure(name, self._services.configs.log_config(name))
 
     def _deleted(self, topic: Topic) -> None:
         self._services.replicas.delete_topic(topic.name)
@@ -57,7 +60,14 @@ class PartitionFollower:
         config = services.configs.log_config(topic.name)
         for index in sorted(indexes):
             state = topic.partitions[index]
-            partition = services.replicas.assign(topic.name, index, topic.topic_id, state, config)
+            try:
+                partition = services.replicas.assign(
+                    topic.name, index, topic.topic_id, state, config
+                )
+            except (KafkaError, OSError) as error:
+                # A disk that fails one partition must not keep the others from being served.
+                log.error("partition not served", topic=topic.name, partition=index, why=str(error))
+                continue
             if topic.name == CONSUMER_OFFSETS:
                 self._coordinate(index, partition)
 
@@ -86,16 +96,19 @@ class ConfigFollower:
 
 
 class AclFollower:
-    """Feeds the authorizer."""
+    """Feeds the authorizer; quiet partitions are looked at again, lest a refusal goes untold."""
 
-    def __init__(self, authorizer: Authorizer) -> None:
+    def __init__(self, authorizer: Authorizer, sessions: FetchSessions) -> None:
         self._authorizer = authorizer
+        self._sessions = sessions
 
     def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
         for acl_id in delta.acls_removed:
             self._authorizer.remove(acl_id)
         for acl_id, acl in delta.acls_added.items():
             self._authorizer.add(acl_id, acl)
+        if delta.acls_removed or delta.acls_added:
+            self._sessions.look_again()
 
 
 class QuotaFollower:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.metrics import CONTENT_TYPE, Metrics
 
+BACKLOG = 64
 Health = Callable[[], dict[str, Any]]
 
 
@@ -48,7 +49,13 @@ class HttpServer:
             ]
         )
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", limit_concurrency=64
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            limit_concurrency=64,
+            # A client that does not read its page does not hold up a shutdown.
+            timeout_graceful_shutdown=1,
         )
         bound = _bind(host, port)
         self.port = bound.getsockname()[1]
@@ -77,6 +84,8 @@ def _bind(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        # Who is told the address may connect at once, even before the server has begun.
+        bound.listen(BACKLOG)
     except OSError as error:
         bound.close()
         raise ConfigError(

@@ -119,6 +119,9 @@ class Lifecycle:
                 await self._heartbeat()
             except KafkaError as error:
                 log.warning("heartbeat failed", error=error.code.name)
+            except Exception:
+                # A broker without heartbeats is soon without partitions: go on whatever happens.
+                log.exception("heartbeat failed")
 
     async def _heartbeat(self, *, leave: bool = False) -> bool:
         """True once the broker may serve or, when leaving, go."""

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from skylog.controller.image import ClusterImage, Delta
+from skylog.kernel.logging import get_logger
 from skylog.replicated.log import LoadedBatch
 from skylog.wire.metadata_records import decode_metadata
+
+log = get_logger("broker.metadata")
 
 
 class Follower(Protocol):
@@ -48,7 +51,11 @@ class MetadataPublisher:
 
     def _tell(self, delta: Delta) -> None:
         for follower in self._followers:
-            follower.metadata_changed(self.image, delta)
+            try:
+                follower.metadata_changed(self.image, delta)
+            except Exception:
+                # The image is right and the others follow it; stopping would help nobody.
+                log.exception("metadata not followed", follower=type(follower).__name__)
 
 
 def everything(image: ClusterImage) -> Delta:

@@ -7,6 +7,7 @@ import gc
 import signal
 from collections.abc import Callable
 
+from skylog.broker.memory import keep_freed_buffers
 from skylog.broker.wiring import Node
 from skylog.kernel.logging import get_logger
 from skylog.kernel.settings import BrokerSettings
@@ -18,6 +19,7 @@ def run_node(settings: BrokerSettings, on_ready: Callable[[Node], None]) -> None
     """Run until a signal ends it; raises ConfigError or StorageError if it cannot start."""
     import uvloop  # noqa: PLC0415 - tests run nodes on other loops
 
+    keep_freed_buffers()
     uvloop.run(_run(settings, on_ready))
 
 

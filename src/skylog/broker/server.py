@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import socket
 from typing import TYPE_CHECKING
@@ -49,6 +50,8 @@ class Listener:
         self._admission = admission
         self._idle_s_max = network.idle_ms_max / 1000
         self._connections: dict[Connection, None] = {}
+        self._empty = asyncio.Event()
+        self._stopping = False
         self._server: asyncio.Server | None = None
         self.port = 0
 
@@ -97,7 +100,7 @@ class Listener:
         self._connections[connection] = None
         admitted = self._admission.opened(self.name, connection.address)
         self.security.identify(connection.authentication, transport.get_extra_info("ssl_object"))
-        return admitted
+        return admitted and not self._stopping
 
     def accept_delay_ms(self) -> int:
         """How long a new connection waits because too many come at once."""
@@ -106,28 +109,47 @@ class Listener:
     def forget(self, connection: Connection) -> None:
         if self._connections.pop(connection, True) is None:
             self._admission.closed(self.name, connection.address)
+        if not self._connections:
+            self._empty.set()
 
     def sweep(self) -> None:
         """Close connections that idle, never authenticate, or do not read their answers."""
         now = self.clock.monotonic()
         for connection in tuple(self._connections):
-            silent = now - connection.last_active
-            stalled = connection.stalled_since
-            if stalled and now - stalled > limits.WRITE_STALL_SECONDS_MAX:
+            if connection.stalled_for(now) > limits.WRITE_STALL_SECONDS_MAX:
                 connection.abort()
-            elif not connection.authentication.complete and silent > limits.HANDSHAKE_SECONDS_MAX:
+            elif (
+                not connection.introduced
+                and now - connection.opened_at > limits.HANDSHAKE_SECONDS_MAX
+            ):
                 connection.close("not authenticated in time")
-            elif silent > self._idle_s_max and not connection.busy:
+            elif now - connection.last_active > self._idle_s_max and not connection.busy:
                 connection.close("idle")
 
     def __len__(self) -> int:
         return len(self._connections)
 
     async def stop(self) -> None:
-        """Stop accepting and close what is open."""
+        """Stop accepting, close what is open, and wait until no request is being handled."""
+        self._stopping = True
         if self._server is not None:
             self._server.close()
-        for connection in tuple(self._connections):
+        connections = tuple(self._connections)
+        tasks = [connection.task for connection in connections if connection.task is not None]
+        for connection in connections:
             connection.close("shutdown")
+        with contextlib.suppress(TimeoutError):
+            await self._emptied(limits.SHUTDOWN_FLUSH_SECONDS_MAX)
+        for connection in tuple(self._connections):
+            connection.abort()
+        with contextlib.suppress(TimeoutError):
+            await self._emptied(limits.SHUTDOWN_FLUSH_SECONDS_MAX)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._server is not None:
             await self._server.wait_closed()
+
+    async def _emptied(self, seconds_max: float) -> None:
+        self._empty.clear()
+        if self._connections:
+            async with asyncio.timeout(seconds_max):
+                await self._empty.wait()

@@ -46,7 +46,7 @@ from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
 from skylog.groups.coordinator import GroupCoordinator
 from skylog.kernel.clock import Clock, SystemClock
-from skylog.kernel.errors import StorageError
+from skylog.kernel.errors import ConfigError, StorageError
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.limits import LOG_OPEN_FILES_MAX
 from skylog.kernel.logging import get_logger
@@ -236,7 +236,6 @@ class Node:
                 parse_super_users(access.super_users), allow_if_no_acl=access.allow_without_acl
             )
         groups = GroupCoordinator(group_settings(settings), clock, self._rng)
-        self._undo.push_async_callback(groups.close)
         sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
         return Services(
             settings=settings,
@@ -262,13 +261,15 @@ class Node:
     async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
         services = self._services
         unsubscribe = await quorum.subscribe(self._publisher.committed)
-        self._undo.callback(unsubscribe)
         await logs.start(services.configs.log_config)
+        # Nobody may write once logs are being closed: neither groups nor changes of metadata.
         self._undo.push_async_callback(lambda: logs.close(self._lifecycle.broker_epoch))
+        self._undo.callback(unsubscribe)
+        self._undo.push_async_callback(services.groups.close)
         delete_strays(logs, self._image)
         followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
         if services.authorizer is not None:
-            followers.append(AclFollower(services.authorizer))
+            followers.append(AclFollower(services.authorizer, services.fetch_sessions))
         followers.append(QuotaFollower(self._client_quotas, self._connections))
         services.configs.on_change(
             lambda settings: self._connections.update(connection_settings(settings))
@@ -333,17 +334,24 @@ class Node:
         self._undo.push_async_callback(self._background.stop)
         every(SWEEP_INTERVAL_MS, "close idle connections", self._sweep)
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
-        every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self._reload_certificates)
+        every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
 
     async def _sweep(self) -> None:
         for listener in self._listeners.values():
             listener.sweep()
 
-    async def _reload_certificates(self) -> None:
+    async def reload_certificates(self) -> None:
+        """Take up changed key and trust stores; ConfigError once all others are taken up."""
+        failed: ConfigError | None = None
         for listener in self._listeners.values():
             if listener.security.tls is not None:
-                await self._executor.run(listener.security.tls.reload_if_changed)
+                try:
+                    await self._executor.run(listener.security.tls.reload_if_changed)
+                except ConfigError as error:
+                    failed = error
+        if failed is not None:
+            raise failed
 
     async def start_http(self) -> None:
         """Serve /metrics and /health; last, because nobody's record waits for it."""

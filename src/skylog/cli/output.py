@@ -77,8 +77,9 @@ def _print_rich(columns: Mapping[str, str], rows: Sequence[Row], title: str | No
 
 
 def _justify(rows: Sequence[Row], key: str) -> Any:
-    numeric = (isinstance(row.get(key), int | float | None) for row in rows)
-    return "right" if rows and all(numeric) else "left"
+    values = [row.get(key) for row in rows if row.get(key) is not None]
+    numbers = [isinstance(v, int | float) and not isinstance(v, bool) for v in values]
+    return "right" if numbers and all(numbers) else "left"
 
 
 def _print_plain(columns: Mapping[str, str], rows: Sequence[Row], title: str | None) -> None:

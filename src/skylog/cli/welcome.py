@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from skylog.cli.options import BOOTSTRAP_DEFAULT
 
 if TYPE_CHECKING:
     from skylog.broker.wiring import Node
+
+
+def command_name(called: str) -> str:
+    """What to type for ``skylog``: the bare name if the shell finds this one, else its path."""
+    path = Path(called)
+    if path.name != "skylog":
+        return "skylog"
+    found = shutil.which("skylog")
+    return "skylog" if found and Path(found).resolve() == path.resolve() else str(path)
 
 
 def welcome(node: Node) -> None:
@@ -15,12 +28,14 @@ def welcome(node: Node) -> None:
     lines = [f"skylog is up at {address}; data in {', '.join(node.settings.node.log_dirs)}"]
     if node.http_port:
         lines.append(f"metrics and health: http://{node.http_address}/metrics, /health")
+    skylog = command_name(sys.argv[0])
+    where = "" if address == BOOTSTRAP_DEFAULT else f" --bootstrap {address}"
     lines += [
         "",
         "Try, in another terminal:",
-        f"  .venv/bin/skylog topics create hello --partitions 3 --bootstrap {address}",
-        f"  echo 'hello, log' | .venv/bin/skylog produce hello --bootstrap {address}",
-        f"  .venv/bin/skylog consume hello --from-beginning --bootstrap {address}",
+        f"  {skylog} topics create hello --partitions 3{where}",
+        f"  echo 'hello, log' | {skylog} produce hello{where}",
+        f"  {skylog} consume hello --from-beginning{where}",
         f"or any Kafka client with bootstrap.servers={address}. Ctrl-C stops the node.",
         "",
     ]

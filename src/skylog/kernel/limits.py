@@ -19,6 +19,9 @@ HANDSHAKE_SECONDS_MAX: Final = 30.0
 WRITE_STALL_SECONDS_MAX: Final = 60.0
 # Requests read ahead of the one in work; beyond that the client's socket is the queue.
 CONNECTION_REQUESTS_WAITING_MAX: Final = 64
+CONNECTION_WAITING_BYTES_MAX: Final = 1024 * 1024
+# How long a shutdown waits for clients to take the answers that were written for them.
+SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
 LISTEN_BACKLOG: Final = 512
 
 # Log lines: values may come from clients.

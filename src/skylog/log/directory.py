@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -36,6 +37,9 @@ class LogDirectory:
         self.broker_epoch = NO_BROKER_EPOCH
         self.logs_count = 0
         self._files = files
+        # Checkpoints are written by the event loop and by the executor's threads. A log that was
+        # deleted meanwhile is left out, so that an old list cannot bring its offsets back.
+        self._lock = threading.Lock()
         # What each checkpoint says now, so that nothing is written twice.
         self._written: dict[str, dict[TopicPartition, int]] = {}
 
@@ -94,23 +98,27 @@ class LogDirectory:
         self.write_high_watermarks(logs)
 
     def write_high_watermarks(self, logs: Iterable[Log]) -> None:
-        self._write(
-            HIGH_WATERMARK_CHECKPOINT,
-            {(log.topic, log.partition): log.high_watermark for log in logs},
-        )
+        with self._lock:
+            marks = {
+                (log.topic, log.partition): log.high_watermark for log in logs if not log.is_deleted
+            }
+            self._write(HIGH_WATERMARK_CHECKPOINT, marks)
 
     def write_offsets(self, logs: Iterable[Log]) -> None:
         """Checkpoint recovery points and log starts; blocks."""
         points: dict[TopicPartition, int] = {}
         starts: dict[TopicPartition, int] = {}
-        for log in logs:
-            key = log.topic, log.partition
-            points[key] = log.recovery_point
-            start = log.log_start_offset
-            if start > log.segments[0].base_offset:
-                starts[key] = start
-        self._write(RECOVERY_POINT_CHECKPOINT, points)
-        self._write(LOG_START_CHECKPOINT, starts)
+        with self._lock:
+            for log in logs:
+                if log.is_deleted:
+                    continue
+                key = log.topic, log.partition
+                points[key] = log.recovery_point
+                start = log.log_start_offset
+                if start > log.segments[0].base_offset:
+                    starts[key] = start
+            self._write(RECOVERY_POINT_CHECKPOINT, points)
+            self._write(LOG_START_CHECKPOINT, starts)
 
     def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         if offsets == self._written.get(name):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -42,7 +44,7 @@ class Files:
     """Plain calls to the operating system, and a bounded table of open descriptors."""
 
     def __init__(self, open_files_max: int) -> None:
-        self._open_files_max = open_files_max
+        self._open_files_max = min(open_files_max, _half_of_allowed())
         # Some file systems cannot say what is cached; there every read waits for what it needs.
         self._knows_cached = True
         self._table: OrderedDict[str, Descriptor] = OrderedDict()
@@ -187,6 +189,12 @@ class Files:
                 break
             done += count
         return bytes(buffer[:done])
+
+
+def _half_of_allowed() -> int:
+    """The other half of what the process may open is for connections."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if allowed == resource.RLIM_INFINITY else max(allowed // 2, 1)
 
 
 def _after(buffers: list[Buffer], count: int) -> list[Buffer]:

@@ -51,6 +51,11 @@ class Log(LogWriter):
             raise storage_error(f"close of {self.directory} failed", error) from error
         self._files.forget_under(self.directory)
 
+    @property
+    def is_deleted(self) -> bool:
+        failure = self._failure
+        return failure is not None and failure.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     def mark_deleted(self) -> None:
         """The partition is gone: whoever still holds the log learns it from the next call."""
         self._failure = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -103,6 +108,7 @@ class Log(LogWriter):
     def _drop_first(self, count: int) -> None:
         gone = self._segments[:count]
         self._segments = self._segments[count:]
+        self._show()
         self._move_start(self._segments[0].base_offset)
         self._discard(gone)
 
@@ -178,3 +184,4 @@ class Log(LogWriter):
         self.high_watermark = min(max(self.high_watermark, self.log_start_offset), self._end)
         self.recovery_point = min(self.recovery_point, self._end)
         self._directory_unsynced = True
+        self._show()

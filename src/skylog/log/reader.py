@@ -33,7 +33,15 @@ _NOTHING = ReadInfo(EMPTY)
 class LogReader:
     """What a log holds, and how to read it."""
 
-    __slots__ = ("_end", "_epochs", "_failure", "_segments", "directory", "log_start_offset")
+    __slots__ = (
+        "_end",
+        "_epochs",
+        "_failure",
+        "_segments",
+        "_shown",
+        "directory",
+        "log_start_offset",
+    )
 
     directory: str
     log_start_offset: int
@@ -42,6 +50,8 @@ class LogReader:
     _failure: KafkaError | None
     # Replaced, never changed in place.
     _segments: list[Segment]
+    # Segments, size of the last and end offset, as of one moment: what readers go by.
+    _shown: tuple[list[Segment], int, int]
 
     @property
     def log_end_offset(self) -> int:
@@ -71,6 +81,11 @@ class LogReader:
         """The largest known epoch up to ``epoch``, and the offset after its last record."""
         return self._epochs.end_of(epoch, self._end)
 
+    def _show(self) -> None:
+        """Let readers see the log as it is now."""
+        segments = self._segments
+        self._shown = segments, segments[-1].size, self._end
+
     def _check_usable(self) -> None:
         if self._failure is not None:
             raise KafkaError(self._failure.code, self._failure.message)
@@ -92,10 +107,7 @@ class LogReader:
         OFFSET_OUT_OF_RANGE; WouldBlock when not ``block`` and the bytes are not in memory.
         """
         self._check_usable()
-        segments = self._segments
-        # The size before the end: bytes that come in between lie behind both.
-        size = segments[-1].size
-        end = self._end
+        segments, size, end = self._shown
         if offset < self.log_start_offset or offset > end:
             self._out_of_range(offset)
         limit = min(limit_offset, end)

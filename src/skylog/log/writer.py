@@ -117,6 +117,7 @@ class LogWriter(LogReader):
         self._failure: KafkaError | None = None
         # A new file is safe only when its directory is.
         self._directory_unsynced = True
+        self._show()
 
     def __repr__(self) -> str:
         return f"Log({self.topic}-{self.partition}, {self.log_start_offset}..{self._end})"
@@ -256,6 +257,7 @@ class LogWriter(LogReader):
             if batch.producer_id >= 0:
                 producers.apply(batch, marker_of(batch) if batch.is_control else None)
         self._end = last + 1
+        self._show()
         if self._epochs_unwritten or self._topic_id_unwritten:
             self.write_companions()
         if self._end - self.recovery_point >= config.flush_messages:
@@ -284,6 +286,7 @@ class LogWriter(LogReader):
         self._directory_unsynced = True
         self._take_snapshot()
         self._segments = [*self._segments, segment]
+        self._show()
         self._host.rolled(self)
         return segment
 

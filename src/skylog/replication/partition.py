@@ -65,6 +65,9 @@ class Partition:
     def is_leader(self) -> bool:
         return self.leader_id == self.node_id and not self.deleted
 
+    def has_follower(self, node_id: int) -> bool:
+        return node_id != self.node_id and node_id in self.replicas
+
     def update(
         self, leader_id: int, leader_epoch: int, replicas: Sequence[int], isr: Sequence[int]
     ) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from skylog.broker.wiring import Node
 from skylog.kernel.settings import load_settings
 
+T = TypeVar("T")
 # What makes a broker quick to start and to test against; anything may be overridden.
 DEFAULTS: Mapping[str, str] = {
     "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
@@ -54,38 +55,47 @@ class Broker:
         """``host:port`` of a named listener."""
         return self.node.address(listener)
 
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Let the broker's own loop do something, and wait for it."""
+        if self._loop is None:
+            raise RuntimeError("the broker is not running")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
     def start(self) -> Self:
         """Start; raises what keeps the broker from starting."""
         overrides = [f"{key}={value}" for key, value in self._given.items()]
         overrides.append(f"log.dirs={self.directory}")
-        node = Node(load_settings(None, {}, overrides))
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=_run_loop, args=(loop,), name="skylog-broker", daemon=True)
-        thread.start()
-        self._loop, self._thread = loop, thread
         try:
+            node = Node(load_settings(None, {}, overrides))
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(
+                target=_run_loop, args=(loop,), name="skylog-broker", daemon=True
+            )
+            thread.start()
+            self._loop, self._thread = loop, thread
             asyncio.run_coroutine_threadsafe(_start(node), loop).result()
         except BaseException:
-            self._end_loop()
+            self._clean_up()
             raise
         self._node = node
         return self
 
     def stop(self) -> None:
         """Shut down in good order and free the ports; the data of a given directory stays."""
-        if self._node is not None and self._loop is not None:
-            asyncio.run_coroutine_threadsafe(self._node.stop(), self._loop).result()
-            self._node = None
-            self._end_loop()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        node, self._node = self._node, None
+        try:
+            if node is not None and self._loop is not None:
+                asyncio.run_coroutine_threadsafe(node.stop(), self._loop).result()
+        finally:
+            self._clean_up()
 
-    def _end_loop(self) -> None:
+    def _clean_up(self) -> None:
         if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
-            self._loop.close()
         self._loop = self._thread = None
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -101,9 +111,21 @@ class Broker:
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
-    loop.run_forever()
+    try:
+        loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
 
 
 async def _start(node: Node) -> None:
     await node.start()
-    await node.start_http()
+    try:
+        await node.start_http()
+    except BaseException:
+        await node.stop()
+        raise

@@ -293,3 +293,33 @@ async def test_broken_checkpoints_are_done_without(tmp_path: Path) -> None:
         log = manager.get_or_create("t", 0, FIRST, CONFIG)
         assert len(read_values(log)) == 9
         assert log.topic_id == FIRST
+
+
+async def test_creating_partitions_waits_for_no_disk(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    manager = LogManager([str(tmp_path)], ManualClock(NOW), InlineExecutor(), files=files)
+    await manager.start()
+    files.calls.clear()
+    for index in range(10):
+        manager.get_or_create("t", index, FIRST, CONFIG).assign_epoch(0)
+    assert not [path for call, path in files.calls if call == "fsync"]
+    # Of what each partition needs, only the segment is created at once.
+    assert len(list(tmp_path.glob("t-*/*"))) == 10
+    await manager.write_companions()
+    assert len(list(tmp_path.glob("t-*/*"))) == 30
+    await manager.close()
+
+
+async def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
+    dirs = [tmp_path / "a", tmp_path / "b"]
+    manager = LogManager([str(path) for path in dirs], ManualClock(NOW), InlineExecutor())
+    await manager.start()
+    for index in range(6):
+        fill(manager.get_or_create("t", index, FIRST, CONFIG), [b"v"])
+    assert [len(list(path.glob("t-*"))) for path in dirs] == [3, 3]
+    await manager.close(4)
+    manager = LogManager([str(path) for path in dirs], ManualClock(NOW), InlineExecutor())
+    await manager.start()
+    assert len(list(manager.logs())) == 6
+    assert manager.previous_broker_epoch == 4
+    await manager.close()

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from skylog.broker.context import RequestContext
-from skylog.broker.fetch_sessions import NO_SESSION, Entry, FetchSession, group_by_topic
+from skylog.broker.fetch_sessions import (
+    NO_SESSION,
+    Entry,
+    FetchSession,
+    group_by_topic,
+    next_epoch,
+)
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
@@ -40,45 +46,72 @@ _UNSEEN = (
 _TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
+class RefusedError(KafkaError):
+    """A partition that cannot be fetched as things stand, whatever its log holds."""
+
+
 @dataclass(slots=True)
 class Collected:
     """What one pass over the session found."""
 
-    answers: dict[Entry, PartitionData]
+    answers: dict[Entry, PartitionData] = field(default_factory=dict)
     read_bytes: int = 0
-    urgent: bool = False  # an error or a divergence is told at once
+    refused: int = 0
+    urgent: bool = False  # an error of a log, or a divergence, is told at once
 
 
 class Fetch:
     """One Fetch request from its session to its answer."""
 
     def __init__(
-        self, context: RequestContext, request: FetchRequest, session: FetchSession
+        self,
+        context: RequestContext,
+        request: FetchRequest,
+        session: FetchSession,
+        *,
+        incremental: bool,
     ) -> None:
         services = context.services
         self.context = context
         self.request = request
         self.session = session
+        self.incremental = incremental
         self.replica_id = (
             request.replica_state.replica_id if context.version >= 15 else request.replica_id
         )
-        self.bytes_max = min(
-            request.max_bytes,
-            services.settings.network.fetch_bytes_max,
-            services.quotas.fetch_bytes_max(context),
-        )
+        self.bytes_max = min(request.max_bytes, services.settings.network.fetch_bytes_max)
+        if not self.from_follower:
+            self.bytes_max = min(self.bytes_max, services.quotas.fetch_bytes_max(context))
         self.bytes_min = min(request.min_bytes, self.bytes_max)
+        # The session's progress when it was last looked at.
+        self.seen = session.progress
+        self._refused: set[Entry] | None = None
+
+    @property
+    def from_follower(self) -> bool:
+        return self.replica_id >= 0
+
+    @property
+    def superseded(self) -> bool:
+        """Whether a later request of the same session has come, so that this one is stale."""
+        expected = next_epoch(self.request.session_epoch)
+        return self.incremental and self.session.epoch != expected and self.session.id != NO_SESSION
 
     def collect(self) -> Steps:
         """Read what is ready, in the session's order, within the budget.
 
         Yields each read that would wait for the disk; it expects the outcome back.
         """
-        found = Collected({})
+        found = Collected()
         budget = self.bytes_max
+        refused: set[Entry] = set()
+        self.seen = self.session.progress
         for entry in tuple(self.session.ready):
             try:
                 answer = yield from self._read(entry, budget, found.read_bytes == 0)
+            except RefusedError as error:
+                answer = self._failed(entry, error)
+                refused.add(entry)
             except KafkaError as error:
                 answer = self._failed(entry, error)
                 found.urgent = True
@@ -88,6 +121,12 @@ class Fetch:
             found.answers[entry] = answer
             found.read_bytes += size
             budget = max(budget - size, 0)
+        found.refused = len(refused)
+        if self._refused is None:
+            self._refused = refused
+        # What is refused from the start does not keep the others from waiting for data, as with
+        # Kafka; what was lost while waiting is told at once.
+        found.urgent = found.urgent or not refused <= self._refused
         return found
 
     def _read(
@@ -106,11 +145,13 @@ class Fetch:
         )
         if wanted.last_fetched_epoch >= 0:
             epoch, end = log.epoch_end_offset(wanted.last_fetched_epoch)
+            if epoch < 0 or end < 0 or wanted.fetch_offset < log.log_start_offset:
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
             if epoch < wanted.last_fetched_epoch or end < wanted.fetch_offset:
                 answer.diverging_epoch = EpochEndOffset(epoch, end)
                 return answer
         limit = log.log_end_offset
-        if self.replica_id < 0:
+        if not self.from_follower:
             limit = log.last_stable_offset if self._read_committed else log.high_watermark
         size = min(wanted.partition_max_bytes, budget)
         read = partial(log.read, wanted.fetch_offset, size, limit, min_one=first)
@@ -132,18 +173,24 @@ class Fetch:
         if self.session.uses_topic_ids:
             name = services.image.topic_name(entry.topic_id)
             if name is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+                raise RefusedError(ErrorCode.UNKNOWN_TOPIC_ID)
         assert name is not None  # noqa: S101 - for the type checker
-        if self.replica_id >= 0:
-            if not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
-                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        elif not context.allowed(name):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if self.from_follower:
+            allowed = context.authorize_cluster(AclOperation.CLUSTER_ACTION)
+        else:
+            allowed = context.allowed(name)
+        if not allowed:
+            raise RefusedError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if services.image.partition(name, entry.index) is None:
             entry.attach(None)
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         entry.attach(services.replicas.get(name, entry.index))
-        return services.replicas.leader_of(name, entry.index, entry.wanted.current_leader_epoch)
+        epoch = entry.wanted.current_leader_epoch
+        partition = services.replicas.leader_of(name, entry.index, epoch)
+        if self.from_follower and not partition.has_follower(self.replica_id):
+            unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise KafkaError(unknown if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH)
+        return partition
 
     def _failed(self, entry: Entry, error: KafkaError) -> PartitionData:
         code = error.code
@@ -166,26 +213,32 @@ class Fetch:
         return (
             found.urgent
             or self.request.max_wait_ms <= 0
-            or not self.session.entries
+            or found.refused == len(self.session.entries)
             or found.read_bytes >= self.bytes_min
+            or self.superseded
         )
 
-    def respond(self, found: Collected, incremental: bool) -> FetchResponse:
+    def respond(self, found: Collected) -> FetchResponse:
         """Make the answer and note what the client now knows."""
         context, session = self.context, self.session
         response = FetchResponse(session_id=session.id)
-        throttle_ms = context.services.quotas.fetched(context, found.read_bytes)
-        if throttle_ms > 0:
-            context.throttle_ms = throttle_ms
-            if session.id != NO_SESSION:
-                return response
-            found = Collected({})
+        if self.superseded:
+            response.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+            return response
+        if not self.from_follower:
+            context.throttle_ms = context.services.quotas.fetched(context, found.read_bytes)
+        if context.throttle_ms > 0:
+            if not self.incremental:
+                # The client takes an empty answer to a full fetch for none, and begins anew.
+                context.services.fetch_sessions.close(session.id)
+                response.session_id = NO_SESSION
+            return response
+        moved = session.progress != self.seen
         told = []
         for entry, answer in found.answers.items():
-            size = len(answer.records or b"")
-            if not incremental or self._news(entry, answer):
+            if not self.incremental or self._news(entry, answer):
                 told.append(entry)
-            self._note(entry, answer, size)
+            self._note(entry, answer, moved)
         for topic, topic_id, entries in group_by_topic(told):
             answers = [found.answers[entry] for entry in entries]
             response.responses.append(FetchableTopicResponse(topic, topic_id, answers))
@@ -193,6 +246,11 @@ class Fetch:
         for node in context.services.image.endpoints(leaders, context.listener):
             response.node_endpoints.append(NodeEndpoint(node.id, node.host, node.port, node.rack))
         return response
+
+    def release(self) -> None:
+        """A fetch without a session leaves nothing behind."""
+        if self.session.id == NO_SESSION:
+            self.session.close()
 
     def _news(self, entry: Entry, answer: PartitionData) -> bool:
         return bool(
@@ -203,21 +261,21 @@ class Fetch:
             or answer.log_start_offset != entry.sent_log_start
         )
 
-    def _note(self, entry: Entry, answer: PartitionData, size: int) -> None:
+    def _note(self, entry: Entry, answer: PartitionData, moved: bool) -> None:
         entry.sent_high_watermark = answer.high_watermark
         entry.sent_log_start = answer.log_start_offset
-        if answer.error_code:
+        size = len(answer.records or b"")
+        # The client's next request moves the offset and makes the entry ready again; what was
+        # read but not taken (a client that repeats its offset without saying so) stays ready, and
+        # so does all that may have moved after it was read.
+        more = moved or answer.high_watermark > entry.wanted.fetch_offset
+        if answer.error_code or answer.diverging_epoch.epoch >= 0:
             # Kafka repeats an error in every answer until it is gone.
             entry.sent_high_watermark = -1
-            self.session.served(entry, more=True)
-            return
-        partition = entry.partition
-        behind = partition is not None and answer.high_watermark > entry.wanted.fetch_offset
-        # The client's next request moves the offset and makes the entry ready again; what was
-        # read but not taken (a client that repeats its offset without saying so) stays ready.
-        self.session.served(entry, more=behind)
-        if size and partition is not None:
-            self.context.services.traffic.fetched(partition.topic, size)
+            more = True
+        self.session.served(entry, data=size > 0, more=more)
+        if size and entry.partition is not None:
+            self.context.services.traffic.fetched(entry.partition.topic, size)
 
 
 def fetch(
@@ -225,24 +283,23 @@ def fetch(
 ) -> FetchResponse | Awaitable[FetchResponse]:
     """Handle a Fetch request."""
     session, incremental = context.services.fetch_sessions.open(request, context.version)
-    work = Fetch(context, request, session)
+    work = Fetch(context, request, session, incremental=incremental)
     steps = work.collect()
+    waits: Awaitable[FetchResponse] | None = None
     try:
-        read = next(steps)
-    except StopIteration as done:
-        found: Collected = done.value
-    else:
-        return _fetch_slowly(work, steps, read, incremental)
-    if not work.enough(found):
-        return _wait(work, found, incremental)
-    return _done(work, found, incremental)
-
-
-def _done(work: Fetch, found: Collected, incremental: bool) -> FetchResponse:
-    response = work.respond(found, incremental)
-    if work.session.id == NO_SESSION:
-        work.session.close()
-    return response
+        try:
+            read = next(steps)
+        except StopIteration as done:
+            found: Collected = done.value
+            if work.enough(found):
+                return work.respond(found)
+            waits = _wait(work, found)
+        else:
+            waits = _fetch_slowly(work, steps, read)
+    finally:
+        if waits is None:
+            work.release()
+    return waits
 
 
 async def _finish(work: Fetch, steps: Steps, read: Read) -> Collected:
@@ -271,31 +328,35 @@ async def _collect(work: Fetch) -> Collected:
     return await _finish(work, steps, read)
 
 
-async def _fetch_slowly(work: Fetch, steps: Steps, read: Read, incremental: bool) -> FetchResponse:
-    found = await _finish(work, steps, read)
-    if not work.enough(found):
-        return await _wait(work, found, incremental)
-    return _done(work, found, incremental)
+async def _fetch_slowly(work: Fetch, steps: Steps, read: Read) -> FetchResponse:
+    try:
+        found = await _finish(work, steps, read)
+        if work.enough(found):
+            return work.respond(found)
+        return await _wait(work, found)
+    finally:
+        work.release()
 
 
-async def _wait(work: Fetch, found: Collected, incremental: bool) -> FetchResponse:
+async def _wait(work: Fetch, found: Collected) -> FetchResponse:
     """Park until enough bytes have come, something else happened, or the time is up."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + work.request.max_wait_ms / 1000
-    session = work.session
+    woken = asyncio.Event()
+    wake = woken.set
     try:
         while True:
-            woken = asyncio.Event()
-            session.wait(work.bytes_min - found.read_bytes, woken.set)
-            timer = loop.call_at(deadline, woken.set)
+            woken.clear()
+            work.session.wait(work.seen + work.bytes_min - found.read_bytes, wake)
+            timer = loop.call_at(deadline, wake)
             try:
                 await woken.wait()
             finally:
                 timer.cancel()
-            found = await _collect(work)
+            if not work.superseded:
+                found = await _collect(work)
             if work.enough(found) or loop.time() >= deadline:
-                return _done(work, found, incremental)
+                return work.respond(found)
     finally:
-        session.stop_waiting()
-        if session.id == NO_SESSION:
-            session.close()
+        work.session.stop_waiting(wake)
+        work.release()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from skylog.broker.context import RequestContext
 from skylog.kernel.acl import AclOperation
@@ -66,20 +67,18 @@ Found = tuple[int, int, int]  # timestamp, offset, leader epoch
 _NOTHING: Final[Found] = (-1, -1, -1)
 
 
+class Search(Protocol):
+    """Looks into a log; may run on a thread when it may block."""
+
+    def __call__(self, *, block: bool) -> Found: ...
+
+
 def list_offsets(
     context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     """Handle ListOffsets; a search that must touch the disk runs on a thread."""
-    try:
-        return _list_offsets(context, request, block=False)
-    except WouldBlock:
-        return context.services.executor.run(lambda: _list_offsets(context, request, block=True))
-
-
-def _list_offsets(
-    context: RequestContext, request: ListOffsetsRequest, *, block: bool
-) -> ListOffsetsResponse:
     response = ListOffsetsResponse()
+    searches: list[tuple[ListOffsetsPartitionResponse, Search]] = []
     seen = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     for topic in request.topics:
         allowed = context.allowed(topic.name)
@@ -93,23 +92,40 @@ def _list_offsets(
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if seen[topic.name, wanted.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                found = _find(context, request, topic.name, wanted, block)
+                search = _search(context, request, topic.name, wanted)
+                try:
+                    _fill(context, answer, search(block=False))
+                except WouldBlock:
+                    searches.append((answer, search))
             except KafkaError as error:
                 answer.error_code = error.code
-                continue
-            answer.timestamp, answer.offset, epoch = found
-            if context.version >= 4:
-                answer.leader_epoch = epoch
+    return _search_slowly(context, response, searches) if searches else response
+
+
+async def _search_slowly(
+    context: RequestContext,
+    response: ListOffsetsResponse,
+    searches: list[tuple[ListOffsetsPartitionResponse, Search]],
+) -> ListOffsetsResponse:
+    for answer, search in searches:
+        try:
+            found = await context.services.executor.run(partial(search, block=True))
+            _fill(context, answer, found)
+        except KafkaError as error:
+            answer.error_code = error.code
     return response
 
 
-def _find(
-    context: RequestContext,
-    request: ListOffsetsRequest,
-    topic: str,
-    wanted: ListOffsetsPartition,
-    block: bool,
-) -> Found:
+def _fill(context: RequestContext, answer: ListOffsetsPartitionResponse, found: Found) -> None:
+    answer.timestamp, answer.offset, epoch = found
+    if context.version >= 4:
+        answer.leader_epoch = epoch
+
+
+def _search(
+    context: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+) -> Search:
+    """How to find an offset; KafkaError if it may not be looked for."""
     if wanted.timestamp < 0 and context.version < _SINCE.get(wanted.timestamp, 1 << 15):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     replicas = context.services.replicas
@@ -117,7 +133,7 @@ def _find(
     if request.replica_id != DEBUGGING or partition is None:
         partition = replicas.leader_of(topic, wanted.partition_index, wanted.current_leader_epoch)
     limit = _readable_end(partition, request)
-    return _at(partition, wanted.timestamp, limit, block)
+    return partial(_at, partition, wanted.timestamp, limit)
 
 
 def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:
@@ -129,7 +145,7 @@ def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:
     return log.high_watermark
 
 
-def _at(partition: Partition, timestamp: int, limit: int, block: bool) -> Found:
+def _at(partition: Partition, timestamp: int, limit: int, *, block: bool) -> Found:
     log = partition.log
     if timestamp == LATEST:
         return -1, limit, partition.leader_epoch

@@ -112,8 +112,11 @@ def _writable(context: RequestContext, request: ProduceRequest, name: str, index
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}"
         )
     partition = services.replicas.leader_of(name, index)
-    if request.acks == ALL and len(partition.isr) < services.configs.min_insync_replicas(name):
-        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+    if request.acks == ALL:
+        # More replicas than there are cannot be asked for.
+        needed = min(services.configs.min_insync_replicas(name), len(partition.replicas))
+        if len(partition.isr) < needed:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     return partition
 
 
@@ -169,7 +172,10 @@ def _append(
         return None
     answer.base_offset = info.first_offset
     answer.log_start_offset = info.log_start_offset
-    if validated.log_append_time >= 0 and not info.duplicate:
+    if info.duplicate:
+        # Kafka keeps of a batch only its latest time, and gives that for either kind of topic.
+        answer.log_append_time_ms = info.max_timestamp
+    elif validated.log_append_time >= 0:
         answer.log_append_time_ms = validated.log_append_time
     context.services.traffic.produced(partition.topic, validated.batch)
     return partition.committed(info.last_offset) if request.acks == ALL else None
@@ -179,7 +185,7 @@ def _fail(context: RequestContext, slot: Slot, error: KafkaError, topic: str) ->
     answer = slot.answer
     answer.error_code = error.code
     slot.partition = slot.rules = None
-    if topic:
+    if context.services.image.topic(topic) is not None:  # the name is what a client says
         context.services.traffic.rejected(topic)
     if isinstance(error, ValidationError):
         # Kafka explains only what single records did wrong.
@@ -208,11 +214,14 @@ async def _produce_slowly(
     )
     waits = []
     for slot, validated in zip(chosen, results, strict=True):
-        assert slot.partition is not None  # noqa: S101 - for the type checker
-        if not slot.partition.is_leader:
-            # It was deleted or moved while the batch was being looked at.
-            validated = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # noqa: PLW2901
-        wait = _append(context, request, slot, validated, now_ms)
+        partition = slot.partition
+        assert partition is not None  # noqa: S101 - for the type checker
+        outcome = validated
+        if partition.deleted:  # while the batch was being looked at
+            outcome = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif not partition.is_leader:
+            outcome = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        wait = _append(context, request, slot, outcome, now_ms)
         if wait is not None:
             waits.append((slot, wait))
     if waits:

@@ -20,7 +20,13 @@ from skylog.kernel.settings.listeners import PREFIX, PROTOCOLS, parse_endpoints
 ENVIRONMENT_PREFIX: Final = "SKYLOG_"
 # Variables of ours that are no settings.
 ENVIRONMENT_OTHERS: Final = frozenset(
-    {"SKYLOG_CONFIG", "SKYLOG_KAFKA_JARS", "SKYLOG_INVARIANT_RAISES", "SKYLOG_SEED"}
+    {
+        "SKYLOG_BOOTSTRAP",
+        "SKYLOG_CONFIG",
+        "SKYLOG_INVARIANT_RAISES",
+        "SKYLOG_KAFKA_JARS",
+        "SKYLOG_SEED",
+    }
 )
 # What is handed to plugins or to one listener; its names are not ours to know.
 OPEN_PREFIXES: Final = (PREFIX, "rsm.config.", "rlmm.config.")

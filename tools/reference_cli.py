@@ -1,0 +1,62 @@
+"""The page of the command line: what ``skylog COMMAND --help`` says, for all commands."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import typer
+
+from skylog.cli.main import app
+
+INTRODUCTION = """
+`skylog` starts nodes and talks to clusters, skylog's and Kafka's alike. `skylog COMMAND --help`
+says what stands here.
+
+- **Output** is a table at a terminal, aligned text in a pipe, JSON with `--json`. Words on what is
+  going on go to standard error.
+- **Exit code**: 0 – done; 1 – it failed, and one line on standard error says why and what to do;
+  2 – the command cannot be understood, nothing was done; 130, 143 – ended by Ctrl-C, by SIGTERM.
+- **Security**: `--client-config FILE` takes what Kafka's own tools take with `--command-config`:
+
+```properties
+security.protocol=SASL_SSL
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
+    username="alice" password="…";
+ssl.truststore.type=PEM
+ssl.truststore.location=ca.pem
+```
+"""
+
+
+def cli_page(generated: str) -> str:
+    """All commands with their arguments, options and examples."""
+    lines = [generated, "", "# The command line", *INTRODUCTION.splitlines(), ""]
+    root: Any = typer.main.get_command(app)
+    context = root.context_class(root, info_name="skylog")
+    for name in root.list_commands(context):
+        lines += command_section(root.get_command(context, name), name, context, 2)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def command_section(command: Any, name: str, parent: Any, level: int) -> list[str]:
+    """A command; or a group, and below it its commands."""
+    context = command.context_class(command, info_name=name, parent=parent)
+    lines = [f"{'#' * level} {context.command_path}", "", inspect.cleandoc(command.help or ""), ""]
+    if hasattr(command, "list_commands"):
+        for child in command.list_commands(context):
+            lines += command_section(command.get_command(context, child), child, context, level + 1)
+        return lines
+    usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
+    lines += ["```text", usage, "```", "", "| Option | What it does |", "|---|---|"]
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None and "--help" not in record[0]:
+            lines.append(f"| `{record[0].strip()}` | {in_cell(record[1])} |")
+    shown = [line.strip() for line in (command.epilog or "").splitlines()[2:]]
+    return [*lines, "", *(["```sh", *shown, "```", ""] if shown else [])]
+
+
+def in_cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
