@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
-from skylog.kernel.topics import CONSUMER_OFFSETS
+from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
 from skylog.wire.messages.create_topics_request import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -61,6 +61,8 @@ class AutoCreate:
         return ErrorCode.NONE
 
     def _topic(self, name: str) -> CreatableTopic:
+        if name == DISKLESS_METADATA:
+            return self._diskless_metadata()
         if name != CONSUMER_OFFSETS:
             return CreatableTopic(name, -1, -1)
         groups = self._settings.groups
@@ -73,5 +75,23 @@ class AutoCreate:
             name,
             groups.offsets_topic_partitions,
             groups.offsets_topic_replication_factor,
+            configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
+        )
+
+    def _diskless_metadata(self) -> CreatableTopic:
+        """The coordinators' log: kept until a snapshot covers it, never lost by an election."""
+        diskless = self._settings.diskless
+        configs = {
+            "cleanup.policy": "delete",
+            "retention.ms": "-1",
+            "retention.bytes": "-1",
+            "min.insync.replicas": str(diskless.metadata_isr_min),
+            "unclean.leader.election.enable": "false",
+            "compression.type": "producer",
+        }
+        return CreatableTopic(
+            DISKLESS_METADATA,
+            diskless.metadata_partitions,
+            diskless.metadata_replication_factor,
             configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
         )

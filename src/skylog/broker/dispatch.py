@@ -15,7 +15,7 @@ from functools import cache
 from struct import Struct as Format
 from typing import TYPE_CHECKING, Any, Final
 
-from skylog.broker.connection import Answer, Close, Connection
+from skylog.broker.connection import Answer, Close, Connection, Overlapping
 from skylog.broker.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
@@ -106,6 +106,8 @@ class Dispatcher:
             response = row.handler(context, request)
         except KafkaError as error:
             return self._answer(context, self._failed(context, request, error))
+        if isinstance(response, Overlapping):
+            return Overlapping(self._later(context, request, response.answer))
         if inspect.isawaitable(response):
             return self._later(context, request, response)
         return self._answer(context, response)

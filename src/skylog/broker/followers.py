@@ -60,6 +60,8 @@ class PartitionFollower:
         config = services.configs.log_config(topic.name)
         for index in sorted(indexes):
             state = topic.partitions[index]
+            if state.is_diskless:
+                continue  # it has no log here
             try:
                 partition = services.replicas.assign(
                     topic.name, index, topic.topic_id, state, config

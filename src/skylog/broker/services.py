@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from skylog.broker.auto_create import AutoCreate
     from skylog.broker.configs import Configs
     from skylog.broker.controller_channel import ControllerChannel
+    from skylog.broker.diskless import DisklessEngine
     from skylog.broker.features import Features
     from skylog.broker.fetch_sessions import FetchSessions
     from skylog.broker.producer_ids import ProducerIds
@@ -47,3 +48,4 @@ class Services:
     auto_create: AutoCreate
     features: Features
     traffic: Traffic
+    diskless: DisklessEngine | None

@@ -16,6 +16,7 @@ from skylog.broker.background import Background
 from skylog.broker.configs import Configs
 from skylog.broker.controller_channel import LocalController
 from skylog.broker.controller_configs import ControllerConfigs
+from skylog.broker.diskless import DisklessFollower, open_engine
 from skylog.broker.dispatch import Dispatcher
 from skylog.broker.features import Features
 from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
@@ -44,6 +45,8 @@ from skylog.broker.translate import (
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
+from skylog.diskless.plane import ControlPlane
+from skylog.diskless.planes.memory import MemoryPlane
 from skylog.groups.coordinator import GroupCoordinator
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import ConfigError, StorageError
@@ -256,7 +259,11 @@ class Node:
             auto_create=AutoCreate(settings, channel),
             features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
             traffic=Traffic(),
+            diskless=open_engine(settings, self._open_plane(), clock, self._rng),
         )
+
+    def _open_plane(self) -> ControlPlane:
+        return MemoryPlane(self._clock)
 
     async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
         services = self._services
@@ -271,6 +278,14 @@ class Node:
         if services.authorizer is not None:
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))
         followers.append(QuotaFollower(self._client_quotas, self._connections))
+        if services.diskless is not None:
+            await services.diskless.plane.start()
+            self._undo.push_async_callback(services.diskless.close)
+            followers.append(
+                DisklessFollower(
+                    services.diskless, services.auto_create, self._background.until_done
+                )
+            )
         services.configs.on_change(
             lambda settings: self._connections.update(connection_settings(settings))
         )

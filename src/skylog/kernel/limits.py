@@ -22,6 +22,8 @@ CONNECTION_REQUESTS_WAITING_MAX: Final = 64
 CONNECTION_WAITING_BYTES_MAX: Final = 1024 * 1024
 # How long a shutdown waits for clients to take the answers that were written for them.
 SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
+# Produce requests of one connection whose batches are on their way to an object store.
+CONNECTION_REQUESTS_OVERLAPPING_MAX: Final = 16
 LISTEN_BACKLOG: Final = 512
 
 # Log lines: values may come from clients.

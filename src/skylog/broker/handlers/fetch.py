@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from skylog.broker.context import RequestContext
 from skylog.broker.fetch_sessions import (
@@ -19,6 +20,8 @@ from skylog.broker.fetch_sessions import (
     group_by_topic,
     next_epoch,
 )
+from skylog.diskless.partitions import DisklessPartition
+from skylog.diskless.reader import ReadRequest, ReadResult
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
@@ -35,7 +38,17 @@ from skylog.wire.messages.fetch_response import (
 )
 
 Read = Callable[[], ReadInfo]
-Steps = Generator[Read, ReadInfo, "Collected"]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRead:
+    """A read of diskless partitions."""
+
+    requests: list[ReadRequest]
+    fetch_max_bytes: int
+
+
+Steps = Generator[Read | RemoteRead, Any, "Collected"]
 READ_COMMITTED = 1
 CONSUMER_REPLICA = -1
 _UNSEEN = (
@@ -106,9 +119,14 @@ class Fetch:
         budget = self.bytes_max
         refused: set[Entry] = set()
         self.seen = self.session.progress
+        remote: list[tuple[Entry, DisklessPartition]] = []
         for entry in tuple(self.session.ready):
             try:
-                answer = yield from self._read(entry, budget, found.read_bytes == 0)
+                partition = self._locate(entry)
+                if isinstance(partition, DisklessPartition):
+                    remote.append((entry, partition))
+                    continue
+                answer = yield from self._read(entry, partition, budget, found.read_bytes == 0)
             except RefusedError as error:
                 answer = self._failed(entry, error)
                 refused.add(entry)
@@ -121,6 +139,8 @@ class Fetch:
             found.answers[entry] = answer
             found.read_bytes += size
             budget = max(budget - size, 0)
+        if remote:
+            yield from self._read_remote(remote, budget, found)
         found.refused = len(refused)
         if self._refused is None:
             self._refused = refused
@@ -129,11 +149,37 @@ class Fetch:
         found.urgent = found.urgent or not refused <= self._refused
         return found
 
+    def _read_remote(
+        self, entries: list[tuple[Entry, DisklessPartition]], budget: int, found: Collected
+    ) -> Generator[Read | RemoteRead, Any, None]:
+        """The diskless partitions, all with one question to their coordinators."""
+        requests = [
+            ReadRequest(p.topic_id, p.index, e.wanted.fetch_offset, e.wanted.partition_max_bytes)
+            for e, p in entries
+        ]
+        try:
+            results: list[ReadResult] = yield RemoteRead(requests, budget)
+        except KafkaError as error:
+            results = [ReadResult(error.code)] * len(entries)
+        for (entry, _), result in zip(entries, results, strict=True):
+            if result.error is not ErrorCode.NONE:
+                found.answers[entry] = self._failed(entry, KafkaError(result.error))
+                found.urgent = True
+                continue
+            found.answers[entry] = PartitionData(
+                entry.index,
+                high_watermark=result.high_watermark,
+                last_stable_offset=result.high_watermark,
+                log_start_offset=result.log_start_offset,
+                aborted_transactions=[] if self._read_committed else None,
+                records=result.records,
+            )
+            found.read_bytes += len(result.records)
+
     def _read(
-        self, entry: Entry, budget: int, first: bool
+        self, entry: Entry, partition: Partition, budget: int, first: bool
     ) -> Generator[Read, ReadInfo, PartitionData]:
         wanted = entry.wanted
-        partition = self._locate(entry)
         log = partition.log
         answer = PartitionData(
             entry.index,
@@ -166,7 +212,7 @@ class Fetch:
     def _read_committed(self) -> bool:
         return self.request.isolation_level == READ_COMMITTED
 
-    def _locate(self, entry: Entry) -> Partition:
+    def _locate(self, entry: Entry) -> Partition | DisklessPartition:
         """The replica that serves an entry, or Kafka's error for why there is none."""
         context, services = self.context, self.context.services
         name: str | None = entry.topic
@@ -181,9 +227,14 @@ class Fetch:
             allowed = context.allowed(name)
         if not allowed:
             raise RefusedError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        if services.image.partition(name, entry.index) is None:
+        state = services.image.partition(name, entry.index)
+        if state is None:
             entry.attach(None)
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if state.is_diskless and services.diskless is not None:
+            remote = services.diskless.partition(services.image, name, entry.index)
+            entry.attach(remote)
+            return remote
         entry.attach(services.replicas.get(name, entry.index))
         epoch = entry.wanted.current_leader_epoch
         partition = services.replicas.leader_of(name, entry.index, epoch)
@@ -302,13 +353,22 @@ def fetch(
     return waits
 
 
-async def _finish(work: Fetch, steps: Steps, read: Read) -> Collected:
+async def _fetch_remote(work: Fetch, read: RemoteRead) -> list[ReadResult]:
+    engine = work.context.services.diskless
+    if engine is None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    return await engine.reader.fetch(read.requests, read.fetch_max_bytes)
+
+
+async def _finish(work: Fetch, steps: Steps, read: Read | RemoteRead) -> Collected:
     """Go through steps of which at least one must wait for the disk, on a thread."""
     run = work.context.services.executor.run
     try:
         while True:
             try:
-                data = await run(read)
+                data = await (
+                    _fetch_remote(work, read) if isinstance(read, RemoteRead) else run(read)
+                )
             except KafkaError as error:
                 read = steps.throw(error)
             else:
@@ -328,7 +388,7 @@ async def _collect(work: Fetch) -> Collected:
     return await _finish(work, steps, read)
 
 
-async def _fetch_slowly(work: Fetch, steps: Steps, read: Read) -> FetchResponse:
+async def _fetch_slowly(work: Fetch, steps: Steps, read: Read | RemoteRead) -> FetchResponse:
     try:
         found = await _finish(work, steps, read)
         if work.enough(found):
