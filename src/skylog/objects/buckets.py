@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         AzureConfig,
         ClientConfig,
         GCSConfig,
+        GCSCredential,
         RetryConfig,
         S3Config,
     )
@@ -44,18 +45,21 @@ def open_s3(bucket: str, prefix: str, settings: StorageSettings) -> S3Store:
 
 def open_gcs(bucket: str, prefix: str, settings: StorageSettings) -> GCSStore:
     config: GCSConfig = {}
+    credentials = None
     if settings.gcs_endpoint:
         config["base_url"] = settings.gcs_endpoint
     if settings.gcs_credentials_file:
         config["service_account"] = settings.gcs_credentials_file
     elif settings.gcs_endpoint:
-        config["skip_signature"] = True
+        # The library's own way to skip signatures still asks the machine for a token to put.
+        credentials = _no_credentials
     return GCSStore(
         bucket,
         prefix=prefix or None,
         config=config,
         client_options=_client(settings, settings.gcs_endpoint),
         retry_config=NO_RETRIES,
+        credential_provider=credentials,
     )
 
 
@@ -74,6 +78,10 @@ def open_azure(container: str, prefix: str, settings: StorageSettings) -> AzureS
         client_options=_client(settings, settings.azure_endpoint),
         retry_config=NO_RETRIES,
     )
+
+
+def _no_credentials() -> GCSCredential:
+    return {"token": "", "expires_at": None}
 
 
 def _client(settings: StorageSettings, endpoint: str) -> ClientConfig:
