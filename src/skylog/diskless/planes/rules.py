@@ -32,7 +32,7 @@ class PlaneRules:
     object that they delete can still be committed.
     """
 
-    commit_age_ms_max: int = 20 * 60 * 1000
+    commit_age_ms_max: int = 10 * 60 * 1000
     # How far ahead of ours an uploader's clock may be.
     commit_ahead_ms_max: int = 60 * 1000
     producer_expiration_ms: int = 24 * 60 * 60 * 1000
