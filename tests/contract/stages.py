@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
+from skylog.diskless.coordinator.runtime import RuntimeSettings
 from skylog.diskless.plane import ControlPlane
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.planes.topic import TopicPlane
 from skylog.kernel.clock import ManualClock
+from tests.unit.diskless.coordinator.support import home
 
 Another = Callable[[], Awaitable[ControlPlane]]
 Opened = tuple[ControlPlane, Another]
@@ -61,7 +64,29 @@ async def postgres(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opene
         yield await another(), another
 
 
+def topic(coordinators: int) -> Opener:
+    """Partitions are spread over so many coordinators."""
+
+    @asynccontextmanager
+    async def open_topic(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opened]:
+        async with home(clock=clock, settings=RuntimeSettings(rules=rules)) as broker:
+            await broker.lead(*range(coordinators))
+            plane = TopicPlane(
+                broker.coordinators, lambda partition: partition[1] % coordinators, broker.rng
+            )
+            await plane.start()
+
+            async def another() -> ControlPlane:
+                return plane
+
+            yield plane, another
+
+    return open_topic
+
+
 STAGES: dict[str, Stage] = {
     "memory": Stage(memory),
+    "topic": Stage(topic(1)),
+    "topic-of-two": Stage(topic(2)),
     "postgres": Stage(postgres, [pytest.mark.interop]),
 }

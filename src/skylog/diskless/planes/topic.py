@@ -98,7 +98,7 @@ class TopicPlane:
         division = self._unsettled.pop(file.object_key, None) or self._divide(file)
         if not division:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "no coordinator is here")
-        owners = tuple(file.owner_ids) or tuple(division)
+        owners = file.owner_ids if set(division) <= set(file.owner_ids) else tuple(division)
         # Should the caller go away, or the answer be unknown: the same again.
         self._keep_division(file.object_key, division)
         outcomes = await asyncio.gather(
