@@ -158,11 +158,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has gone is part of the tests."""
+
+
 @contextmanager
 def bucket_server() -> Iterator[BucketServer]:
     bucket = BucketServer()
     handler = type("Handler", (_Handler,), {"bucket": bucket})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = _Server(("127.0.0.1", 0), handler)
     bucket.endpoint = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skylog.kernel.errors import ConfigError, StorageError
 from skylog.kernel.limits import SETTINGS_FILE_BYTES_MAX
@@ -15,6 +15,9 @@ from skylog.kernel.settings.storage import StorageSettings
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
+
+# The library asks for new credentials when the old ones expire within this time.
+ASKED_BEFORE_EXPIRY: Final = timedelta(minutes=5)
 
 
 def read_credentials(path: Path, profile: str) -> tuple[str, str, str | None]:
@@ -54,7 +57,9 @@ def file_credentials(path: Path, profile: str, reload_ms: int) -> Callable[[], S
             "access_key_id": key,
             "secret_access_key": secret,
             "token": token,
-            "expires_at": datetime.now(UTC) + timedelta(milliseconds=reload_ms),
+            "expires_at": datetime.now(UTC)
+            + ASKED_BEFORE_EXPIRY
+            + timedelta(milliseconds=reload_ms),
         }
 
     return provide

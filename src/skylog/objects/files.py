@@ -77,13 +77,18 @@ class Files:
             data += more
         return data
 
-    def entries(self, folder: int) -> list[tuple[str, bool]]:
-        """Names in a directory, and whether each is a directory."""
-        with os.scandir(folder) as found:
-            return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
-
-    def modified_ms(self, folder: int, name: str) -> int:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns // 1_000_000
+    def entries(self, folder: int) -> list[tuple[str, int | None, int]]:
+        """Name, size and time of files; a directory has no size. Links and such are left out."""
+        found: list[tuple[str, int | None, int]] = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    found.append((entry.name, None, 0))
+                elif entry.is_file(follow_symlinks=False):
+                    with suppress(FileNotFoundError):  # gone since the directory was read
+                        about = entry.stat(follow_symlinks=False)
+                        found.append((entry.name, about.st_size, about.st_mtime_ns // 1_000_000))
+        return found
 
     def close(self, file: int) -> None:
         os.close(file)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -85,15 +86,14 @@ class LocalStore:
             await self._run("/".join(path), partial(self._delete, path, names))
 
     async def list(self, prefix: str, after: str | None = None) -> AsyncIterator[ObjectInfo]:
-        pending = [checked_prefix(prefix)]
+        pending = deque[str | ObjectInfo]([checked_prefix(prefix)])
         while pending:
-            where = pending.pop()
-            if not where.endswith("/") and where:
-                info = await self._listed(where, after)
-                if info is not None:
-                    yield info
-            elif not _all_before(where, after):
-                pending.extend(reversed(await self._run(where, partial(self._entries, where))))
+            found = pending.pop()
+            if isinstance(found, ObjectInfo):
+                if after is None or found.key.text > after:
+                    yield found
+            elif not _all_before(found, after):
+                pending.extend(reversed(await self._run(found, partial(self._entries, found))))
 
     async def close(self) -> None:
         root, self._root = self._root, -1
@@ -102,15 +102,6 @@ class LocalStore:
         if self._on_close:
             self._on_close()
         self._files.close(root)
-
-    async def _listed(self, text: str, after: str | None) -> ObjectInfo | None:
-        key = known(text)
-        if key is None or (after is not None and text <= after):
-            return None
-        try:
-            return await self._run(key, lambda: self._head(key))
-        except NotFound:
-            return None  # deleted since its directory was read
 
     async def _run(self, what: ObjectKey | str, work: Callable[[], T]) -> T:
         def guarded() -> T:
@@ -182,15 +173,21 @@ class LocalStore:
         except FileNotFoundError:
             return  # no such directory: none of the objects is there
 
-    def _entries(self, where: str) -> Sequence[str]:
-        """What a directory holds, in key order; directories end with a slash."""
-        path = where.split("/")[:-1]
+    def _entries(self, where: str) -> Sequence[str | ObjectInfo]:
+        """What a directory holds, in key order: objects, and directories with a slash."""
         try:
-            with self._folder(path) as folder:
-                found = self._files.entries(folder)
+            with self._folder(where.split("/")[:-1]) as folder:
+                entries = self._files.entries(folder)
         except FileNotFoundError:
             return []
-        return sorted(where + name + ("/" if is_folder else "") for name, is_folder in found)
+        found: dict[str, str | ObjectInfo] = {}
+        for name, size, modified_ms in entries:
+            text = where + name
+            if size is None:
+                found[text + "/"] = text + "/"
+            elif key := known(text):
+                found[text] = ObjectInfo(key, size, modified_ms)
+        return [found[text] for text in sorted(found)]
 
     def _make_root(self, root: Path) -> None:
         missing = [folder for folder in (root, *root.parents) if not folder.exists()]
@@ -203,9 +200,9 @@ class LocalStore:
     def _sweep(self, before_ms: int) -> None:
         """Remove what puts left behind that never ended."""
         with self._folder((TEMPORARY,)) as temporary:
-            for name, _ in self._files.entries(temporary):
-                with suppress(OSError):
-                    if self._files.modified_ms(temporary, name) < before_ms:
+            for name, size, modified_ms in self._files.entries(temporary):
+                if size is not None and modified_ms < before_ms:
+                    with suppress(OSError):
                         self._files.remove(temporary, name)
 
     @contextmanager
