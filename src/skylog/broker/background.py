@@ -10,6 +10,7 @@ from skylog.kernel.logging import get_logger
 log = get_logger("broker.background")
 Work = Callable[[], Awaitable[object]]
 RETRY_SECONDS = 0.2
+SETTLED_SECONDS_MAX = 10.0
 
 
 class Background:
@@ -33,9 +34,9 @@ class Background:
         task.add_done_callback(self._once.discard)
 
     async def settled(self) -> None:
-        """Wait for what is run until it is done."""
-        while self._once:
-            await asyncio.wait(tuple(self._once))
+        """Wait for what is run until it is done, for a while at most."""
+        if self._once:
+            await asyncio.wait(tuple(self._once), timeout=SETTLED_SECONDS_MAX)
 
     async def stop(self) -> None:
         tasks = [*self._tasks, *self._once]

@@ -22,6 +22,7 @@ from skylog.objects.open import open_store, parse_url
 if TYPE_CHECKING:
     from skylog.broker.auto_create import AutoCreate
     from skylog.controller.image import ClusterImage, Delta
+    from skylog.diskless.coordinator.registry import DisklessCoordinators
     from skylog.kernel.clock import Clock
     from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
@@ -44,6 +45,7 @@ class DisklessEngine:
     writer: DisklessWriter
     reader: DisklessReader
     partitions: DisklessPartitions
+    coordinators: DisklessCoordinators
 
     def partition(self, image: ClusterImage, topic: str, index: int) -> DisklessPartition:
         """The partition, or Kafka's error for why there is none."""
@@ -56,6 +58,7 @@ class DisklessEngine:
     async def close(self) -> None:
         await self.writer.close()
         await self.plane.close()
+        await self.coordinators.close()
         await self.store.close()
 
 
@@ -81,12 +84,15 @@ class DisklessFollower:
             topic = image.topic_by_id(topic_id)
             if topic is None or not _is_diskless(topic):
                 continue
+            new = False
             for index in indexes:
+                new = new or engine.partitions.get(topic_id, index) is None
                 state = topic.partitions[index]
                 engine.partitions.assign(
                     topic.name, topic_id, index, state.leader, state.leader_epoch
                 )
-            created.append((topic_id, topic.name, len(topic.partitions)))
+            if new:
+                created.append((topic_id, topic.name, len(topic.partitions)))
         if created:
             work = partial(self._create, image, created)
             self._until_done("create diskless partitions", work)
@@ -94,6 +100,7 @@ class DisklessFollower:
     async def _create(self, image: ClusterImage, topics: list[tuple[Any, str, int]]) -> None:
         if image.topic(DISKLESS_METADATA) is None:
             await self._auto_create.create([DISKLESS_METADATA])
+        await self._engine.coordinators.loaded()
         await self._engine.plane.create_partitions(topics)
 
     async def _delete(self, topic_ids: list[Any]) -> None:
@@ -105,7 +112,11 @@ def _is_diskless(topic: Any) -> bool:
 
 
 def open_engine(
-    settings: BrokerSettings, plane: ControlPlane, clock: Clock, rng: Random
+    settings: BrokerSettings,
+    plane: ControlPlane,
+    coordinators: DisklessCoordinators,
+    clock: Clock,
+    rng: Random,
 ) -> DisklessEngine:
     """Put the engine together from the node's settings."""
     diskless = settings.diskless
@@ -138,7 +149,7 @@ def open_engine(
     reader = DisklessReader(plane, store, cache, clock, ReaderSettings(objects))
     partitions = DisklessPartitions()
     plane.watch(partitions.committed)
-    return DisklessEngine(store, plane, writer, reader, partitions)
+    return DisklessEngine(store, plane, writer, reader, partitions, coordinators)
 
 
 def _puts_per_second(diskless: DisklessSettings, *, remote: bool) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from skylog.groups.offsets_log import OffsetsLog
 from skylog.kernel.errors import KafkaError
 from skylog.kernel.logging import get_logger
-from skylog.kernel.topics import CONSUMER_OFFSETS
+from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
 
 if TYPE_CHECKING:
     from skylog.broker.configs import Configs
@@ -29,8 +29,8 @@ class PartitionFollower:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        # Offsets partitions that this broker coordinates, with the epoch in which it took over.
-        self._coordinated: dict[int, int] = {}
+        # Partitions whose coordinator this broker is, with the epoch in which it took over.
+        self._coordinated: dict[tuple[str, int], int] = {}
 
     def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
         for topic in delta.topics_deleted.values():
@@ -49,9 +49,8 @@ class PartitionFollower:
     def _deleted(self, topic: Topic) -> None:
         self._services.replicas.delete_topic(topic.name)
         self._services.traffic.forget(topic.name)
-        if topic.name == CONSUMER_OFFSETS:
-            for index in topic.partitions:
-                self._resign(index)
+        for index in topic.partitions:
+            self._resign(topic.name, index)
 
     def _changed(self, topic: Topic, indexes: set[int]) -> None:
         services = self._services
@@ -70,20 +69,29 @@ class PartitionFollower:
                 # A disk that fails one partition must not keep the others from being served.
                 log.error("partition not served", topic=topic.name, partition=index, why=str(error))
                 continue
-            if topic.name == CONSUMER_OFFSETS:
-                self._coordinate(index, partition)
+            if topic.name in (CONSUMER_OFFSETS, DISKLESS_METADATA):
+                self._coordinate(topic.name, index, partition)
 
-    def _coordinate(self, index: int, partition: Partition | None) -> None:
+    def _coordinate(self, topic: str, index: int, partition: Partition | None) -> None:
         if partition is None or not partition.is_leader:
-            self._resign(index)
-        elif self._coordinated.get(index) != partition.leader_epoch:
-            self._coordinated[index] = partition.leader_epoch
-            services = self._services
+            self._resign(topic, index)
+            return
+        if self._coordinated.get((topic, index)) == partition.leader_epoch:
+            return
+        self._coordinated[topic, index] = partition.leader_epoch
+        services = self._services
+        if topic == DISKLESS_METADATA:
+            services.diskless.coordinators.partition_led(index, partition)
+        else:
             offsets = OffsetsLog(partition, services.clock, services.executor)
             services.groups.partition_led(index, offsets)
 
-    def _resign(self, index: int) -> None:
-        if self._coordinated.pop(index, None) is not None:
+    def _resign(self, topic: str, index: int) -> None:
+        if self._coordinated.pop((topic, index), None) is None:
+            return
+        if topic == DISKLESS_METADATA:
+            self._services.diskless.coordinators.partition_resigned(index)
+        else:
             self._services.groups.partition_resigned(index)
 
 

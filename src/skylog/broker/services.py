@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,4 +49,6 @@ class Services:
     auto_create: AutoCreate
     features: Features
     traffic: Traffic
-    diskless: DisklessEngine | None
+    diskless: DisklessEngine
+    # Waits for what metadata has set in motion: new diskless partitions at their coordinators.
+    settled: Callable[[], Awaitable[None]]

@@ -16,7 +16,8 @@ from skylog.broker.background import Background
 from skylog.broker.configs import Configs
 from skylog.broker.controller_channel import LocalController
 from skylog.broker.controller_configs import ControllerConfigs
-from skylog.broker.diskless import DisklessFollower, open_engine
+from skylog.broker.diskless import DisklessEngine, DisklessFollower, open_engine
+from skylog.broker.diskless_planes import open_coordinators, open_plane
 from skylog.broker.dispatch import Dispatcher
 from skylog.broker.features import Features
 from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
@@ -45,8 +46,6 @@ from skylog.broker.translate import (
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
-from skylog.diskless.plane import ControlPlane
-from skylog.diskless.planes.memory import MemoryPlane
 from skylog.groups.coordinator import GroupCoordinator
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import ConfigError, StorageError
@@ -259,11 +258,15 @@ class Node:
             auto_create=AutoCreate(settings, channel),
             features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
             traffic=Traffic(),
-            diskless=open_engine(settings, self._open_plane(), clock, self._rng),
+            diskless=self._open_engine(),
+            settled=self._background.settled,
         )
 
-    def _open_plane(self) -> ControlPlane:
-        return MemoryPlane(self._clock)
+    def _open_engine(self) -> DisklessEngine:
+        settings, clock, rng = self.settings, self._clock, self._rng
+        coordinators = open_coordinators(settings, self._files, clock, self._executor)
+        plane = open_plane(settings, self._image, coordinators, clock, rng)
+        return open_engine(settings, plane, coordinators, clock, rng)
 
     async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
         services = self._services
@@ -278,14 +281,10 @@ class Node:
         if services.authorizer is not None:
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))
         followers.append(QuotaFollower(self._client_quotas, self._connections))
-        if services.diskless is not None:
-            await services.diskless.plane.start()
-            self._undo.push_async_callback(services.diskless.close)
-            followers.append(
-                DisklessFollower(
-                    services.diskless, services.auto_create, self._background.until_done
-                )
-            )
+        await services.diskless.plane.start()
+        self._undo.push_async_callback(services.diskless.close)
+        until_done = self._background.until_done
+        followers.append(DisklessFollower(services.diskless, services.auto_create, until_done))
         services.configs.on_change(
             lambda settings: self._connections.update(connection_settings(settings))
         )
@@ -341,6 +340,7 @@ class Node:
             ) from error
         self._undo.push_async_callback(self._lifecycle.leave)
         await self._services.groups.loaded()
+        await self._services.diskless.coordinators.loaded()
 
     # -- running -------------------------------------------------------------------------------
 

@@ -231,7 +231,7 @@ class Fetch:
         if state is None:
             entry.attach(None)
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if state.is_diskless and services.diskless is not None:
+        if state.is_diskless:
             remote = services.diskless.partition(services.image, name, entry.index)
             entry.attach(remote)
             return remote
@@ -354,10 +354,7 @@ def fetch(
 
 
 async def _fetch_remote(work: Fetch, read: RemoteRead) -> list[ReadResult]:
-    engine = work.context.services.diskless
-    if engine is None:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-    return await engine.reader.fetch(read.requests, read.fetch_max_bytes)
+    return await work.context.services.diskless.reader.fetch(read.requests, read.fetch_max_bytes)
 
 
 async def _finish(work: Fetch, steps: Steps, read: Read | RemoteRead) -> Collected:

@@ -124,7 +124,7 @@ async def _search_slowly(
     searches: list[tuple[ListOffsetsPartitionResponse, Search]],
     remote: list[tuple[ListOffsetsPartitionResponse, tuple[Uuid, int], int]],
 ) -> ListOffsetsResponse:
-    if remote and context.services.diskless is not None:
+    if remote:
         await list_diskless_offsets(context.services.diskless, remote)
     for answer, search in searches:
         try:
@@ -202,7 +202,7 @@ def offset_for_leader_epoch(
             else:
                 answer = _epoch_end(context, topic.topic, wanted, allowed)
             answers.partitions.append(answer)
-    if not remote or context.services.diskless is None:
+    if not remote:
         return response
     return _then(end_of_epochs(context.services.diskless, remote), response)
 
@@ -253,7 +253,7 @@ def delete_records(
                 answer.low_watermark = _delete_before(context, topic.name, index, wanted.offset)
             except KafkaError as error:
                 answer.error_code = error.code
-    if not remote or context.services.diskless is None:
+    if not remote:
         return response
     return _then(delete_diskless_records(context.services.diskless, remote), response)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from skylog.broker.connection import Close, Overlapping
 from skylog.broker.context import RequestContext
-from skylog.broker.diskless import DisklessEngine
 from skylog.diskless.partitions import DisklessPartition
 from skylog.diskless.plane import CREATE_TIME, LOG_APPEND_TIME
 from skylog.diskless.writer import AppendResult, Item
@@ -81,7 +80,7 @@ def produce(
             validated = _validated(context, slot, now_ms)
             _append(context, request, slot, validated, pending)
     if pending.remote:
-        writer = _engine(context).writer
+        writer = context.services.diskless.writer
         if not writer.has_room:
             return _write_later(context, request, response, pending)
         written = writer.submit(context.correlation_id, [item for _, item in pending.remote])
@@ -118,13 +117,6 @@ def _slots(
         yield slot
 
 
-def _engine(context: RequestContext) -> DisklessEngine:
-    engine = context.services.diskless
-    if engine is None:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "This broker serves no diskless topics.")
-    return engine
-
-
 def _writable(
     context: RequestContext, request: ProduceRequest, name: str, index: int
 ) -> Partition | DisklessPartition:
@@ -139,7 +131,7 @@ def _writable(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}"
         )
     if state.is_diskless:
-        return _engine(context).partition(services.image, name, index)
+        return services.diskless.partition(services.image, name, index)
     partition = services.replicas.leader_of(name, index)
     if request.acks == ALL:
         # More replicas than there are cannot be asked for.
@@ -274,7 +266,9 @@ async def _write_later(
 ) -> ProduceResponse | None:
     """Wait for room in the writer first; the client's next request waits meanwhile."""
     items = [item for _, item in pending.remote]
-    written = asyncio.ensure_future(_engine(context).writer.append(context.correlation_id, items))
+    written = asyncio.ensure_future(
+        context.services.diskless.writer.append(context.correlation_id, items)
+    )
     return await _written(context, request, response, pending, written)
 
 
