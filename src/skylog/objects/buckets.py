@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.limits import PEM_BYTES_MAX
 from skylog.kernel.settings.storage import StorageSettings
 from skylog.objects.credentials import s3_credentials
+from skylog.objects.remote import Bucket, RemoteStore
 
 if TYPE_CHECKING:
     from obstore.store import (
@@ -25,6 +28,24 @@ if TYPE_CHECKING:
 
 # Ours are in ``retrying``: they know a budget, and which failures leave a doubt.
 NO_RETRIES: Final[RetryConfig] = {"max_retries": 0}
+
+
+def open_bucket(scheme: str, bucket: str, prefix: str, settings: StorageSettings) -> RemoteStore:
+    """A bucket that is reached by ``scheme``; raises ConfigError for settings that cannot be."""
+    opened: dict[str, Callable[[str, str, StorageSettings], Bucket]]
+    opened = {"s3": open_s3, "gs": open_gcs, "az": open_azure}
+    for name in ("s3", "gcs", "azure"):
+        endpoint: str = getattr(settings, f"{name}_endpoint")
+        if endpoint and not endpoint.startswith(("http://", "https://")):
+            raise ConfigError(
+                f"Invalid value {endpoint} for configuration diskless.storage.{name}.endpoint:"
+                " allowed: http://host:port or https://host:port"
+            )
+    try:
+        return RemoteStore(opened[scheme](bucket, prefix, settings))
+    except (BaseError, ValueError) as error:
+        why = str(error).partition("\n")[0]
+        raise ConfigError(f"diskless.storage.url={scheme}://{bucket}: {why}") from None
 
 
 def open_s3(bucket: str, prefix: str, settings: StorageSettings) -> S3Store:

@@ -106,14 +106,9 @@ def _open_base(
         threads = ThreadExecutor(_LOCAL_THREADS, "objects")
         return LocalStore(Path(where.path), threads, clock=clock, rng=rng, on_close=threads.close)
     # Imported here: a node without a bucket needs neither the library nor the time to load it.
-    from skylog.objects import buckets  # noqa: PLC0415
-    from skylog.objects.remote import RemoteStore  # noqa: PLC0415
+    from skylog.objects.buckets import open_bucket  # noqa: PLC0415
 
-    if where.scheme == "s3":
-        return RemoteStore(buckets.open_s3(where.bucket, where.prefix, settings))
-    if where.scheme == "gs":
-        return RemoteStore(buckets.open_gcs(where.bucket, where.prefix, settings))
-    return RemoteStore(buckets.open_azure(where.bucket, where.prefix, settings))
+    return open_bucket(where.scheme, where.bucket, where.prefix, settings)
 
 
 def _bad(text: str) -> ConfigError:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
 
 from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
 from skylog.objects.failures import bucket_missing, outcome_of
@@ -29,9 +30,8 @@ from skylog.objects.store import (
 
 if TYPE_CHECKING:
     from obstore import GetOptions, PutMode
-    from obstore.store import AzureStore, GCSStore, S3Store
 
-    Bucket = S3Store | GCSStore | AzureStore
+Bucket: TypeAlias = S3Store | GCSStore | AzureStore
 
 # FileNotFoundError is how the library says 404; ValueError how it refuses a range or a setting.
 _FAILURES = (BaseError, OSError, ValueError)

@@ -92,6 +92,22 @@ def test_settings_that_do_not_fit_are_refused_at_start(tmp_path: Path) -> None:
         storage(max_concurrent_requests="0")
 
 
+@pytest.mark.parametrize(
+    ("url", "texts", "named"),
+    [
+        ("az://container", {}, "Account must be specified"),
+        ("gs://bucket", {"gcs_credentials_file": "/nowhere/key.json"}, "/nowhere/key.json"),
+        ("s3://bucket", {"s3_endpoint": "127.0.0.1:9000"}, r"s3\.endpoint.*https://host"),
+        ("s3://bucket", {"ca_file": __file__}, "root_certificate"),
+    ],
+)
+def test_what_the_library_refuses_is_a_config_error(
+    url: str, texts: dict[str, str], named: str
+) -> None:
+    with pytest.raises(ConfigError, match=named):
+        open_store(url, storage(**texts))
+
+
 def test_all_kinds_of_buckets_open_without_a_network() -> None:
     open_store("s3://bucket/prefix", storage(s3_region="eu-central-1"))
     open_store("gs://bucket", storage(gcs_endpoint="http://127.0.0.1:1"))
