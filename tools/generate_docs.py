@@ -15,6 +15,7 @@ from pathlib import Path
 
 from reference_apis import apis_page
 from reference_cli import cli_page
+from reference_requirements import requirements_page
 
 from skylog.kernel.config import ConfigKey, Dynamic, Schema
 from skylog.kernel.errors import RETRIABLE, ErrorCode
@@ -172,6 +173,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "apis.md": lambda: apis_page(GENERATED),
     "cli.md": lambda: cli_page(GENERATED),
+    "../requirements.md": lambda: requirements_page(GENERATED),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from skylog.kernel.errors import KafkaError
 from skylog.kernel.logging import get_logger
 
 log = get_logger("broker.background")
@@ -50,7 +51,9 @@ class Background:
             try:
                 await work()
             except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
-                log.warning("background work failed, tried again", work=name, why=str(error))
+                expected = isinstance(error, KafkaError) and error.retriable
+                tell = log.debug if expected else log.warning
+                tell("background work failed, tried again", work=name, why=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 return
