@@ -78,7 +78,7 @@ CREATE INDEX producers_by_time ON producers (last_ms);
 """
 
 _BATCH: Final = (
-    "base_offset, last_offset, b.log_offset, byte_offset, byte_size, log_append_timestamp,"
+    "base_offset, last_offset, b.log_offset, byte_offset, b.byte_size, log_append_timestamp,"
     " batch_max_timestamp, timestamp_type, magic"
 )
 _FILE: Final = (
