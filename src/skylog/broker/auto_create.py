@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 log = get_logger("broker.auto_create")
 CREATE_TIMEOUT_MS = 15_000
 CREATE_VERSION = 7
+DISKLESS = ("diskless.enable", "true")
 
 
 class AutoCreate:
@@ -38,6 +39,12 @@ class AutoCreate:
         # A caller that goes away must not cancel what others wait for.
         outcomes = await asyncio.gather(*(asyncio.shield(task) for task in tasks.values()))
         return dict(zip(tasks, outcomes, strict=True))
+
+    async def create_diskless(self, name: str) -> None:
+        """Create one diskless topic; one that is there is left as it is."""
+        topic = CreatableTopic(name, -1, -1, configs=[CreatableTopicConfig(*DISKLESS)])
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=CREATE_TIMEOUT_MS)
+        await self._controller.submit(request, CREATE_VERSION)
 
     def _task(self, name: str) -> asyncio.Task[ErrorCode]:
         task = self._under_way.get(name)

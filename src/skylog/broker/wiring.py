@@ -16,7 +16,12 @@ from skylog.broker.background import Background
 from skylog.broker.configs import Configs
 from skylog.broker.controller_channel import LocalController
 from skylog.broker.controller_configs import ControllerConfigs
-from skylog.broker.diskless import DisklessEngine, DisklessFollower, open_engine
+from skylog.broker.diskless import (
+    OBJECTS_DIRECTORY,
+    DisklessEngine,
+    DisklessFollower,
+    open_engine,
+)
 from skylog.broker.diskless_planes import open_coordinators, open_plane
 from skylog.broker.dispatch import Dispatcher
 from skylog.broker.features import Features
@@ -133,6 +138,19 @@ class Node:
     def http_address(self) -> str:
         """``host:port`` of /metrics and /health."""
         return f"{self._http_host}:{self.http_port}"
+
+    def has_topic(self, name: str) -> bool:
+        return self._image.topic(name) is not None
+
+    @property
+    def objects_directory(self) -> str:
+        """Where diskless topics have their data unless a store is configured."""
+        return f"{self.settings.node.log_dirs[0]}/{OBJECTS_DIRECTORY}"
+
+    async def create_diskless_topic(self, name: str) -> None:
+        """Create a topic with the cluster's defaults, unless it is there."""
+        await self._services.auto_create.create_diskless(name)
+        await self._services.settled()
 
     def health(self) -> dict[str, Any]:
         """For /health: whether this node serves, and who it is."""
