@@ -109,6 +109,7 @@ async def listed(store: ObjectStore, prefix: str = "", after: str | None = None)
     ids=["bytes", "bytearray", "view", "parts"],
 )
 async def test_what_is_put_is_read_back(store: ObjectStore, data: Payload) -> None:
+    """Whichever store is behind the one interface. # ENG-55"""
     key = fresh()
     await store.put(key, data)
     expected = b"".join(data) if isinstance(data, list) else bytes(data)  # type: ignore[arg-type]
@@ -119,7 +120,7 @@ async def test_what_is_put_is_read_back(store: ObjectStore, data: Payload) -> No
 
 
 async def test_large_objects_are_one_object(store: ObjectStore) -> None:
-    """Larger than the size at which libraries begin to upload in parts. # ENG-22"""
+    """Larger than the size at which libraries begin to upload in parts."""
     data = random.Random(3).randbytes(6 * 1024 * 1024 + 17)
     key = fresh()
     await store.put(key, [data[:1000], memoryview(data)[1000:]])
@@ -254,7 +255,7 @@ async def test_a_listing_of_many_pages(store: ObjectStore, kind_and_open: tuple[
 
 
 async def test_reads_and_writes_at_once(store: ObjectStore) -> None:
-    """Objects are independent of each other. # ENG-13"""
+    """Objects are independent of each other."""
     objects = {fresh(): RNG.randbytes(500) for _ in range(30)}
     await asyncio.gather(*(store.put(key, data) for key, data in objects.items()))
     read = await asyncio.gather(*(store.get(key) for key in objects))

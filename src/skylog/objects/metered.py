@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Literal, TypeAlias, get_args
 
 from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
+from skylog.kernel.metrics import Metrics
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import NotFound, ObjectError, ObjectInfo, ObjectStore, Payload, size_of
 
@@ -72,6 +74,23 @@ class StoreStats:
             stats.failures += 1
             stats.throttled += error.throttled
             raise
+
+
+def export_stats(stats: StoreStats, metrics: Metrics) -> None:
+    """Show ``stats`` in ``metrics``; they are read when somebody looks."""
+    shown = {
+        "requests": "Requests to object storage, each attempt.",
+        "failures": "Requests to object storage that failed.",
+        "throttled": "Requests that object storage answered with slow down.",
+        "bytes": "Bytes written to and read from object storage.",
+    }
+    for field_name, help_text in shown.items():
+        gauge = metrics.gauge(f"objects_{field_name}", help_text, ["operation"])
+        for name, counted in stats.operations.items():
+            gauge.labels(name).set_function(partial(getattr, counted, field_name))
+    metrics.gauge_of(
+        "objects_cost_dollars", "Estimate of what the requests cost.", lambda: stats.cost
+    )
 
 
 class MeteredStore:

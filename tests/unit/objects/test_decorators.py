@@ -10,11 +10,12 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from skylog.kernel.clock import ManualClock
+from skylog.kernel.metrics import Metrics
 from skylog.objects.faulty import Faults, FaultyStore
 from skylog.objects.keys import ObjectKey
 from skylog.objects.limited import LimitedStore
 from skylog.objects.memory import MemoryStore
-from skylog.objects.metered import FREE, OPERATIONS, MeteredStore, StoreStats
+from skylog.objects.metered import FREE, OPERATIONS, MeteredStore, StoreStats, export_stats
 from skylog.objects.retrying import RetryBudget, RetryingStore, RetryPolicy
 from skylog.objects.store import (
     Exists,
@@ -273,6 +274,18 @@ async def test_failed_attempts_are_counted_each() -> None:
     await retrying(MeteredStore(inner, stats)).put(KEY, b"data")
     put = stats.operations["put"]
     assert (put.requests, put.failures, put.throttled, put.bytes) == (3, 2, 1, 4)
+
+
+async def test_counts_are_shown_as_metrics() -> None:
+    metrics = Metrics()
+    store = MeteredStore(MemoryStore())
+    export_stats(store.stats, metrics)
+    await store.put(KEY, b"12345")
+    shown = metrics.exposition().decode()
+    assert 'skylog_objects_requests{operation="put"} 1.0' in shown
+    assert 'skylog_objects_bytes{operation="put"} 5.0' in shown
+    assert 'skylog_objects_failures{operation="get"} 0.0' in shown
+    assert "skylog_objects_cost_dollars 5e-06" in shown
 
 
 async def test_pages_of_a_listing_are_counted() -> None:

@@ -147,7 +147,6 @@ asyncio.run(main())
 
 
 def test_kill_9_leaves_whole_objects(tmp_path: Path) -> None:
-    """# ENG-32"""
     root = tmp_path / "objects"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     writer = subprocess.Popen(
