@@ -107,12 +107,15 @@ batches = st.one_of(
 operations = st.one_of(
     st.tuples(st.just("commit"), st.lists(batches, max_size=4)),
     st.tuples(st.just("follow"), st.sampled_from(PARTITIONS), st.integers(1, 3)),
+    st.tuples(st.just("follow"), st.sampled_from(PARTITIONS), st.integers(1, 3)),
+    st.tuples(st.just("resend"), st.sampled_from(PARTITIONS), st.integers(1, 7)),
+    st.tuples(st.just("bump"), st.sampled_from(PARTITIONS), st.sampled_from([-1, 1, 1])),
     st.tuples(st.just("again"), st.integers(0, 9)),
     st.tuples(st.just("delete"), st.sampled_from(PARTITIONS), st.integers(-2, 12)),
     st.tuples(
         st.just("retain"), st.sampled_from(PARTITIONS), st.integers(0, 500), st.integers(1, 3)
     ),
-    st.tuples(st.just("find"), st.integers(-1, 12), st.integers(0, 12), st.integers(0, 700)),
+    st.tuples(st.just("find"), st.integers(-1, 12), st.integers(0, 6), st.integers(0, 700)),
 )
 
 
@@ -142,11 +145,29 @@ class Run:
             told = [(r.error, r.assigned_base_offset) for r in results]
             assert told == self.model.commit(file)
 
+    def epoch(self, partition: TopicPartition) -> int:
+        return max((e for p, n, e in self.model.sent if (p, n) == (partition, 9)), default=0)
+
     async def follow(self, partition: TopicPartition, count: int) -> None:
         """What a sane producer sends next."""
-        mine = self.model.sent.get((partition, 9, 0), [])
+        epoch = self.epoch(partition)
+        mine = self.model.sent.get((partition, 9, epoch), [])
         first = (mine[-1][1] + 1) % SEQUENCES if mine else SEQUENCES - 2
-        await self.commit([sent(first, count, producer=9, to=partition)])
+        await self.commit([sent(first, count, producer=9, epoch=epoch, to=partition)])
+
+    async def resend(self, partition: TopicPartition, back: int) -> None:
+        """One of the last batches again, in another file."""
+        epoch = self.epoch(partition)
+        for first, last, _ in self.model.sent.get((partition, 9, epoch), [])[-back:][:1]:
+            count = (last - first) % SEQUENCES + 1
+            await self.commit([sent(first, count, producer=9, epoch=epoch, to=partition)])
+
+    async def bump(self, partition: TopicPartition, step: int) -> None:
+        """A new epoch, or an old one that comes back; with sequences that its last one had."""
+        epoch = self.epoch(partition)
+        known = [first for first, _, _ in self.model.sent.get((partition, 9, epoch), [])[-1:]]
+        to = {"producer": 9, "epoch": max(epoch + step, 0), "to": partition}
+        await self.commit([sent(first, 1, **to) for first in (*known, 0)])
 
     async def delete(self, partition: TopicPartition, offset: int) -> None:
         (result,) = await self.scene.plane.delete_records([(*partition, offset)])
@@ -171,6 +192,7 @@ class Run:
                 assert spent < fetch_bytes or not granted
                 spent += got.byte_size
                 granted = True
+            assert len(one.batches) <= len(wanted)
             complete = len(one.batches) == len(wanted)
             assert complete or (granted and spent >= fetch_bytes)
 
@@ -202,7 +224,7 @@ async def play(stage: Opener, history: list[Operation]) -> None:
 
 
 @settings(max_examples=150)
-@given(history=st.lists(operations, min_size=1, max_size=25))
+@given(history=st.lists(operations, min_size=5, max_size=30))
 def test_memory(history: list[Operation]) -> None:
     asyncio.run(play(STAGES["memory"].open, history))
 
