@@ -34,7 +34,7 @@ def welcome(node: Node) -> None:
     where = "" if address == BOOTSTRAP_DEFAULT else f" --bootstrap {address}"
     lines += ["", "Try, in another terminal:"]
     if node.has_topic(DEMO_TOPIC):
-        topic, show = DEMO_TOPIC, f"  find {node.objects_directory} -name '0*'  # its files"
+        topic, show = DEMO_TOPIC, f"  find {node.objects_directory} -type f  # its files"
     else:
         topic, show = "hello", f"  {skylog} topics describe hello{where}"
         lines.append(f"  {skylog} topics create hello --partitions 3{where}")
