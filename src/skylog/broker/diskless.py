@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from skylog.diskless.coordinator.api import DisklessApi
 from skylog.diskless.partitions import DisklessPartition, DisklessPartitions
 from skylog.diskless.plane import ControlPlane
 from skylog.diskless.reader import DisklessReader, ObjectCache, ReaderSettings
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from skylog.broker.auto_create import AutoCreate
     from skylog.controller.image import ClusterImage, Delta
     from skylog.diskless.coordinator.registry import DisklessCoordinators
+    from skylog.diskless.planes.topic import CoordinatorOf
     from skylog.kernel.clock import Clock
     from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
@@ -46,6 +48,7 @@ class DisklessEngine:
     reader: DisklessReader
     partitions: DisklessPartitions
     coordinators: DisklessCoordinators
+    api: DisklessApi
 
     def partition(self, image: ClusterImage, topic: str, index: int) -> DisklessPartition:
         """The partition, or Kafka's error for why there is none."""
@@ -115,6 +118,7 @@ def open_engine(
     settings: BrokerSettings,
     plane: ControlPlane,
     coordinators: DisklessCoordinators,
+    coordinator_of: CoordinatorOf,
     clock: Clock,
     rng: Random,
 ) -> DisklessEngine:
@@ -149,7 +153,8 @@ def open_engine(
     reader = DisklessReader(plane, store, cache, clock, ReaderSettings(objects))
     partitions = DisklessPartitions()
     plane.watch(partitions.committed)
-    return DisklessEngine(store, plane, writer, reader, partitions, coordinators)
+    api = DisklessApi(plane, coordinators, coordinator_of)
+    return DisklessEngine(store, plane, writer, reader, partitions, coordinators, api)
 
 
 def _puts_per_second(diskless: DisklessSettings, *, remote: bool) -> float:

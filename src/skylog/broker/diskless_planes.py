@@ -9,7 +9,7 @@ from skylog.diskless.coordinator.registry import DisklessCoordinators, Environme
 from skylog.diskless.coordinator.runtime import RuntimeSettings
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.planes.rules import PlaneRules
-from skylog.diskless.planes.topic import TopicPlane
+from skylog.diskless.planes.topic import CoordinatorOf, TopicPlane
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.secret import Secret
 
@@ -45,10 +45,21 @@ def open_coordinators(
     return DisklessCoordinators(environment, runtime)
 
 
+def coordinators_by_metadata(image: ClusterImage) -> CoordinatorOf:
+    """Which coordinator a partition has, as cluster metadata says."""
+
+    def coordinator_of(partition: TopicPartition) -> int | None:
+        topic = image.topic_by_id(partition[0])
+        state = topic.partitions.get(partition[1]) if topic is not None else None
+        return state.diskless_coordinator if state is not None and state.is_diskless else None
+
+    return coordinator_of
+
+
 def open_plane(
     settings: BrokerSettings,
-    image: ClusterImage,
     coordinators: DisklessCoordinators,
+    coordinator_of: CoordinatorOf,
     clock: Clock,
     rng: Random,
 ) -> ControlPlane:
@@ -68,10 +79,4 @@ def open_plane(
             )
         connections = settings.diskless.postgres_connections_max
         return PostgresPlane(address, clock, plane_rules(settings), connections_max=connections)
-
-    def coordinator_of(partition: TopicPartition) -> int | None:
-        topic = image.topic_by_id(partition[0])
-        state = topic.partitions.get(partition[1]) if topic is not None else None
-        return state.diskless_coordinator if state is not None and state.is_diskless else None
-
     return TopicPlane(coordinators, coordinator_of, rng)

@@ -60,6 +60,8 @@ class Row:
     versions: Versions
     broker: bool = True
     controller: bool = False
+    # For brokers among themselves: on their listener alone, and not in the answer to ApiVersions.
+    private: bool = False
     # Shapes the answer to a request that failed as a whole, where ``error_code`` at the top of
     # the response does not exist.
     fail: Callable[[Any, KafkaError], Message] | None = None

@@ -22,7 +22,11 @@ from skylog.broker.diskless import (
     DisklessFollower,
     open_engine,
 )
-from skylog.broker.diskless_planes import open_coordinators, open_plane
+from skylog.broker.diskless_planes import (
+    coordinators_by_metadata,
+    open_coordinators,
+    open_plane,
+)
 from skylog.broker.dispatch import Dispatcher
 from skylog.broker.features import Features
 from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
@@ -283,8 +287,9 @@ class Node:
     def _open_engine(self) -> DisklessEngine:
         settings, clock, rng = self.settings, self._clock, self._rng
         coordinators = open_coordinators(settings, self._files, clock, self._executor)
-        plane = open_plane(settings, self._image, coordinators, clock, rng)
-        return open_engine(settings, plane, coordinators, clock, rng)
+        coordinator_of = coordinators_by_metadata(self._image)
+        plane = open_plane(settings, coordinators, coordinator_of, clock, rng)
+        return open_engine(settings, plane, coordinators, coordinator_of, clock, rng)
 
     async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
         services = self._services
@@ -310,10 +315,10 @@ class Node:
 
     async def _bind(self) -> None:
         services = self._services
-        self._dispatchers = {
-            False: Dispatcher(services, broker_table()),
-            True: Dispatcher(services, controller_table()),
-        }
+        clients = Dispatcher(services, broker_table())
+        brokers = Dispatcher(services, broker_table(inter_broker=True))
+        controllers = Dispatcher(services, controller_table())
+        self._dispatchers = (clients, brokers, controllers)
         for settings in self.settings.listeners:
             security = ListenerSecurity(
                 settings,
@@ -321,9 +326,10 @@ class Node:
                 self._rng,
                 failed_delay_ms=self.settings.network.failed_authentication_delay_ms,
             )
+            among_brokers = settings.name == self.settings.inter_broker_listener
             listener = Listener(
                 settings.name,
-                self._dispatchers[settings.controller],
+                controllers if settings.controller else brokers if among_brokers else clients,
                 security,
                 self._connections,
                 self._clock,
@@ -394,9 +400,7 @@ class Node:
         host, _, port = self.settings.observation.http_listener.rpartition(":")
         if not port:
             return
-        collector = BrokerCollector(
-            self._services, self._dispatchers.values(), self._listeners.values()
-        )
+        collector = BrokerCollector(self._services, self._dispatchers, self._listeners.values())
         self.metrics.registry.register(collector)
         http = HttpServer(self.metrics, self.health)
         await http.start(host, int(port))

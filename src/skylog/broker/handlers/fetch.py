@@ -20,8 +20,8 @@ from skylog.broker.fetch_sessions import (
     group_by_topic,
     next_epoch,
 )
+from skylog.broker.handlers.fetch_remote import RemoteRead, fetch_remote, read_remote
 from skylog.diskless.partitions import DisklessPartition
-from skylog.diskless.reader import ReadRequest, ReadResult
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
@@ -38,14 +38,6 @@ from skylog.wire.messages.fetch_response import (
 )
 
 Read = Callable[[], ReadInfo]
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteRead:
-    """A read of diskless partitions."""
-
-    requests: list[ReadRequest]
-    fetch_max_bytes: int
 
 
 Steps = Generator[Read | RemoteRead, Any, "Collected"]
@@ -153,28 +145,14 @@ class Fetch:
         self, entries: list[tuple[Entry, DisklessPartition]], budget: int, found: Collected
     ) -> Generator[Read | RemoteRead, Any, None]:
         """The diskless partitions, all with one question to their coordinators."""
-        requests = [
-            ReadRequest(p.topic_id, p.index, e.wanted.fetch_offset, e.wanted.partition_max_bytes)
-            for e, p in entries
-        ]
-        try:
-            results: list[ReadResult] = yield RemoteRead(requests, budget)
-        except KafkaError as error:
-            results = [ReadResult(error.code)] * len(entries)
-        for (entry, _), result in zip(entries, results, strict=True):
-            if result.error is not ErrorCode.NONE:
-                found.answers[entry] = self._failed(entry, KafkaError(result.error))
+        requests = [(entry.wanted, partition) for entry, partition in entries]
+        answers = yield from read_remote(requests, budget, read_committed=self._read_committed)
+        for (entry, _), answer in zip(entries, answers, strict=True):
+            if answer.error_code:
+                answer = self._failed(entry, KafkaError(ErrorCode(answer.error_code)))  # noqa: PLW2901
                 found.urgent = True
-                continue
-            found.answers[entry] = PartitionData(
-                entry.index,
-                high_watermark=result.high_watermark,
-                last_stable_offset=result.high_watermark,
-                log_start_offset=result.log_start_offset,
-                aborted_transactions=[] if self._read_committed else None,
-                records=result.records,
-            )
-            found.read_bytes += len(result.records)
+            found.answers[entry] = answer
+            found.read_bytes += len(answer.records or b"")
 
     def _read(
         self, entry: Entry, partition: Partition, budget: int, first: bool
@@ -353,10 +331,6 @@ def fetch(
     return waits
 
 
-async def _fetch_remote(work: Fetch, read: RemoteRead) -> list[ReadResult]:
-    return await work.context.services.diskless.reader.fetch(read.requests, read.fetch_max_bytes)
-
-
 async def _finish(work: Fetch, steps: Steps, read: Read | RemoteRead) -> Collected:
     """Go through steps of which at least one must wait for the disk, on a thread."""
     run = work.context.services.executor.run
@@ -364,7 +338,7 @@ async def _finish(work: Fetch, steps: Steps, read: Read | RemoteRead) -> Collect
         while True:
             try:
                 data = await (
-                    _fetch_remote(work, read) if isinstance(read, RemoteRead) else run(read)
+                    fetch_remote(work.context, read) if isinstance(read, RemoteRead) else run(read)
                 )
             except KafkaError as error:
                 read = steps.throw(error)

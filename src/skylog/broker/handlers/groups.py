@@ -11,7 +11,7 @@ from skylog.broker.context import RequestContext
 from skylog.groups.responses import fit_join
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.topics import CONSUMER_OFFSETS
+from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
@@ -49,6 +49,7 @@ from skylog.wire.messages.sync_group_response import SyncGroupResponse
 
 GROUP = 0
 TRANSACTION = 1
+DISKLESS = 100  # ours, for brokers
 
 
 def _require(context: RequestContext, group_id: str) -> None:
@@ -252,6 +253,8 @@ async def _coordinator(context: RequestContext, key_type: int, key: str) -> Coor
             if not context.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
                 raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Transactions are not supported yet.")
+        if key_type == DISKLESS:
+            return _diskless_coordinator(context, key)
         if key_type != GROUP:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
         if not context.allowed(key):
@@ -260,6 +263,20 @@ async def _coordinator(context: RequestContext, key_type: int, key: str) -> Coor
     except KafkaError as error:
         message = error.message or error.code.name
         return Coordinator(key, -1, "", -1, error.code, message)
+
+
+def _diskless_coordinator(context: RequestContext, key: str) -> Coordinator:
+    """The leader of a partition of the coordinators' topic; the key is its number."""
+    if not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if not key.isascii() or not key.isdigit() or len(key) > 9:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is no number of a coordinator.")
+    image = context.services.image
+    state = image.partition(DISKLESS_METADATA, int(key))
+    if state is not None:
+        for node in image.endpoints([state.leader], context.listener):
+            return Coordinator(key, node.id, node.host, node.port, error_message="")
+    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 async def _group_coordinator(context: RequestContext, group_id: str) -> Coordinator:

@@ -16,13 +16,14 @@ from skylog.diskless.coordinator.runtime import CoordinatorRuntime
 from skylog.diskless.plane import (
     BatchToCommit,
     CommitResult,
+    ControlPlane,
     DescribeFileResult,
     FileToCommit,
     FindRequest,
     FindResult,
     TopicPartition,
 )
-from skylog.diskless.planes.topic import CoordinatorOf, TopicPlane
+from skylog.diskless.planes.topic import CoordinatorOf
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.messages import diskless_commit_file_request as commit_request
 from skylog.wire.messages import diskless_commit_file_response as commit_response
@@ -47,7 +48,7 @@ class DisklessApi:
 
     def __init__(
         self,
-        plane: TopicPlane,
+        plane: ControlPlane,
         coordinators: DisklessCoordinators,
         coordinator_of: CoordinatorOf,
     ) -> None:
