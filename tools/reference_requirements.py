@@ -1,7 +1,7 @@
-"""docs/requirements.md: every demand of the specification, its check, and the tests that perform it.
+"""docs/requirements.md: every demand of the specification, its check, and the tests for it.
 
-A test names what it performs in a comment: ``# ENG-19``; ``# ENG-19 partly`` when it performs only a
-part of the check.
+A test names what it performs in a comment: ``# ENG-19``; ``# ENG-19 partly`` when it performs a
+part of the check only.
 """
 
 from __future__ import annotations
