@@ -58,8 +58,8 @@ def join_pending(file: FileToCommit, pending: PendingFile) -> list[CommitResult]
 
 def repeat_committed(file: FileToCommit, known: FileState, overlay: Overlay) -> list[CommitResult]:
     """The first answer again. A file that came by hand-over alone has none: it is refused."""
-    answers = overlay.answers(file.object_key)
-    commits.check_repeat(file, known.size, known.format, None if answers is None else len(answers))
+    answers = overlay.answers(file.object_key) or None
+    commits.check_repeat(file, known.size, known.format, len(answers) if answers else None)
     by_place = {answer.byte_offset: answer for answer in answers or ()}
     results = []
     for batch in file.batches:
@@ -67,7 +67,7 @@ def repeat_committed(file: FileToCommit, known: FileState, overlay: Overlay) -> 
         log = overlay.log(batch.topic_partition)
         if answer is None:
             results.append(
-                CommitResult(ErrorCode.KAFKA_STORAGE_ERROR, message="committed too long ago")
+                CommitResult(ErrorCode.KAFKA_STORAGE_ERROR, message="can no longer be committed")
             )
         elif answer.error:
             results.append(CommitResult(ErrorCode(answer.error)))
