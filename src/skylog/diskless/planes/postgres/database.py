@@ -61,7 +61,7 @@ class Database:
         self._pool: Any = None
 
     async def open(self) -> None:
-        """Connect and bring the schema up to date."""
+        """Connect and bring the schema up to date; after a failure ``close`` is still due."""
         try:
             self._pool = await asyncpg.create_pool(
                 self._address.reveal(),
@@ -75,10 +75,12 @@ class Database:
             async with self._pool.acquire() as connection:
                 versions = await migrate(connection)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
-            await self.close()
+            # A connection string that cannot be read stands in the error, password and all.
+            hidden = isinstance(error, ValueError)
+            why = "the connection string cannot be read" if hidden else str(error)
             raise StorageError(
-                f"cannot use the Postgres control plane: {type(error).__name__}: {error}"
-            ) from error
+                f"cannot use the Postgres control plane: {type(error).__name__}: {why}"
+            ) from (None if hidden else error)
         if versions:
             log.info("database schema applied", versions=versions)
 
@@ -91,15 +93,13 @@ class Database:
                 pool.terminate()
 
     async def connect(self) -> Any:
-        """A connection of its own, outside of the pool."""
-        connection = await asyncpg.connect(
+        """A connection of its own, outside of the pool, not yet prepared."""
+        return await asyncpg.connect(
             self._address.reveal(),
             timeout=CONNECT_SECONDS,
             command_timeout=COMMAND_SECONDS,
             server_settings={"application_name": "skylog-listen"},
         )
-        await prepare(connection)
-        return connection
 
     async def read(self, work: Work[T]) -> T:
         """Run a query that changes nothing; a lost connection is a definite, retriable error."""

@@ -14,7 +14,7 @@ import asyncpg
 
 from skylog.diskless.plane import TopicPartition
 from skylog.diskless.planes.listeners import Listeners
-from skylog.diskless.planes.postgres.database import Database, Sleep
+from skylog.diskless.planes.postgres.database import Database, Sleep, prepare
 from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
 
@@ -23,6 +23,8 @@ log = get_logger("diskless.postgres")
 CHANNEL: Final = "skylog_high_watermarks"
 # Postgres takes payloads of less than 8000 bytes.
 PAYLOAD_CHARACTERS_MAX: Final = 7900
+FAILURES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+PING_SECONDS: Final = 10.0
 PAUSE_SECONDS: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 5.0
 
@@ -63,56 +65,71 @@ class HighWatermarkFeed:
         self._database = database
         self._listeners = listeners
         self._sleep = sleep
+        self._connection: Any = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Returns once the first connection listens."""
-        connection, closed = await self._listen()
-        self._task = asyncio.create_task(self._keep_listening(connection, closed))
+        closed = await self._listen(tell_all=False)
+        self._task = asyncio.create_task(self._keep_listening(closed))
 
     async def close(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
 
-    async def _listen(self) -> tuple[Any, asyncio.Event]:
-        connection = await self._database.connect()
+    async def _listen(self, *, tell_all: bool) -> asyncio.Event:
+        """Connect and listen; returns what is set when the connection is lost."""
+        connection = self._connection = await self._database.connect()
         closed = asyncio.Event()
-        connection.add_termination_listener(lambda _connection: closed.set())
-        await connection.add_listener(CHANNEL, self._heard)
-        return connection, closed
+        try:
+            await prepare(connection)
+            connection.add_termination_listener(lambda _connection: closed.set())
+            await connection.add_listener(CHANNEL, self._heard)
+            if tell_all:
+                await self._tell_all(connection)
+        except BaseException:
+            connection.terminate()
+            raise
+        return closed
 
     def _heard(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
         for partition, high_watermark in parse(payload):
             self._listeners.tell(partition, high_watermark)
 
-    async def _keep_listening(self, connection: Any, closed: asyncio.Event) -> None:
-        try:
-            while True:
-                await closed.wait()
-                log.warning("listening connection lost")
-                connection, closed = await self._reconnect()
-        finally:
-            connection.terminate()
+    async def _keep_listening(self, closed: asyncio.Event) -> None:
+        while True:
+            await self._until_lost(closed)
+            log.warning("listening connection lost")
+            closed = await self._reconnect()
 
-    async def _reconnect(self) -> tuple[Any, asyncio.Event]:
+    async def _until_lost(self, closed: asyncio.Event) -> None:
+        """A peer that vanished without a word is found by asking it something now and then."""
+        while not closed.is_set():
+            try:
+                await asyncio.wait_for(closed.wait(), PING_SECONDS)
+            except TimeoutError:
+                try:
+                    await self._connection.execute("SELECT 1")
+                except FAILURES:
+                    self._connection.terminate()
+                    return
+
+    async def _reconnect(self) -> asyncio.Event:
         pause = PAUSE_SECONDS
         while True:
             try:
-                return await self._listen_and_tell_all()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+                return await self._listen(tell_all=True)
+            except FAILURES as error:
                 log.warning("cannot listen", error=repr(error))
                 await self._sleep(pause)
                 pause = min(pause * 2, PAUSE_SECONDS_MAX)
 
-    async def _listen_and_tell_all(self) -> tuple[Any, asyncio.Event]:
-        connection, closed = await self._listen()
-        try:
-            rows = await connection.fetch("SELECT topic_id, partition, high_watermark FROM logs")
-        except BaseException:
-            connection.terminate()
-            raise
+    async def _tell_all(self, connection: Any) -> None:
+        rows = await connection.fetch("SELECT topic_id, partition, high_watermark FROM logs")
         for topic_id, partition, high_watermark in rows:
             self._listeners.tell((topic_id, partition), high_watermark)
-        return connection, closed

@@ -56,8 +56,12 @@ class PostgresPlane:
         self._feed = HighWatermarkFeed(self._database, self._listeners)
 
     async def start(self) -> None:
-        await self._database.open()
-        await self._feed.start()
+        try:
+            await self._database.open()
+            await self._feed.start()
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         await self._feed.close()
