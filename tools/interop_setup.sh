@@ -69,6 +69,13 @@ need npm npm
 need node nodejs
 need go golang
 
+# Postgres's server programs stand outside of PATH; tests run a server of their own with them.
+has_postgres() {
+    command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
+}
+has_postgres || apt_install postgresql
+has_postgres || fail "initdb is still missing after installing postgresql"
+
 # SKYLOG_KAFKA_JARS may name jars that somebody else provides; maven is needed only without them.
 if [ -z "${SKYLOG_KAFKA_JARS:-}" ]; then
     need mvn maven
