@@ -18,6 +18,7 @@ from skylog.diskless.writer import DisklessWriter, WriterSettings
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
 from skylog.kernel.topics import DISKLESS_METADATA
+from skylog.objects.metered import StoreStats
 from skylog.objects.open import open_store, parse_url
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class DisklessEngine:
     partitions: DisklessPartitions
     coordinators: DisklessCoordinators
     api: DisklessApi
+    store_stats: StoreStats
 
     def partition(self, image: ClusterImage, topic: str, index: int) -> DisklessPartition:
         """The partition, or Kafka's error for why there is none."""
@@ -126,7 +128,8 @@ def open_engine(
     diskless = settings.diskless
     directory = Path(settings.node.log_dirs[0]).absolute() / OBJECTS_DIRECTORY
     url = diskless.storage_url or directory.as_uri()
-    store = open_store(url, settings.storage, clock=clock, rng=rng)
+    stats = StoreStats()
+    store = open_store(url, settings.storage, stats=stats, clock=clock, rng=rng)
     cache = ObjectCache(diskless.cache_bytes_max)
     writer = DisklessWriter(
         WriterSettings(
@@ -154,7 +157,7 @@ def open_engine(
     partitions = DisklessPartitions()
     plane.watch(partitions.committed)
     api = DisklessApi(plane, coordinators, coordinator_of)
-    return DisklessEngine(store, plane, writer, reader, partitions, coordinators, api)
+    return DisklessEngine(store, plane, writer, reader, partitions, coordinators, api, stats)
 
 
 def _puts_per_second(diskless: DisklessSettings, *, remote: bool) -> float:

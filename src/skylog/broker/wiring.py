@@ -38,6 +38,7 @@ from skylog.broker.followers import (
     delete_strays,
 )
 from skylog.broker.lifecycle import Lifecycle
+from skylog.broker.maintenance import start_maintenance
 from skylog.broker.producer_ids import ProducerIds
 from skylog.broker.publisher import Follower, MetadataPublisher
 from skylog.broker.quota_gate import QuotaGate
@@ -66,6 +67,7 @@ from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings import BrokerSettings
 from skylog.log.files import Files
 from skylog.log.manager import LogManager
+from skylog.objects.metered import export_stats
 from skylog.quorum.node import QuorumConfig, QuorumNode
 from skylog.quorum.storage import NodeStorage, format_if_new
 from skylog.quorum.voters import Endpoint
@@ -375,6 +377,9 @@ class Node:
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
+        self.maintenance = start_maintenance(
+            self._services, self.settings.diskless, self._background
+        )
 
     async def _sweep(self) -> None:
         for listener in self._listeners.values():
@@ -396,12 +401,16 @@ class Node:
         """Serve /metrics and /health; last, because nobody's record waits for it."""
         from skylog.broker.http import HttpServer  # noqa: PLC0415 - costs a tenth of a second
         from skylog.broker.observe import BrokerCollector  # noqa: PLC0415
+        from skylog.broker.observe_diskless import DisklessCollector  # noqa: PLC0415
 
         host, _, port = self.settings.observation.http_listener.rpartition(":")
         if not port:
             return
-        collector = BrokerCollector(self._services, self._dispatchers, self._listeners.values())
-        self.metrics.registry.register(collector)
+        registry, listeners = self.metrics.registry, self._listeners.values()
+        registry.register(BrokerCollector(self._services, self._dispatchers, listeners))
+        engine = self._services.diskless
+        export_stats(engine.store_stats, self.metrics)
+        registry.register(DisklessCollector(engine, self.maintenance, self._clock))
         http = HttpServer(self.metrics, self.health)
         await http.start(host, int(port))
         self.http_port, self._http_host = http.port, host

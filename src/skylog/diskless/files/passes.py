@@ -41,17 +41,26 @@ class PassStats:
 class PacedPass:
     """Runs a pass when asked, except for a while after it failed."""
 
-    def __init__(self, name: str, work: Pass, clock: Clock, interval_ms: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        work: Pass,
+        clock: Clock,
+        interval_ms: int,
+        *,
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.name = name
         self.stats = PassStats(last_success_ms=clock.now_ms())
         self._work = work
         self._clock = clock
         self._interval_ms = interval_ms
+        self._wanted = wanted
         self._not_before = clock.monotonic()
 
     async def run(self) -> None:
         """One pass; a failure is told to the log and the metrics, and to nobody else."""
-        if self._clock.monotonic() < self._not_before:
+        if self._clock.monotonic() < self._not_before or not self._wanted():
             return
         self.stats.passes += 1
         try:

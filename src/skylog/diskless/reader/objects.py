@@ -35,7 +35,7 @@ class ObjectReader:
         self, store: ObjectStore, cache: ObjectCache, clock: Clock, settings: ObjectReaderSettings
     ) -> None:
         self._store = store
-        self._cache = cache
+        self.cache = cache
         self._clock = clock
         self._settings = settings
         self._recent = asyncio.Semaphore(settings.concurrency)
@@ -45,10 +45,10 @@ class ObjectReader:
         self.hedged = 0
 
     def cached(self, wanted: Range) -> list[memoryview] | None:
-        return self._cache.read(wanted.key, wanted.start, wanted.end)
+        return self.cache.read(wanted.key, wanted.start, wanted.end)
 
     def forget(self, key: str) -> None:
-        self._cache.forget(key)
+        self.cache.forget(key)
 
     async def read(self, wanted: Range) -> memoryview:
         """The bytes of a range; ObjectError when they cannot be had."""
@@ -113,5 +113,5 @@ class ObjectReader:
         self.gets += 1
         key = ObjectKey.parse(wanted.key)
         data = await self._store.get(key)
-        self._cache.put(key, [data], len(data))
+        self.cache.put(key, [data], len(data))
         return data
