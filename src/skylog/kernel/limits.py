@@ -96,9 +96,9 @@ OBJECT_TEMPORARY_AGE_MS_MAX: Final = 60 * 60 * 1000
 # Keys that one bulk deletion names, as in S3; what a listing counts as one request.
 OBJECT_KEYS_PER_REQUEST: Final = 1000
 
-# A diskless coordinator: partitions whose state it keeps at hand, requests that wait for it, those
-# that it handles in one turn of its thread, and answers to commits kept for their repetition.
-DISKLESS_CACHED_PARTITIONS_MAX: Final = 100_000
+# A diskless coordinator: partitions and producers that it keeps at hand, requests that wait for it,
+# those that it handles in one turn of its thread, and answers to commits kept for a repetition.
+DISKLESS_CACHED_ROWS_MAX: Final = 100_000
 DISKLESS_PENDING_REQUESTS_MAX: Final = 10_000
 DISKLESS_REQUESTS_PER_TURN_MAX: Final = 32
 DISKLESS_ANSWERS_KEPT_MS: Final = 2 * 60 * 60 * 1000

@@ -72,6 +72,7 @@ class DisklessCoordinators:
         self._runtimes: dict[int, CoordinatorRuntime] = {}
         # Coordinators of the same number that have not let go of their files yet.
         self._closing: dict[int, asyncio.Task[None]] = {}
+        self._loading: dict[CoordinatorRuntime, asyncio.Task[None]] = {}
         self._threads: dict[CoordinatorRuntime, Executor] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listeners = Listeners()
@@ -96,7 +97,7 @@ class DisklessCoordinators:
         runtime = CoordinatorRuntime(index, self._settings, ports)
         self._runtimes[index] = runtime
         self._threads[runtime] = thread
-        self._start(self._load(runtime, directory))
+        self._start_loading(runtime, directory)
 
     def partition_resigned(self, index: int) -> None:
         """This broker leads the partition no more."""
@@ -128,6 +129,11 @@ class DisklessCoordinators:
             self.partition_resigned(index)
         await self.loaded()
 
+    def _start_loading(self, runtime: CoordinatorRuntime, directory: Path) -> None:
+        task = self._start(self._load(runtime, directory))
+        self._loading[runtime] = task
+        task.add_done_callback(lambda _: self._loading.pop(runtime, None))
+
     async def _load(self, runtime: CoordinatorRuntime, directory: Path) -> None:
         index = runtime.coordinator_id
         try:
@@ -149,13 +155,16 @@ class DisklessCoordinators:
 
         def reload() -> None:
             if self._runtimes.get(index) is runtime:
-                self._start(self._load(runtime, directory))
+                self._start_loading(runtime, directory)
 
         self._environment.timers.start(_RELOAD_DELAY_MS, reload)
 
     async def _close(self, runtime: CoordinatorRuntime, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})
+        loading = self._loading.get(runtime)
+        if loading is not None:
+            await asyncio.wait({loading})
         await runtime.closed()
         thread = self._threads.pop(runtime)
         if isinstance(thread, ThreadExecutor):

@@ -2,6 +2,9 @@
 
 ``synchronous=NORMAL`` in WAL mode may lose the last transactions in a power cut, never a part of
 one; how far the log is applied stands in the same transaction, so what is lost is applied again.
+
+Changes of logs and producers and new batches are gathered and written at the end of a transaction,
+so that many commits to one partition cost one statement.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from skylog.diskless.plane import BatchCoordinate, TopicPartition
 from skylog.diskless.planes.commits import Entries, ProducerEntry
 from skylog.diskless.planes.rules import LogState
 from skylog.kernel.ids import Uuid
-from skylog.kernel.limits import DISKLESS_CACHED_PARTITIONS_MAX
+from skylog.kernel.limits import DISKLESS_CACHED_ROWS_MAX
 
 _ANSWER: Final = Struct(">ihqq")
 _ENTRY: Final = Struct(">hiiqq")
@@ -49,7 +52,12 @@ class SqliteState:
         """``identity`` names the log that this is a cache of; another's is refused."""
         self._path = path
         self._identity = identity
+        # What is known of partitions and producers, and which of it the tables do not have yet.
         self._rows: dict[TopicPartition, _Row] = {}
+        self._producers: dict[tuple[int, int], Entries] = {}
+        self._changed_rows: dict[int, _Row] = {}
+        self._changed_producers: set[tuple[int, int]] = set()
+        self._new_batches: list[tuple[int, ...]] = []
         # Transactions are begun by hand.
         self._db = sqlite3.connect(
             f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}",
@@ -80,10 +88,14 @@ class SqliteState:
             if found is None:
                 return None
             row = _Row(found[0], LogState(*found[1:5]), found[5])
-            if len(self._rows) >= DISKLESS_CACHED_PARTITIONS_MAX:
-                self._rows.clear()
+            self._keep_small(self._rows)
             self._rows[partition] = row
         return row
+
+    def _keep_small(self, known: dict[Any, Any]) -> None:
+        if len(known) >= DISKLESS_CACHED_ROWS_MAX:
+            self._write_changes()
+            known.clear()
 
     def partitions_of(self, topic_id: Uuid) -> list[int]:
         return [index for (index,) in self._db.execute(schema.PARTITIONS_OF, (topic_id,))]
@@ -92,8 +104,13 @@ class SqliteState:
         row = self._row(partition)
         if row is None:
             return ()
-        found = self._db.execute(schema.PRODUCER, (row.id, producer_id)).fetchone()
-        return _entries(found[0]) if found else ()
+        entries = self._producers.get((row.id, producer_id))
+        if entries is None:
+            found = self._db.execute(schema.PRODUCER, (row.id, producer_id)).fetchone()
+            entries = _entries(found[0]) if found else ()
+            self._keep_small(self._producers)
+            self._producers[row.id, producer_id] = entries
+        return entries
 
     def file(self, object_key: str) -> FileState | None:
         found = self._db.execute(schema.FILE, (object_key,)).fetchone()
@@ -182,13 +199,36 @@ class SqliteState:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._write_changes()
+            self._db.execute("COMMIT")
         except BaseException:
-            # What is known in memory may be ahead of the rows now.
-            self._rows.clear()
+            # What is known in memory is ahead of the tables now.
+            self._forget_known()
             self._db.execute("ROLLBACK")
             self._applied = schema.applied(self._db)
             raise
-        self._db.execute("COMMIT")
+
+    def _write_changes(self) -> None:
+        self._db.executemany(schema.ADD_BATCH, self._new_batches)
+        self._db.executemany(
+            schema.SET_LOG,
+            [(*row.log, row.max_seen_ms, row.id) for row in self._changed_rows.values()],
+        )
+        self._db.executemany(
+            schema.SET_PRODUCER,
+            [_producer_row(owner, self._producers[owner]) for owner in self._changed_producers],
+        )
+        self._forget_changes()
+
+    def _forget_changes(self) -> None:
+        self._new_batches.clear()
+        self._changed_rows.clear()
+        self._changed_producers.clear()
+
+    def _forget_known(self) -> None:
+        self._forget_changes()
+        self._rows.clear()
+        self._producers.clear()
 
     def set_applied(self, applied: Applied) -> None:
         self._db.execute(schema.SET_APPLIED, applied)
@@ -201,24 +241,24 @@ class SqliteState:
         row = self._row(partition)
         if row is not None:
             row.log = log
-            self._db.execute(schema.SET_LOG, (*log, row.max_seen_ms, row.id))
+            self._changed_rows[row.id] = row
 
     def drop_partition(self, partition: TopicPartition) -> None:
         row = self._row(partition)
         if row is not None:
+            self._write_changes()
             self._db.execute(schema.DROP_PRODUCERS, (row.id,))
             self._db.execute(schema.DROP_PARTITION, (row.id,))
-            del self._rows[partition]
+            self._forget_known()
 
     def add_batches(self, partition: TopicPartition, batches: Sequence[StoredBatch]) -> None:
         row = self._row(partition)
         if row is None:
             return
-        values = []
         for batch in batches:
             row.max_seen_ms = max(row.max_seen_ms, batch.timestamp)
-            values.append((row.id, row.max_seen_ms, *batch))
-        self._db.executemany(schema.ADD_BATCH, values)
+            self._new_batches.append((row.id, row.max_seen_ms, *batch))
+        self._changed_rows[row.id] = row
 
     def remove_batches(
         self, partition: TopicPartition, below_offset: int | None
@@ -226,6 +266,7 @@ class SqliteState:
         row = self._row(partition)
         if row is None:
             return {}, 0
+        self._write_changes()
         span = (row.id, schema.OFFSET_MAX if below_offset is None else below_offset)
         counts: dict[int, int] = {}
         byte_size = 0
@@ -239,9 +280,9 @@ class SqliteState:
     def set_producer(self, partition: TopicPartition, producer_id: int, entries: Entries) -> None:
         row = self._row(partition)
         if row is not None:
-            packed = b"".join(_ENTRY.pack(*entry) for entry in entries)
-            last_ms = entries[-1].log_append_timestamp
-            self._db.execute(schema.SET_PRODUCER, (row.id, producer_id, last_ms, packed))
+            self._keep_small(self._producers)
+            self._producers[row.id, producer_id] = entries
+            self._changed_producers.add((row.id, producer_id))
 
     def add_file(self, file: FileState, answers: Iterable[StoredAnswer]) -> None:
         owners = ",".join(map(str, file.owner_ids))
@@ -260,7 +301,7 @@ class SqliteState:
                 file.received,
             ),
         )
-        packed = b"".join(_ANSWER.pack(*answer) for answer in answers)
+        packed = b"".join([_ANSWER.pack(*answer) for answer in answers])
         self._db.execute(schema.ADD_ANSWERS, (file.log_offset, file.committed_ms, packed))
 
     def set_received(self, object_key: str) -> None:
@@ -274,6 +315,8 @@ class SqliteState:
         self._db.execute(schema.FORGET_FILE, (object_key,))
 
     def expire(self, producers_before_ms: int, answers_before_ms: int) -> None:
+        self._write_changes()
+        self._producers.clear()
         self._db.execute(schema.EXPIRE_PRODUCERS, (producers_before_ms,))
         self._db.execute(schema.EXPIRE_ANSWERS, (answers_before_ms,))
 
@@ -300,6 +343,11 @@ def _file(row: tuple[Any, ...]) -> FileState:
     key, format_, size, uploader, _, log_offset, committed_ms, live, since_ms, received = row
     first = (key, format_, size, uploader, owner_ids)
     return FileState(*first, log_offset, committed_ms, live, since_ms, bool(received))
+
+
+def _producer_row(owner: tuple[int, int], entries: Entries) -> tuple[int, int, int, bytes]:
+    packed = b"".join([_ENTRY.pack(*entry) for entry in entries])
+    return (*owner, entries[-1].log_append_timestamp, packed)
 
 
 def _entries(packed: bytes) -> Entries:
