@@ -19,6 +19,8 @@ def stage_params() -> list[object]:
 @pytest.mark.parametrize("stage", stage_params())
 @pytest.mark.parametrize("check", [pytest.param(c, id=name) for name, c in CHECKS.items()])
 async def test_contract(stage: Stage, check: Check) -> None:
+    # DC-10 DC-11 DC-12 DC-14 DC-15 DC-19
+    # DC-06 partly, DC-07 partly, DC-08 partly, DC-09 partly, DC-17 partly, ENG-61 partly
     clock = ManualClock()
     async with stage.open(clock, RULES) as (plane, another):
         scene = Scene(plane, clock, another)
