@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 ROOT = Path(__file__).resolve().parent.parent
+BYTECODE = Path(tempfile.gettempdir()) / "skylog-bench-bytecode"
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 STOP_SECONDS_MAX = 60
 START_SECONDS_MAX = 120
@@ -103,6 +104,9 @@ class Cluster(ABC):
     def spawn(self) -> None:
         """Start the process; it may not answer yet."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        # As after an installation: bytecode is kept, here beside this run's other files.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        environment["PYTHONPYCACHEPREFIX"] = str(BYTECODE)
         self._process = subprocess.Popen(
             self.command(),
             stdout=self._output,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import socket
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from confluent_kafka import Producer
 
@@ -25,6 +27,14 @@ START_GOAL = Goal(0.25)
 LATENCY_GOAL = Goal(1.5)
 METADATA_VERSION = 12
 START_SECONDS_MAX = 120
+SETTLE_SECONDS_MAX = 60
+RUNS = (
+    ("librdkafka", "produce"),
+    ("librdkafka", "consume"),
+    ("librdkafka", "consume-eagerly"),
+    ("Java", "produce"),
+    ("Java", "consume"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +76,10 @@ def throughput(plan: Plan) -> list[Figure]:
     """Produce and consume with both clients: speed, CPU and memory."""
     rates: dict[tuple[str, str], Figure] = {}
     cpu: dict[tuple[str, str], Figure] = {}
-    for client in ("librdkafka", "Java"):
-        for role in ("produce", "consume"):
-            rates[client, role] = Figure(f"{role}, {client}", "MB/s", AT_LEAST_KAFKA)
-            cpu[client, role] = Figure(f"broker CPU, {role}, {client}", "s/GB", CPU_GOAL)
+    for client, role in RUNS:
+        verb, note = role.partition("-")[0], clients.EAGER_NOTE if "-" in role else ""
+        rates[client, role] = Figure(f"{verb}, {client}", "MB/s", AT_LEAST_KAFKA, note=note)
+        cpu[client, role] = Figure(f"broker CPU, {verb}, {client}", "s/GB", CPU_GOAL, note=note)
     memory = Figure("resident memory after a round", "MB", MEMORY_GOAL)
     with both(plan) as clusters:
         for side in SIDES:
@@ -90,18 +100,14 @@ def _round(plan: Plan, cluster: Cluster, name: str) -> dict[tuple[str, str], tup
     topics = clients.Topics(cluster.bootstrap)
     gigabytes = plan.records * clients.RECORD_BYTES / GIGABYTE
     results = {}
-    for client in ("librdkafka", "Java"):
+    for client, runs in itertools.groupby(RUNS, key=lambda run: run[0]):
         topic = f"{client}-{name}"
         topics.create([topic])
-        for role in ("produce", "consume"):
-            rate: list[float] = []
-            took = spent(
-                cluster.pid,
-                lambda client=client, role=role, topic=topic, rate=rate: rate.append(  # type: ignore[misc]
-                    _load(client, role, plan, cluster, topic)
-                ),
-            )
-            results[client, role] = rate[0], took.cpu_seconds / gigabytes
+        for key in runs:
+            rates: list[float] = []
+            load = partial(_load, *key, plan, cluster, topic)
+            took = spent(cluster.pid, lambda load=load, rates=rates: rates.append(load()))  # type: ignore[misc]
+            results[key] = rates[0], took.cpu_seconds / gigabytes
         topics.delete([topic])
     return results
 
@@ -142,19 +148,28 @@ def start(plan: Plan) -> list[Figure]:
     note = "new directory; Kafka's was formatted beforehand"
     figure = Figure("start to first acknowledged record", "s", START_GOAL, note=note)
     memory = Figure("resident memory after the first record", "MB", MEMORY_GOAL)
+    for side in SIDES:
+        plan.say(f"warm-up of {side}")
+        _start_once(plan, side)
     for number, side in plan.turns():
         plan.say(f"start, round {number + 1}, {side}")
-        cluster = new_cluster(side, plan.classpath)
-        try:
-            cluster.prepare()
-            began = time.perf_counter()
-            cluster.spawn()
-            _first_record(cluster)
-            figure.add(side, time.perf_counter() - began)
-            memory.add(side, usage(cluster.pid).resident_bytes / MEGABYTE)
-        finally:
-            cluster.stop()
+        seconds, resident = _start_once(plan, side)
+        figure.add(side, seconds)
+        memory.add(side, resident / MEGABYTE)
     return [figure, memory]
+
+
+def _start_once(plan: Plan, side: str) -> tuple[float, int]:
+    """Seconds to the first record, and the memory after it."""
+    cluster = new_cluster(side, plan.classpath)
+    try:
+        cluster.prepare()
+        began = time.perf_counter()
+        cluster.spawn()
+        _first_record(cluster)
+        return time.perf_counter() - began, usage(cluster.pid).resident_bytes
+    finally:
+        cluster.stop()
 
 
 def _first_record(cluster: Cluster) -> None:
@@ -195,6 +210,7 @@ def partitions(plan: Plan) -> list[Figure]:
         for at in range(0, count, 100):
             topics.create(names[at : at + 100], partitions=10)
         del topics
+        _settle(cluster)
         for _ in range(plan.rounds):
             with _connect(cluster) as connection:
                 everything.add("skylog", _metadata_ms(connection, None, 5))
@@ -206,6 +222,16 @@ def partitions(plan: Plan) -> list[Figure]:
         memory = usage(cluster.pid).resident_bytes / MEGABYTE
     idle.note = f"then {memory:.0f} MB resident"
     return [everything, single, idle]
+
+
+def _settle(cluster: Cluster) -> None:
+    """Until what is left of creating topics is done, or much too long has passed."""
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    while time.monotonic() < deadline:
+        before = usage(cluster.pid).cpu_seconds
+        time.sleep(1)
+        if usage(cluster.pid).cpu_seconds - before < 0.1:
+            return
 
 
 def _connect(cluster: Cluster) -> socket.socket:

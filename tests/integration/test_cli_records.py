@@ -86,6 +86,15 @@ def test_a_line_without_its_key_ends_the_sending(cli: Cli) -> None:
     assert [record["key"] for record in records(cli, "broken")] == ["a"]
 
 
+def test_a_record_that_the_topic_does_not_take(cli: Cli) -> None:
+    cli.ok("topics", "create", "narrow", "--config", "max.message.bytes=1000")
+    error = cli.fails("produce", "narrow", text="x" * 2000)
+    assert "after 0 stored records" in error
+    assert "max.message.bytes of the topic is the limit" in error
+    cli.ok("configs", "set", "--topic", "narrow", "max.message.bytes=4000000")
+    cli.ok("produce", "narrow", text="x" * 2_000_000)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

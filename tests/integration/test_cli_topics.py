@@ -151,6 +151,7 @@ def test_levels_of_loggers(cli: Cli) -> None:
         (("configs", "describe", "--broker", "1", "no.such"), "no.such"),
         (("configs", "set", "--topic", "none", "retention.ms=1"), "topic none does not exist"),
         (("configs", "set", "--broker", "1", "node.id=2"), "node.id"),
+        (("configs", "set", "--cluster", "mesage.max.bytes=1"), "has no setting mesage.max.bytes"),
         (("topics", "describe", "none"), "topic none does not exist"),
         (("topics", "alter", "none", "-p", "2"), "topic none does not exist"),
     ],
@@ -168,6 +169,13 @@ def test_cluster(cli: Cli) -> None:
     features = {row["name"]: row["level"] for row in found["features"]}
     assert features["metadata.version"] > 0
     assert f"cluster {found['cluster_id']}, controller 1" in cli.ok("cluster")
+
+
+def test_an_empty_cluster_says_what_to_do() -> None:
+    with Broker() as broker:
+        cli = Cli(broker)
+        assert "`skylog topics create NAME`" in cli.run("topics", "list").stderr
+        assert "`skylog consume TOPIC --group NAME`" in cli.run("groups", "list").stderr
 
 
 def test_nobody_listens() -> None:

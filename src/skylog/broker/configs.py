@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from skylog.controller.image.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
+from skylog.kernel.ids import parse_node_id
 from skylog.kernel.logging import get_logger, hub
 from skylog.kernel.settings import describe as shown
 from skylog.kernel.settings import dynamic
@@ -140,12 +141,11 @@ class Configs:
 
     def _require_this_node(self, name: str) -> None:
         expected = self._static.node.node_id
-        try:
-            number = int(name)
-        except ValueError as error:
+        number = parse_node_id(name)
+        if number is None:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
-            ) from error
+            )
         if number != expected:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,

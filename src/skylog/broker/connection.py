@@ -16,7 +16,6 @@ ends, as with Kafka: a producer that wants no answers may send its last batch an
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, cast
@@ -63,8 +62,13 @@ class Connection(asyncio.BufferedProtocol):
         self.authenticated()
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
+        self._working_bytes = 0
+        # What was last reported of requests and of answers.
+        self._requests_held = 0
+        self._answers_held = 0
+        self._turn_is_over = False
         self._task: asyncio.Task[None] | None = None
-        self._overlapping: deque[asyncio.Future[Any]] = deque()
+        self._overlapping: deque[tuple[asyncio.Future[Any], int]] = deque()
         self._muted: asyncio.TimerHandle | None = None
         self._writing_paused = False
         self._reading_paused = False
@@ -116,10 +120,15 @@ class Connection(asyncio.BufferedProtocol):
         except ProtocolError as error:
             self.close(str(error))
             return
+        if self._frames.failure is not None and self._transport is not None:
+            # What came before is answered as if the rest had come later.
+            self._transport.pause_reading()
+            self._ended = True
         if frames:
             self._waiting.extend(frames)
             self._waiting_bytes += sum(map(len, frames))
             self._pump()
+        self._report_requests()
 
     def eof_received(self) -> bool:
         self._ended = True
@@ -131,17 +140,24 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._writing_paused = False
+        self._report_answers()
         self._pump()
 
     # Requests -----------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Handle requests until one must wait."""
-        if self._pumping:
+        """Handle requests until one must wait, or until it is the others' turn."""
+        if self._pumping or self._turn_is_over:
             return
         self._pumping = True
+        left = limits.CONNECTION_REQUESTS_PER_TURN_MAX
         try:
             while self._waiting and not self._blocked():
+                if not left:
+                    self._turn_is_over = True
+                    asyncio.get_running_loop().call_soon(self._next_turn)
+                    break
+                left -= 1
                 frame = self._waiting.popleft()
                 self._waiting_bytes -= len(frame)
                 self._handle(frame)
@@ -152,7 +168,11 @@ class Connection(asyncio.BufferedProtocol):
         elif self._draining:
             self._forget()
         else:
-            self.close("the client closed")
+            self.close(str(self._frames.failure or "the client closed"))
+
+    def _next_turn(self) -> None:
+        self._turn_is_over = False
+        self._pump()
 
     def _blocked(self) -> bool:
         if self._task is not None or self._muted is not None or self._must_not_overlap():
@@ -174,31 +194,33 @@ class Connection(asyncio.BufferedProtocol):
         try:
             answer = self.listener.dispatcher.dispatch(self, frame)
             if isinstance(answer, Overlapping):
-                self._overlap(asyncio.ensure_future(answer.answer))
-                return
-            if inspect.isawaitable(answer):
-                self._task = asyncio.ensure_future(self._finish(answer))
-                return
-            if self._overlapping:
+                self._overlap(asyncio.ensure_future(answer.answer), len(frame))
+            elif answer is not None and not isinstance(answer, Answer):
+                self._working_bytes += len(frame)
+                finish = self._finish(answer, len(frame))
+                self._task = asyncio.get_running_loop().create_task(finish)
+            elif self._overlapping:
                 settled = asyncio.get_running_loop().create_future()
                 settled.set_result(answer)
-                self._overlap(settled)
-                return
-            self._send(answer)
+                self._overlap(settled, 0)
+            else:
+                self._send(answer)
         except (Close, ProtocolError) as verdict:
             self.close(str(verdict))
         except Exception:
             log.exception("request failed", address=self.address)
             self.close("internal error")
 
-    def _overlap(self, answer: asyncio.Future[Any]) -> None:
-        self._overlapping.append(answer)
+    def _overlap(self, answer: asyncio.Future[Any], size: int) -> None:
+        self._overlapping.append((answer, size))
+        self._working_bytes += size
         answer.add_done_callback(self._overlapped)
 
     def _overlapped(self, _: asyncio.Future[Any]) -> None:
         """Send the answers whose turn has come."""
-        while self._overlapping and self._overlapping[0].done():
-            answer = self._overlapping.popleft()
+        while self._overlapping and self._overlapping[0][0].done():
+            answer, size = self._overlapping.popleft()
+            self._working_bytes -= size
             if answer.cancelled():
                 continue
             error = answer.exception()
@@ -210,12 +232,13 @@ class Connection(asyncio.BufferedProtocol):
                 log.error("request failed", address=self.address, why=repr(error))
                 self.close("internal error")
         self._pump()
+        self._report_requests()
 
-    async def _finish(self, answer: Any) -> None:
+    async def _finish(self, answer: Any, size: int) -> None:
         try:
             result = await answer
             if self._overlapping:
-                await asyncio.wait(tuple(self._overlapping))
+                await asyncio.wait([outstanding for outstanding, _ in self._overlapping])
             self._send(result)
         except (Close, ProtocolError) as verdict:
             self.close(str(verdict))
@@ -226,17 +249,20 @@ class Connection(asyncio.BufferedProtocol):
             self.close("internal error")
         finally:
             self._task = None
+            self._working_bytes -= size
         self._pump()
+        self._report_requests()
 
     def _send(self, answer: Answer | None) -> None:
         if answer is None or self._transport is None or self._closing:
             return
         self.last_active = self.listener.clock.monotonic()
+        if answer.mute_ms > 0:
+            self._mute(answer.mute_ms)
         if answer.parts:
             self._written += sum(map(len, answer.parts))
             self._transport.writelines(answer.parts)
-        if answer.mute_ms > 0:
-            self._mute(answer.mute_ms)
+            self._report_answers()
         if answer.close:
             self.close("as answered")
 
@@ -297,12 +323,37 @@ class Connection(asyncio.BufferedProtocol):
     def _forget(self) -> None:
         self._draining = False
         if self._task is not None:
-            self._task.cancel()
+            # Later, because a task that is cancelled before its first step cleans up nothing.
+            asyncio.get_running_loop().call_soon(self._task.cancel)
         if self._muted is not None:
             self._muted.cancel()
         self._waiting.clear()
         self._waiting_bytes = 0
+        self.listener.memory.requests.hold(self, 0)
+        self.listener.memory.answers.hold(self, 0)
         self.listener.forget(self)
+
+    # Memory -------------------------------------------------------------------------------
+
+    @property
+    def in_work(self) -> bool:
+        return self._task is not None
+
+    def _report_requests(self) -> None:
+        held = self._frames.held + self._waiting_bytes + self._working_bytes
+        if held < limits.IN_FLIGHT_BYTES_COUNTED_MIN:
+            held = 0
+        if held != self._requests_held and not self._closing:
+            self._requests_held = held
+            self.listener.memory.requests.hold(self, held)
+
+    def _report_answers(self) -> None:
+        held = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        if held < limits.IN_FLIGHT_BYTES_COUNTED_MIN:
+            held = 0
+        if held != self._answers_held and not self._closing:
+            self._answers_held = held
+            self.listener.memory.answers.hold(self, held)
 
     def _adjust_reading(self) -> None:
         if self._transport is None or self._transport.is_closing() or self._ended:

@@ -8,7 +8,6 @@ things is what the handler's ``context.allowed(name)`` asks for.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -108,11 +107,11 @@ class Dispatcher:
             response = row.handler(context, request)
         except KafkaError as error:
             return self._answer(context, self._failed(context, request, error))
+        if response is None or isinstance(response, Message):
+            return self._answer(context, response)
         if isinstance(response, Overlapping):
             return Overlapping(self._later(context, request, response.answer))
-        if inspect.isawaitable(response):
-            return self._later(context, request, response)
-        return self._answer(context, response)
+        return self._later(context, request, response)
 
     async def _later(
         self, context: RequestContext, request: Any, response: Awaitable[Response]

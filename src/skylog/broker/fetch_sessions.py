@@ -162,7 +162,7 @@ class FetchSession:
             self._wake = None
 
     def interrupt(self) -> None:
-        """Wake whoever waits: another request took the session over, or it is closed."""
+        """Wake whoever waits."""
         wake, self._wake = self._wake, None
         if wake is not None:
             wake()
@@ -233,7 +233,7 @@ class FetchSessions:
         if found.uses_topic_ids != by_id:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         found.epoch = next_epoch(found.epoch)
-        found.interrupt()
+        found.moved(_CHANGE)  # whoever waits with an earlier epoch, or is about to, is too late
         found.last_used_ms = now_ms
         self._sessions.move_to_end(found.id)
         before = len(found.entries)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from skylog.groups.offsets_log import OffsetsLog
+from skylog.kernel import limits
 from skylog.kernel.errors import KafkaError
 from skylog.kernel.logging import get_logger
 from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from skylog.broker.services import Services
     from skylog.controller.image import ClusterImage, Delta
     from skylog.controller.image.topics import Topic
+    from skylog.kernel.ids import Uuid
     from skylog.log.manager import LogManager
     from skylog.replication.partition import Partition
     from skylog.security.authorizer import Authorizer
@@ -25,10 +29,17 @@ log = get_logger("broker.metadata")
 
 
 class PartitionFollower:
-    """Keeps partitions, their settings and the group coordinator in line with metadata."""
+    """Keeps partitions, their settings and the group coordinator in line with metadata.
+
+    A new partition costs files. When very many come at once, only some are made before the change
+    is answered for; the others come in turns, so that nobody else has to wait for all of them.
+    """
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._started = False
+        # Partitions that are still to be made.
+        self._due: dict[tuple[Uuid, int], None] = {}
         # Partitions whose coordinator this broker is, with the epoch in which it took over.
         self._coordinated: dict[tuple[str, int], int] = {}
 
@@ -38,13 +49,39 @@ class PartitionFollower:
         if delta.topics_deleted:
             gone = [(topic.name, topic.topic_id) for topic in delta.topics_deleted.values()]
             self._services.groups.topics_deleted(gone)
+        left = limits.PARTITIONS_MADE_AT_ONCE_MAX
         for topic_id, indexes in delta.partitions.items():
             changed = image.topic_by_id(topic_id)
-            if changed is not None:
-                self._changed(changed, indexes)
+            if changed is None:
+                continue
+            now = sorted(indexes)
+            if self._started and len(now) > left and changed.name != CONSUMER_OFFSETS:
+                self._postpone(topic_id, now[left:])
+                now = now[:left]
+            left -= len(now)
+            self._changed(changed, now)
+        self._started = True
         for name in self._services.configs.changed_topics(delta):
             if image.topic(name) is not None:  # settings go with their topic
                 self._services.replicas.configure(name, self._services.configs.log_config(name))
+
+    def _postpone(self, topic_id: Uuid, indexes: Iterable[int]) -> None:
+        if not self._due:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        self._due.update(dict.fromkeys((topic_id, index) for index in indexes))
+
+    def _next_turn(self) -> None:
+        """Make a few of the partitions that are due, as metadata says by now."""
+        try:
+            for _ in range(min(limits.PARTITIONS_MADE_PER_TURN, len(self._due))):
+                topic_id, index = next(iter(self._due))
+                del self._due[topic_id, index]
+                topic = self._services.image.topic_by_id(topic_id)
+                if topic is not None and index in topic.partitions:
+                    self._changed(topic, (index,))
+        finally:  # whatever became of one, the others have their turn
+            if self._due:
+                asyncio.get_running_loop().call_soon(self._next_turn)
 
     def _deleted(self, topic: Topic) -> None:
         self._services.replicas.delete_topic(topic.name)
@@ -52,12 +89,12 @@ class PartitionFollower:
         for index in topic.partitions:
             self._resign(topic.name, index)
 
-    def _changed(self, topic: Topic, indexes: set[int]) -> None:
+    def _changed(self, topic: Topic, indexes: Iterable[int]) -> None:
         services = self._services
         if topic.name == CONSUMER_OFFSETS:
             services.groups.partition_count = len(topic.partitions)
         config = services.configs.log_config(topic.name)
-        for index in sorted(indexes):
+        for index in indexes:
             state = topic.partitions[index]
             if state.is_diskless:
                 continue  # it has no log here

@@ -42,9 +42,9 @@ async def _run(
         loop.add_signal_handler(number, finish)
     node = Node(settings, on_failure=finish)
     await node.start()
-    # What is alive now stays alive: the collector need not look at it again.
-    gc.collect()
+    # What is alive now stays alive: the collector, which was off so far, need not look at it.
     gc.freeze()
+    gc.enable()
     try:
         await node.start_http()
         for topic in diskless_topics:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import socket
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from skylog.kernel.logging import get_logger
 
 if TYPE_CHECKING:
     from skylog.broker.dispatch import Dispatcher
+    from skylog.broker.in_flight import Memory
     from skylog.kernel.settings.sections import NetworkSettings
     from skylog.security.connection import Authentication
     from skylog.security.connections import ConnectionLimits
@@ -37,8 +39,10 @@ class Listener:
         admission: ConnectionLimits,
         clock: Clock,
         network: NetworkSettings,
+        memory: Memory,
     ) -> None:
         self.name = name
+        self.memory = memory
         self.dispatcher = dispatcher
         self.security = security
         self.clock = clock
@@ -48,7 +52,8 @@ class Listener:
         )
         self._network = network
         self._admission = admission
-        self._idle_s_max = network.idle_ms_max / 1000
+        # Less than nothing means for ever, as with Kafka.
+        self._idle_s_max = network.idle_ms_max / 1000 if network.idle_ms_max >= 0 else math.inf
         self._connections: dict[Connection, None] = {}
         self._empty = asyncio.Event()
         self._stopping = False

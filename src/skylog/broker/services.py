@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from skylog.broker.diskless import DisklessEngine
     from skylog.broker.features import Features
     from skylog.broker.fetch_sessions import FetchSessions
+    from skylog.broker.in_flight import Memory
     from skylog.broker.producer_ids import ProducerIds
     from skylog.broker.quota_gate import QuotaGate
     from skylog.broker.traffic import Traffic
@@ -36,6 +37,8 @@ class Services:
     clock: Clock
     rng: Random
     executor: Executor
+    # For records that take long to look at: few at once, since each may unpack to a lot.
+    validators: Executor
     image: ClusterImage
     configs: Configs
     logs: LogManager
@@ -49,6 +52,7 @@ class Services:
     auto_create: AutoCreate
     features: Features
     traffic: Traffic
+    memory: Memory
     diskless: DisklessEngine
     # Waits for what metadata has set in motion: new diskless partitions at their coordinators.
     settled: Callable[[], Awaitable[None]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from skylog.broker.followers import (
     QuotaFollower,
     delete_strays,
 )
+from skylog.broker.in_flight import Memory
 from skylog.broker.lifecycle import Lifecycle
 from skylog.broker.maintenance import start_maintenance
 from skylog.broker.producer_ids import ProducerIds
@@ -57,12 +59,11 @@ from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
 from skylog.groups.coordinator import GroupCoordinator
+from skylog.kernel import limits
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import ConfigError, StorageError
 from skylog.kernel.executor import ThreadExecutor
-from skylog.kernel.limits import LOG_OPEN_FILES_MAX
 from skylog.kernel.logging import get_logger
-from skylog.kernel.metrics import Metrics
 from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings import BrokerSettings
 from skylog.log.files import Files
@@ -101,12 +102,12 @@ class Node:
     ) -> None:
         """``on_failure`` hears of what a node cannot survive; it should be stopped then."""
         self.settings = settings
-        self.metrics = Metrics()
         self._clock = clock or SystemClock()
         self._rng = rng or system_random()
         self._on_failure = on_failure
         self._executor = ThreadExecutor(EXECUTOR_THREADS, "skylog")
-        self._files = Files(LOG_OPEN_FILES_MAX)
+        self._validators = ThreadExecutor(limits.VALIDATIONS_AT_ONCE_MAX, "skylog-validation")
+        self._files = Files(limits.LOG_OPEN_FILES_MAX)
         self._background = Background()
         self._image = ClusterImage()
         self._publisher = MetadataPublisher(self._image)
@@ -117,6 +118,7 @@ class Node:
             settings.quotas.controller_window_seconds,
         )
         self._connections = ConnectionLimits(connection_settings(settings), self._clock)
+        self._memory = Memory(settings.network.queued_bytes_max)
         self._listeners: dict[str, Listener] = {}
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
@@ -172,6 +174,7 @@ class Node:
     async def _start(self) -> None:
         undo = self._undo
         undo.callback(self._executor.close)
+        undo.callback(self._validators.close)
         logs = LogManager(
             [str(directory) for directory in self._directories()],
             self._clock,
@@ -269,6 +272,7 @@ class Node:
             clock=clock,
             rng=self._rng,
             executor=self._executor,
+            validators=self._validators,
             image=self._image,
             configs=configs,
             logs=logs,
@@ -282,6 +286,7 @@ class Node:
             auto_create=AutoCreate(settings, channel),
             features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
             traffic=Traffic(),
+            memory=self._memory,
             diskless=self._open_engine(),
             settled=self._background.settled,
         )
@@ -336,6 +341,7 @@ class Node:
                 self._connections,
                 self._clock,
                 self.settings.network,
+                self._memory,
             )
             self._listeners[settings.name] = listener
             await listener.bind(settings.host, settings.port)
@@ -399,19 +405,22 @@ class Node:
 
     async def start_http(self) -> None:
         """Serve /metrics and /health; last, because nobody's record waits for it."""
-        from skylog.broker.http import HttpServer  # noqa: PLC0415 - costs a tenth of a second
-        from skylog.broker.observe import BrokerCollector  # noqa: PLC0415
-        from skylog.broker.observe_diskless import DisklessCollector  # noqa: PLC0415
-
         host, _, port = self.settings.observation.http_listener.rpartition(":")
         if not port:
             return
-        registry, listeners = self.metrics.registry, self._listeners.values()
-        registry.register(BrokerCollector(self._services, self._dispatchers, listeners))
-        engine = self._services.diskless
-        export_stats(engine.store_stats, self.metrics)
-        registry.register(DisklessCollector(engine, self.maintenance, self._clock))
-        http = HttpServer(self.metrics, self.health)
+        # A tenth of a second of imports, on a thread: clients are being served already.
+        await self._executor.run(lambda: import_module("skylog.broker.http"))
+        from skylog.broker.http import HttpServer  # noqa: PLC0415
+        from skylog.broker.observe import BrokerCollector  # noqa: PLC0415
+        from skylog.broker.observe_diskless import DisklessCollector  # noqa: PLC0415
+        from skylog.kernel.metrics import Metrics  # noqa: PLC0415
+
+        metrics, engine = Metrics(), self._services.diskless
+        listeners = self._listeners.values()
+        metrics.registry.register(BrokerCollector(self._services, self._dispatchers, listeners))
+        export_stats(engine.store_stats, metrics)
+        metrics.registry.register(DisklessCollector(engine, self.maintenance, self._clock))
+        http = HttpServer(metrics, self.health)
         await http.start(host, int(port))
         self.http_port, self._http_host = http.port, host
         self._undo.push_async_callback(http.stop)

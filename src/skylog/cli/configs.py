@@ -62,6 +62,7 @@ _SOURCES: Final = {
     ConfigSource.BROKER_LOGGER: "logger",
     ConfigSource.GROUP: "group",
 }
+_LISTENER_PREFIX: Final = "listener.name."
 _OWN: Final = frozenset({"topic", "broker", "cluster", "logger", "group"})
 
 
@@ -217,10 +218,25 @@ def unset(
     _report(resource, sorted(names), "unset", dry_run=dry_run, json=json)
 
 
+async def _check_names(cluster: Cluster, resource: ConfigResource, names: list[str]) -> None:
+    """Brokers take any name, since plugins may know it: here it is most likely a typing error."""
+    plain = [name for name in names if not name.startswith(_LISTENER_PREFIX)]
+    node = resource.name or str(min(cluster.metadata.brokers))
+    asked = ConfigResource(ConfigType.BROKER, node)
+    found = (await Admin(cluster).configs.describe([asked], plain or None))[asked]
+    if not isinstance(found, KafkaError):
+        known = {entry.name for entry in found}
+        unknown = [name for name in plain if name not in known]
+        raise_failures({name: _no_setting(name, asked) for name in unknown})
+
+
 async def _alter(
     cluster: Cluster, resource: ConfigResource, changes: Collection[Change], dry_run: bool
 ) -> None:
     await _check_target(cluster, resource)
+    if resource.type is ConfigType.BROKER:
+        added = [change.name for change in changes if change.operation is Operation.SET]
+        await _check_names(cluster, resource, added)
     results = await Admin(cluster).configs.alter({resource: changes}, validate_only=dry_run)
     raise_failures({_label(key): error for key, error in results.items()})
 

@@ -29,6 +29,57 @@ POLL_AT_END_MS = 100
 POLL_RECORDS = 1000
 
 
+FromBeginning = Annotated[
+    bool,
+    typer.Option("--from-beginning", help="Begin with the oldest record."),
+]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="WHERE",
+        help="Where to begin: earliest, latest, an offset, -N for the last N of each "
+        "partition, a time such as 2026-07-01T12:00:00Z, an age such as -2h (s, m, h, d), "
+        "or @ and milliseconds since 1970. The end of the topic without.",
+    ),
+]
+Partitions = Annotated[
+    list[int] | None,
+    typer.Option("--partition", "-p", min=0, help="Only this partition; repeatable."),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        "-g",
+        metavar="GROUP",
+        help="Read as a member of a group: go on where it left off, and commit.",
+    ),
+]
+Max = Annotated[
+    int | None,
+    typer.Option("--max", "--max-messages", "-n", min=1, help="End after so many records."),
+]
+ExitAtEnd = Annotated[
+    bool,
+    typer.Option("--exit-at-end", "-e", help="End when all that is there now is read."),
+]
+CommittedOnly = Annotated[
+    bool, typer.Option("--committed-only", help="Leave out what a transaction did not commit.")
+]
+FormatName = Annotated[
+    Format, typer.Option("--format", help="Text, or an object of JSON per line.")
+]
+Print = Annotated[
+    str,
+    typer.Option("--print", metavar="FIELDS", help=f"What of a record, of {', '.join(FIELDS)}"),
+]
+Separator = Annotated[
+    str, typer.Option("--separator", metavar="TEXT", help="Between printed fields.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No words on stderr.")]
+
+
 @app.command(
     epilog=examples(
         "skylog consume hello --from-beginning",
@@ -40,54 +91,17 @@ POLL_RECORDS = 1000
 )
 def consume(
     topic: TopicName,
-    from_beginning: Annotated[
-        bool,
-        typer.Option("--from-beginning", help="Begin with the oldest record."),
-    ] = False,
-    from_: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="WHERE",
-            help="Where to begin: earliest, latest, an offset, -N for the last N of each "
-            "partition, a time such as 2026-07-01T12:00:00Z, an age such as -2h (s, m, h, d), "
-            "or @ and milliseconds since 1970. The end of the topic without.",
-        ),
-    ] = None,
-    partition: Annotated[
-        list[int] | None,
-        typer.Option("--partition", "-p", min=0, help="Only this partition; repeatable."),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group",
-            "-g",
-            metavar="GROUP",
-            help="Read as a member of a group: go on where it left off, and commit.",
-        ),
-    ] = None,
-    max_: Annotated[
-        int | None, typer.Option("--max", "-n", min=1, help="End after so many records.")
-    ] = None,
-    exit_at_end: Annotated[
-        bool,
-        typer.Option("--exit-at-end", "-e", help="End when all that is there now is read."),
-    ] = False,
-    committed_only: Annotated[
-        bool, typer.Option("--committed-only", help="Leave out what a transaction did not commit.")
-    ] = False,
-    format_: Annotated[
-        Format, typer.Option("--format", help="Text, or an object of JSON per line.")
-    ] = Format.TEXT,
-    print_: Annotated[
-        str,
-        typer.Option("--print", metavar="FIELDS", help=f"What of a record, of {', '.join(FIELDS)}"),
-    ] = "value",
-    separator: Annotated[
-        str, typer.Option("--separator", metavar="TEXT", help="Between printed fields.")
-    ] = "\\t",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No words on stderr.")] = False,
+    from_beginning: FromBeginning = False,
+    from_: From = None,
+    partition: Partitions = None,
+    group: Group = None,
+    max_: Max = None,
+    exit_at_end: ExitAtEnd = False,
+    committed_only: CommittedOnly = False,
+    format_: FormatName = Format.TEXT,
+    print_: Print = "value",
+    separator: Separator = "\\t",
+    quiet: Quiet = False,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     json: Json = False,

@@ -16,7 +16,7 @@ from skylog.cli.dump_records import Decoder
 from skylog.cli.errors import CommandError, counted
 from skylog.cli.group import examples, new_app
 from skylog.cli.options import Json
-from skylog.cli.output import cell, print_json_line
+from skylog.cli.output import cell, print_json_line, say
 from skylog.cli.times import format_time
 from skylog.log.names import parse_directory_name
 
@@ -70,9 +70,13 @@ def dump(
         elif len(files) > 1:
             print(f"== {path}")
         try:
+            empty = True
             for row in islice(dump_file(path, settings), max_):
+                empty = False
                 faults += "fault" in row
                 _show(path, row, json=json)
+            if empty:
+                say(f"{path} has nothing to show")
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror}") from None
     if faults:

@@ -10,7 +10,7 @@ from skylog.cli.connect import call
 from skylog.cli.errors import counted, raise_failures
 from skylog.cli.group import examples, new_app
 from skylog.cli.options import Bootstrap, ClientConfig, Json, Yes
-from skylog.cli.output import confirm, print_json, print_table
+from skylog.cli.output import confirm, print_json, print_table, say
 from skylog.cli.reset_offsets import Plan, make_plan, parse_target, parse_topics
 from skylog.client.admin import Admin
 from skylog.client.admin.groups import GroupDescription, GroupListing
@@ -83,6 +83,8 @@ def list_(
         "coordinator": "Coordinator",
     }
     print_table(columns, rows)
+    if not rows:
+        say("there are no such groups; `skylog consume TOPIC --group NAME` makes one")
 
 
 @app.command(
@@ -113,15 +115,21 @@ def describe(
         print_json(described)
         return
     for group in described:
-        lags = [row["lag"] for row in group["partitions"] if row["lag"] is not None]
         print(
             f"{group['group']}: {group['type']} group, {group['state']}, "
-            f"{counted(len(group['members']), 'member')}, lag {sum(lags):,}"
+            f"{counted(len(group['members']), 'member')}, {_lag(group['partitions'])}"
         )
         if members:
             print_table(_MEMBERS, group["members"])
         else:
             print_table(_LAG, group["partitions"])
+
+
+def _lag(rows: list[dict[str, Any]]) -> str:
+    known = [row["lag"] for row in rows if row["lag"] is not None]
+    missing = len(rows) - len(known)
+    more = f" (unknown for {counted(missing, 'partition')})" if missing else ""
+    return f"lag {sum(known):,}{more}"
 
 
 async def _existing(admin: Admin, names: list[str]) -> list[GroupDescription]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from skylog.cli.connect import call, require_topic
+from skylog.cli.connect import API_TIMEOUT_MS, call, require_topic
 from skylog.cli.errors import CommandError, counted
 from skylog.cli.group import examples, new_app
 from skylog.cli.lines import RecordLine, open_input, parse_line, read_lines
@@ -22,6 +22,11 @@ from skylog.client.producer import Producer, ProducerSettings
 from skylog.wire.batch import Compression
 
 app = new_app()
+
+# What a broker takes at most unless told otherwise; how large a record may be, the topic decides.
+REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
+# What waits to be sent: after Ctrl-C it still is, and nobody likes to wait for long.
+BUFFER_BYTES: Final = 8 * 1024 * 1024
 
 
 class Codec(StrEnum):
@@ -71,9 +76,39 @@ def producer_settings(
         acks=-1 if acks is Acks.ALL else int(acks),
         linger_ms=linger_ms,
         batch_bytes=batch_bytes,
+        buffer_bytes=BUFFER_BYTES,
+        request_bytes_max=REQUEST_BYTES_MAX,
+        delivery_timeout_ms=API_TIMEOUT_MS,
         compression=Compression[codec.name],
         idempotent=acks is Acks.ALL if idempotent is None else idempotent,
     )
+
+
+File = Annotated[
+    Path | None,
+    typer.Option("--file", "-f", metavar="FILE", help="Read lines from here, not from stdin."),
+]
+KeySeparator = Annotated[
+    str | None,
+    typer.Option(
+        "--key-separator",
+        "-k",
+        metavar="TEXT",
+        help="What stands between key and value in a line; \\t is a tab. No keys without.",
+    ),
+]
+NullMarker = Annotated[
+    str | None,
+    typer.Option("--null", metavar="TEXT", help="A key or value that is this text is null."),
+]
+Headers = Annotated[
+    list[str] | None,
+    typer.Option("--header", "-H", metavar="NAME=VALUE", help="For all records; repeatable."),
+]
+Partition = Annotated[
+    int | None, typer.Option("--partition", "-p", min=0, help="Send all to this partition.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No words on stderr.")]
 
 
 @app.command(
@@ -85,36 +120,17 @@ def producer_settings(
 )
 def produce(
     topic: TopicName,
-    file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Read lines from here, not from stdin."),
-    ] = None,
-    key_separator: Annotated[
-        str | None,
-        typer.Option(
-            "--key-separator",
-            "-k",
-            metavar="TEXT",
-            help="What stands between key and value in a line; \\t is a tab. No keys without.",
-        ),
-    ] = None,
-    null_marker: Annotated[
-        str | None,
-        typer.Option("--null", metavar="TEXT", help="A key or value that is this text is null."),
-    ] = None,
-    header: Annotated[
-        list[str] | None,
-        typer.Option("--header", "-H", metavar="NAME=VALUE", help="For all records; repeatable."),
-    ] = None,
-    partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Send all to this partition.")
-    ] = None,
+    file: File = None,
+    key_separator: KeySeparator = None,
+    null_marker: NullMarker = None,
+    header: Headers = None,
+    partition: Partition = None,
     compression: Compressed = Codec.NONE,
     acks: Acknowledged = Acks.ALL,
     idempotent: Idempotent = None,
     linger_ms: Linger = 5,
     batch_bytes: BatchBytes = 256 * 1024,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No words on stderr.")] = False,
+    quiet: Quiet = False,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     json: Json = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import Annotated
@@ -44,12 +45,21 @@ def server(
 
     Runs until Ctrl-C or SIGTERM, which let it shut down in good order.
     """
+    # A start makes much and drops little: the collector runs again when the node is up.
+    gc.disable()
+    try:
+        _serve(config, override or [], demo=demo)
+    finally:
+        gc.enable()
+
+
+def _serve(config: Path | None, overrides: list[str], *, demo: bool) -> None:
     from skylog.broker.run import run_node  # noqa: PLC0415 - not needed for --help
     from skylog.cli.welcome import DEMO_TOPIC, welcome  # noqa: PLC0415
     from skylog.kernel.logging import configure  # noqa: PLC0415
     from skylog.kernel.settings import load_settings  # noqa: PLC0415
 
-    settings = load_settings(config, os.environ, override or [])
+    settings = load_settings(config, os.environ, overrides)
     configure(level=settings.observation.log_level, format=settings.observation.log_format)
     topics = [DEMO_TOPIC] if demo else []
     run_node(settings, welcome, diskless_topics=topics)

@@ -20,7 +20,7 @@ from skylog.cli.options import (
     Yes,
     parse_pairs,
 )
-from skylog.cli.output import confirm, print_json, print_table
+from skylog.cli.output import confirm, print_json, print_table, say
 from skylog.client.admin import Admin
 from skylog.client.admin.configs import (
     Change,
@@ -162,6 +162,8 @@ def list_(
         "topic_id": "Id",
     }
     print_table(columns, rows)
+    if not rows:
+        say("there are no topics yet; `skylog topics create NAME` makes one")
 
 
 def _replication_factor(topic: TopicInfo) -> int:

@@ -82,6 +82,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         try:
             for frame in self._frames.buffer_updated(nbytes):
                 self._receive(frame)
+            if self._frames.failure is not None:
+                raise self._frames.failure
         except ProtocolError as error:
             why = f"{self.address} answered with what is no answer: {error}"
             self._fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, why, ambiguous=True))

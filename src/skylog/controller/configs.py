@@ -14,6 +14,7 @@ from skylog.controller.names import check_topic_name
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import MIN_ISR, ControllerState, bounded
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
+from skylog.kernel.ids import parse_node_id
 from skylog.kernel.limits import CONFIG_VALUE_CHARACTERS_MAX
 from skylog.replicated.machine import Result
 from skylog.wire.messages import alter_configs_response, incremental_alter_configs_response
@@ -235,9 +236,10 @@ def _check_name(resource: ConfigResource) -> None:
     elif resource.type == ConfigResourceType.GROUP and not resource.name:
         raise _invalid("Default group resources are not allowed.")
     elif resource.type == ConfigResourceType.BROKER and resource.name:
-        if not (resource.name.isascii() and resource.name.lstrip("-").isdigit()):
+        broker_id = parse_node_id(resource.name)
+        if broker_id is None:
             raise _invalid("Unable to parse broker name as a base 10 number.")
-        if int(resource.name) < 0:
+        if broker_id < 0:
             raise _invalid("Invalid negative broker ID.")
 
 

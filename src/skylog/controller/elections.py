@@ -30,6 +30,8 @@ class ElectionType(IntEnum):
 def elect_leaders(
     state: ControllerState, _request: ControllerRequest, message: ElectLeadersRequest
 ) -> Result[ElectLeadersResponse]:
+    if message.topic_partitions == []:
+        return Result(ElectLeadersResponse())
     if message.election_type not in ElectionType._value2member_map_:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Unknown election type {message.election_type}"

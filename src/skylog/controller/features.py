@@ -104,7 +104,9 @@ def update_features(
         records = [*_elr_safety_records(state), *records]
     response = UpdateFeaturesResponse(error_message=None)
     if request.version <= 1:
-        response.results = [UpdatableFeatureResult(name, 0, "NONE") for name in updates]
+        response.results = [
+            UpdatableFeatureResult(update.feature, 0, "NONE") for update in message.feature_updates
+        ]
     return Result(response, records)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -47,6 +48,8 @@ def alter_client_quotas(
     records: list[Message] = []
     seen: set[QuotaEntity] = set()
     for entry in message.entries:
+        # Of a type that is named twice the last one counts.
+        entry.entity = list({part.entity_type: part for part in entry.entity}.values())
         result = alter_client_quotas_response.EntryData(
             0,
             None,
@@ -68,9 +71,8 @@ def _alter(state: ControllerState, entry: EntryData, seen: set[QuotaEntity]) -> 
     if entity in seen:
         raise _invalid("Ignoring duplicate entity.")
     seen.add(entity)
-    keys = [op.key for op in entry.ops]
-    for key in keys:
-        if keys.count(key) > 1:
+    for key, count in Counter(op.key for op in entry.ops).items():
+        if count > 1:
             raise _invalid(f"Duplicate quota key {key}.")
     limits = _keys_of(entity)
     current = state.image.quotas.of(entity)
@@ -98,8 +100,6 @@ def _keys_of(entity: QuotaEntity) -> Mapping[str, int | None]:
     for kind, name in entity:
         if kind not in _ENTITY_TYPES:
             raise _invalid(f"Unhandled client quota entity type: {kind}")
-        if kinds.count(kind) > 1:
-            raise _invalid(f"Invalid client quota entity, duplicate entity entry {kind}")
         if name == "":
             raise _invalid(f"Empty {kind} not supported")
     if IP not in kinds:

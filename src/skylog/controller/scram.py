@@ -75,6 +75,8 @@ def _alter(state: ControllerState, change: _Change) -> Message:
             )
         return RemoveUserScramCredentialRecord(change.name, change.mechanism)
     mechanism = check_new_credential(change.name, change.mechanism, change.iterations)
+    if not change.salted_password:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Empty password")
     credential = ScramCredential.from_salted(
         mechanism, bytes(change.salt), bytes(change.salted_password), change.iterations
     )

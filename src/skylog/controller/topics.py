@@ -15,12 +15,13 @@ from skylog.controller.diskless import DISKLESS_ENABLE, is_wanted, with_coordina
 from skylog.controller.draws import Draws
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType
 from skylog.controller.image.topics import Partition, Topic
-from skylog.controller.names import CLUSTER_METADATA_TOPIC, check_topic_name
+from skylog.controller.names import check_topic_name
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import ControllerState, bounded
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.kernel.limits import CONTROLLER_PARTITIONS_PER_REQUEST_MAX
+from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.replicated.machine import Result
 from skylog.wire.messages.config_record import ConfigRecord
 from skylog.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -44,7 +45,7 @@ def create_topics(
     records: list[Message] = []
     response = CreateTopicsResponse()
     for topic in message.topics:
-        if counts[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC:
+        if counts[topic.name] > 1 or topic.name == CLUSTER_METADATA:
             continue
         try:
             created, result = _create_topic(state, request, topic, draws)
@@ -57,7 +58,7 @@ def create_topics(
         if count > 1:
             why = "Duplicate topic name."
             response.topics.append(_refused(name, ErrorCode.INVALID_REQUEST, why))
-        elif name == CLUSTER_METADATA_TOPIC:
+        elif name == CLUSTER_METADATA:
             why = f"Creation of internal topic {name} is prohibited."
             response.topics.append(_refused(name, ErrorCode.INVALID_REQUEST, why))
     bounded(records)

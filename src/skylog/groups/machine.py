@@ -47,7 +47,12 @@ from skylog.groups.requests import (
 from skylog.groups.settings import GroupSettings
 from skylog.groups.step import Session, Step, touch
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.limits import GROUP_PASS_GROUPS_MAX, GROUP_PASS_RECORDS_BYTES_MAX
+from skylog.kernel.limits import (
+    GROUP_MEMBER_METADATA_BYTES_MAX,
+    GROUP_METADATA_BYTES_MAX,
+    GROUP_PASS_GROUPS_MAX,
+    GROUP_PASS_RECORDS_BYTES_MAX,
+)
 from skylog.replicated.machine import Effect, Result, StartTimer
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
@@ -87,6 +92,8 @@ class GroupMachine:
         self._written: dict[str, GroupMetadataValue] = {}
         self._offsets = offsets.Offsets()
         self._sessions: dict[str, dict[str, Session]] = {}
+        # Of the members of all groups.
+        self._metadata_bytes = 0
 
     def handle(self, request: GroupRequest, now_ms: int) -> Result[Any]:
         match request:
@@ -102,7 +109,7 @@ class GroupMachine:
     def apply(self, record: Any, offset: int) -> None:
         match record:
             case GroupChanged(group):
-                self._groups[group.group_id] = group
+                self._put(group)
             case SessionSet(group_id, member_id, deadline_ms, timer_ms):
                 sessions = self._sessions.setdefault(group_id, {})
                 sessions[member_id] = Session(deadline_ms, timer_ms)
@@ -134,11 +141,17 @@ class GroupMachine:
         group_id = record.key.group
         if record.value is not None:
             self._written[group_id] = record.value
-            self._groups[group_id] = group_from(group_id, record.value)
+            self._put(group_from(group_id, record.value))
             return
         self._written.pop(group_id, None)
-        self._groups.pop(group_id, None)
+        group = self._groups.pop(group_id, None)
+        self._metadata_bytes -= group.metadata_bytes if group is not None else 0
         self._sessions.pop(group_id, None)
+
+    def _put(self, group: ClassicGroup) -> None:
+        old = self._groups.get(group.group_id)
+        self._metadata_bytes += group.metadata_bytes - (old.metadata_bytes if old else 0)
+        self._groups[group.group_id] = group
 
     # Clients' requests
 
@@ -195,10 +208,21 @@ class GroupMachine:
         group = self._groups.get(group_id)
         if group is None and member_id != classic.NO_MEMBER_ID:
             return Result(classic.join_error(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
+        if not self._has_room_for(request.message, group):
+            return Result(classic.join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, member_id))
         step = self._step(group or ClassicGroup(group_id, state_since_ms=now_ms), now_ms)
         if group is None:
             step.records.append(new_group_record(group_id, now_ms))
         return step.result(classic.join(step, request))
+
+    def _has_room_for(self, message: JoinGroupRequest, group: ClassicGroup | None) -> bool:
+        """A member's metadata stays in memory, so it is limited, alone and in sum."""
+        size = sum(len(p.name) + len(p.metadata) for p in message.protocols)
+        known = group.members.get(message.member_id) if group is not None else None
+        more = size - known.metadata_bytes if known is not None else size
+        return size <= GROUP_MEMBER_METADATA_BYTES_MAX and (
+            more <= 0 or self._metadata_bytes + more <= GROUP_METADATA_BYTES_MAX
+        )
 
     def _heartbeat(self, message: HeartbeatRequest, now_ms: int) -> Result[Any]:
         """The most frequent of all requests: it makes no draft and, mostly, no timer."""

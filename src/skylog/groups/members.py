@@ -70,6 +70,11 @@ class Member:
         return next((data for name, data in self.protocols if name == protocol_name), b"")
 
     @property
+    def metadata_bytes(self) -> int:
+        """What the coordinator keeps for this member on its word."""
+        return sum(len(name) + len(data) for name, data in self.protocols)
+
+    @property
     def excused_from_heartbeat(self) -> bool:
         """A waiting member is alive, but a new one may be a resent request's ghost."""
         return not self.is_new and (self.awaiting_join or self.awaiting_sync)
@@ -97,6 +102,7 @@ class ClassicGroup:
     pending_syncs: dict[str, None] = field(default_factory=dict)
     supporters: Counter[str] = field(default_factory=Counter)
     joins_awaited: int = 0  # members whose JoinGroup is parked
+    metadata_bytes: int = 0  # of all members
 
     def draft(self) -> ClassicGroup:
         return replace(
@@ -129,6 +135,7 @@ class ClassicGroup:
         self.members[member.member_id] = member
         self.supporters.update(member.protocol_names)
         self.joins_awaited += member.awaiting_join
+        self.metadata_bytes += member.metadata_bytes
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         if self.leader is None:
@@ -160,6 +167,7 @@ class ClassicGroup:
 
     def _discount(self, member: Member) -> None:
         self.joins_awaited -= member.awaiting_join
+        self.metadata_bytes -= member.metadata_bytes
         self.supporters.subtract(member.protocol_names)
         self.supporters += Counter()  # drops the names that nobody supports any more
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Final
 
 
@@ -29,6 +30,12 @@ class Uuid(bytes):
         return f"Uuid({self!s})"
 
 
+def parse_node_id(text: str) -> int | None:
+    """The number of a node as Java would read it; Python's ``int`` takes more than that."""
+    return int(text) if _NODE_ID.fullmatch(text) else None
+
+
+_NODE_ID: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 ZERO_UUID: Final = Uuid(16)
 # Kafka reserves the first ids; this one marks the metadata topic.
 METADATA_TOPIC_ID: Final = Uuid((1).to_bytes(16, "big"))

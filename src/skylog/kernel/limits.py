@@ -20,6 +20,20 @@ WRITE_STALL_SECONDS_MAX: Final = 60.0
 # Requests read ahead of the one in work; beyond that the client's socket is the queue.
 CONNECTION_REQUESTS_WAITING_MAX: Final = 64
 CONNECTION_WAITING_BYTES_MAX: Final = 1024 * 1024
+# Requests of one connection that are handled before others get their turn.
+CONNECTION_REQUESTS_PER_TURN_MAX: Final = 16
+# Things that one request asks about, answered before others get their turn.
+ANSWERS_PER_TURN: Final = 200
+CONFIGS_DESCRIBED_PER_TURN: Final = 20
+# What all connections together may make the broker hold: requests that are received, waiting or in
+# work (unless queued.max.request.bytes says otherwise), and answers that clients have not taken.
+# Beyond that, whoever has held it longest is cut off.
+REQUEST_BYTES_IN_FLIGHT_MAX: Final = 512 * 1024 * 1024
+ANSWER_BYTES_IN_FLIGHT_MAX: Final = 512 * 1024 * 1024
+# Less than this on one connection is not counted.
+IN_FLIGHT_BYTES_COUNTED_MIN: Final = 64 * 1024
+# When much is waiting to be taken, a fetch gets no more than this, and at least one batch.
+FETCH_BYTES_UNDER_PRESSURE: Final = 1024 * 1024
 # How long a shutdown waits for clients to take the answers that were written for them.
 SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
 # Produce requests of one connection whose batches are on their way to an object store.
@@ -45,11 +59,16 @@ JAAS_CHARACTERS_MAX: Final = 1024 * 1024
 # What the records of one batch may decompress to while a broker looks at them. Kafka has no such
 # limit because it looks at one record at a time.
 RECORDS_DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
+# How many such batches are looked at at once: so much memory may bombs take, and so little time
+# may they take from others.
+VALIDATIONS_AT_ONCE_MAX: Final = 2
 # Each member of a gzip stream costs a copy of what follows it; producers write one.
 GZIP_MEMBERS_MAX: Final = 1024
 
 # Wire: elements that take no bytes, whose count nothing else bounds.
 WIRE_EMPTY_ELEMENTS_MAX: Final = 10_000
+# Topics, partitions, groups and whatever else one request may list in all.
+WIRE_REQUEST_ELEMENTS_MAX: Final = 50_000
 # Records up to this size are copied into the bytes around them: one write costs less than three.
 WIRE_RECORDS_JOINED_BYTES_MAX: Final = 1024
 
@@ -58,6 +77,12 @@ CONTROLLER_RECORDS_PER_REQUEST_MAX: Final = 10_000
 CONTROLLER_PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 # A config value is a Kafka string; appending to a list may not make it longer.
 CONFIG_VALUE_CHARACTERS_MAX: Final = 32_767
+# Partitions that a broker makes before it answers for a change of metadata, and, when there are
+# more, how many it makes before others get their turn.
+PARTITIONS_MADE_AT_ONCE_MAX: Final = 200
+PARTITIONS_MADE_PER_TURN: Final = 10
+# Topics that one Metadata request may bring into being; for the others it may ask again.
+TOPICS_CREATED_ON_DEMAND_MAX: Final = 100
 TOPIC_NAME_CHARACTERS_MAX: Final = 249
 
 # Local logs: segment files that may be open at once, whatever the number of partitions.
@@ -67,6 +92,10 @@ LOG_INLINE_DECODE_BYTES_MAX: Final = 32 * 1024
 # Text files of a log directory (checkpoints); 10,000 partitions take about 1 MiB.
 LOG_CHECKPOINT_BYTES_MAX: Final = 256 * 1024 * 1024
 
+# What one member of a group may say of itself in JoinGroup, and what all members of the groups of
+# one offsets partition may. A group that is to be written must be smaller than a batch anyway.
+GROUP_MEMBER_METADATA_BYTES_MAX: Final = 4 * 1024 * 1024
+GROUP_METADATA_BYTES_MAX: Final = 64 * 1024 * 1024
 # One part of a pass over all groups (expiry, deleted topics), so that it holds nobody up.
 GROUP_PASS_GROUPS_MAX: Final = 1_000
 GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024
@@ -75,6 +104,8 @@ GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024
 # frame waits in the scratch for its rest instead of in a buffer of its own.
 FRAME_SCRATCH_BYTES: Final = 64 * 1024
 FRAME_HEAD_KEPT_BYTES_MAX: Final = 4 * 1024
+# A frame gets at most this much memory on the word of its length; the rest as its bytes come.
+FRAME_AT_ONCE_BYTES_MAX: Final = 1024 * 1024
 # How much of an offsets partition is read at once while it is loaded.
 GROUP_LOAD_READ_BYTES: Final = 256 * 1024
 # Refused records that an answer names one by one; further ones are refused without a line.
@@ -108,3 +139,6 @@ DISKLESS_LOAD_READ_BYTES: Final = 4 * 1024 * 1024
 DISKLESS_UNSETTLED_FILES_MAX: Final = 10_000
 # Partitions whose retention is enforced in one call of the control plane.
 DISKLESS_RETENTION_PARTITIONS_PER_CALL: Final = 100
+# A backup of metadata: a stretch of a log in one object, and the list of all objects.
+DISKLESS_BACKUP_PIECE_BYTES: Final = 16 * 1024 * 1024
+DISKLESS_BACKUP_MANIFEST_BYTES_MAX: Final = 64 * 1024 * 1024

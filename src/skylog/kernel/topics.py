@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from skylog.kernel.limits import TOPIC_NAME_CHARACTERS_MAX
+
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
 CLUSTER_METADATA: Final = "__cluster_metadata"
@@ -12,7 +14,6 @@ DISKLESS_METADATA: Final = "__diskless_metadata"
 INTERNAL_TOPICS: Final = frozenset(
     {CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state", DISKLESS_METADATA}
 )
-NAME_LENGTH_MAX: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -26,10 +27,11 @@ def topic_name_fault(name: str) -> str | None:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
         return "Topic name is invalid: '.' or '..' is not allowed"
-    if len(name) > NAME_LENGTH_MAX:
+    if len(name) > TOPIC_NAME_CHARACTERS_MAX:
         return (
-            f"Topic name is invalid: the length of '{name[:NAME_LENGTH_MAX]}…' is longer than "
-            f"the max allowed length {NAME_LENGTH_MAX}"
+            "Topic name is invalid: the length of "
+            f"'{name[:TOPIC_NAME_CHARACTERS_MAX]}…' is longer than "
+            f"the max allowed length {TOPIC_NAME_CHARACTERS_MAX}"
         )
     if _LEGAL.fullmatch(name) is None:
         return (

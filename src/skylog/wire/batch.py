@@ -29,6 +29,9 @@ _HEADER: Final = Struct(">qiibIhiqqqhii")
 _PREFIX: Final = Struct(">qi")
 _OFFSET: Final = Struct(">q")
 _EPOCH: Final = Struct(">i")
+_ATTRIBUTES: Final = Struct(">h")
+CODEC_BITS: Final = 0x07
+TRANSACTIONAL_BIT: Final = 0x10
 NO_PRODUCER: Final = -1
 NO_TIMESTAMP: Final = -1
 SEQUENCE_MAX: Final = 2**31 - 1
@@ -102,7 +105,7 @@ class Batch:
     @property
     def codec(self) -> int:
         """Attribute bits 0–2, which may name no codec that exists."""
-        return int(self.attributes) & 0x07
+        return int(self.attributes) & CODEC_BITS
 
     @property
     def is_log_append_time(self) -> bool:
@@ -110,7 +113,7 @@ class Batch:
 
     @property
     def is_transactional(self) -> bool:
-        return bool(self.attributes & 0x10)
+        return bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
     def is_control(self) -> bool:
@@ -139,6 +142,12 @@ def batch_size(buffer: Buffer, position: int) -> int:
     """Bytes that the batch at ``position`` claims to take; 12 of them must be there."""
     size: int = _PREFIX.unpack_from(buffer, position)[1] + LOG_OVERHEAD
     return size
+
+
+def batch_attributes(buffer: Buffer) -> int:
+    """The attributes alone, of a buffer that holds at least a header."""
+    attributes: int = _ATTRIBUTES.unpack_from(buffer, 21)[0]
+    return attributes
 
 
 def split_batches(buffer: Buffer) -> Iterator[Batch]:

@@ -5,7 +5,8 @@ Made for ``asyncio.BufferedProtocol``: the loop asks for a buffer, fills it and 
 * Between frames, data lands in a scratch buffer, which may bring many small frames at once; each
   is copied out, since the scratch is used again.
 * A frame that is not complete gets a buffer of its own as soon as its length is known and allowed,
-  and the rest is received right into it: a large produce request is not copied.
+  and the rest is received right into it. The buffer of a very large one grows as its bytes come:
+  a length is only a claim, and memory is given for bytes.
 
 The scratch is shared by all assemblers of a thread, so an idle connection holds no memory. That is
 safe because a loop fills the buffer and reports it before it does anything else.
@@ -18,7 +19,11 @@ import threading
 from typing import Final
 
 from skylog.kernel.errors import ProtocolError
-from skylog.kernel.limits import FRAME_HEAD_KEPT_BYTES_MAX, FRAME_SCRATCH_BYTES
+from skylog.kernel.limits import (
+    FRAME_AT_ONCE_BYTES_MAX,
+    FRAME_HEAD_KEPT_BYTES_MAX,
+    FRAME_SCRATCH_BYTES,
+)
 
 _LENGTH: Final = struct.Struct(">i")
 
@@ -32,17 +37,27 @@ _scratch: Final = _Scratch()
 
 
 class FrameAssembler:
-    """The frames of one connection. ``limit`` is the largest frame, and may be set at any time."""
+    """The frames of one connection. ``limit`` is the largest frame, and may be set at any time.
 
-    __slots__ = ("_filled", "_frame", "_head", "limit")
+    ``failure`` says that what came after the last frame is none: nothing more may be put in.
+    """
+
+    __slots__ = ("_filled", "_frame", "_head", "_length", "failure", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        # The frame being received, and how much of it is there.
+        self.failure: ProtocolError | None = None
+        # The frame being received, how long it will be, and how much of it is there.
         self._frame: memoryview | None = None
+        self._length = 0
         self._filled = 0
         # The first bytes of something that is too short to deserve a buffer yet.
         self._head = b""
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that a frame which is not complete takes."""
+        return 0 if self._frame is None else len(self._frame)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes go. The size hint is not needed: the frame knows better."""
@@ -55,7 +70,10 @@ class FrameAssembler:
         return _scratch.view[len(head) :]
 
     def buffer_updated(self, nbytes: int) -> list[memoryview]:
-        """The frames that are complete now, without their lengths; they stay valid."""
+        """The frames that are complete now, without their lengths; they stay valid.
+
+        ProtocolError when there is none, and can never be one.
+        """
         frame = self._frame
         if frame is None:
             nbytes += len(self._head)
@@ -63,6 +81,9 @@ class FrameAssembler:
             return self._cut(_scratch.view[:nbytes])
         self._filled += nbytes
         if self._filled < len(frame):
+            return []
+        if self._filled < self._length:
+            self._frame = _buffer(min(2 * self._filled, self._length), frame)
             return []
         self._frame = None
         return [frame]
@@ -73,7 +94,11 @@ class FrameAssembler:
         while end - position >= 4:
             (length,) = _LENGTH.unpack_from(data, position)
             if not 0 <= length <= self.limit:
-                raise ProtocolError(f"a frame of {length} bytes; {self.limit} are allowed")
+                error = ProtocolError(f"a frame of {length} bytes; {self.limit} are allowed")
+                if not frames:
+                    raise error
+                self.failure = error
+                return frames
             start = position + 4
             if start + length > end:
                 if length > FRAME_HEAD_KEPT_BYTES_MAX:
@@ -86,7 +111,12 @@ class FrameAssembler:
         return frames
 
     def _begin(self, length: int, received: memoryview) -> None:
-        # Untouched pages of a large buffer take no memory, so a length alone costs nothing.
-        self._frame = memoryview(bytearray(length))
+        self._length = length
         self._filled = len(received)
-        self._frame[: self._filled] = received
+        self._frame = _buffer(min(length, FRAME_AT_ONCE_BYTES_MAX), received)
+
+
+def _buffer(size: int, begin: memoryview) -> memoryview:
+    buffer = memoryview(bytearray(size))
+    buffer[: len(begin)] = begin
+    return buffer

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from skylog.kernel.errors import ProtocolError
 from skylog.kernel.ids import Uuid
-from skylog.kernel.limits import WIRE_EMPTY_ELEMENTS_MAX
+from skylog.kernel.limits import WIRE_EMPTY_ELEMENTS_MAX, WIRE_REQUEST_ELEMENTS_MAX
 from skylog.wire.buffers import Buffer
 from skylog.wire.layout import (
     FIXED,
@@ -77,11 +77,16 @@ def bad_size(name: str, size: int) -> ProtocolError:
     return ProtocolError(f"{name}: {size} is no possible size here")
 
 
+def too_many() -> ProtocolError:
+    return ProtocolError(f"a request of more than {WIRE_REQUEST_ELEMENTS_MAX} elements")
+
+
 HELPERS: Final[dict[str, Any]] = {
     "Uuid": Uuid,
     "bad_size": bad_size,
     "new": object.__new__,
     "skip_tags": skip_tags,
+    "too_many": too_many,
     "unpack_from": struct.unpack_from,
     "unsigned_varint": unsigned_varint,
 }
@@ -95,11 +100,17 @@ class ReaderSource:
         self._flexible = flexible
         self._view = view  # the data is a memoryview: it carries record batches
         self._source = Source()
+        # A request's elements are counted: each is work for the broker, and a few bytes for who
+        # sends it.
+        self._counted = False
         # Fields of fixed size that are still to be unpacked: format, target.
         self._run: list[tuple[str, str]] = []
 
     def build(self, cls: type[Struct]) -> tuple[str, dict[str, Any]]:
         self._source.add("end = len(data)")
+        self._counted = getattr(cls, "TYPE", "") == "request"
+        if self._counted:
+            self._source.add("count = 0")
         self._struct(cls, "o0", 0)
         self._source.add("return o0, p")
         return self._source.text("def read(data, p):"), {**HELPERS, **self._source.constants}
@@ -245,6 +256,9 @@ class ReaderSource:
             size = element_bytes_min(field.type, self._flexible)
         bound = f"n * {size} <= end - p" if size else f"n <= {WIRE_EMPTY_ELEMENTS_MAX}"
         source.add(f"if n < 0 or not {bound}: raise bad_size({name!r}, n)")
+        if self._counted:
+            source.add("count += n")
+            source.add(f"if count > {WIRE_REQUEST_ELEMENTS_MAX}: raise too_many()")
         if isinstance(field.type, str) and field.type in FIXED and field.type != "uuid":
             self._numbers(FIXED[field.type], target, size)
             return

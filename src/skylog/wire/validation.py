@@ -28,7 +28,16 @@ from skylog.kernel.limits import (
     RECORDS_DECOMPRESSED_BYTES_MAX,
     VALIDATION_AT_ONCE_BYTES_MAX,
 )
-from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, NO_TIMESTAMP, Batch, Compression
+from skylog.wire.batch import (
+    CODEC_BITS,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    Batch,
+    Compression,
+    batch_attributes,
+)
 from skylog.wire.buffers import Buffer
 from skylog.wire.compression import compress, decompress, output_bytes_bound
 from skylog.wire.records import LOG_APPEND_TIME_FLAG, join_batch
@@ -113,6 +122,10 @@ class ValidationError(KafkaError):
         self.record_errors = record_errors  # (index, message)
 
 
+class UnreadableError(KafkaError):
+    """The records are not the one batch that they must be: refused before the log is asked."""
+
+
 def is_long(records: Buffer, rules: TopicRules) -> bool:
     """Whether ``validate`` would hold up an event loop; asks only what is cheap to know."""
     size = len(records)
@@ -120,7 +133,7 @@ def is_long(records: Buffer, rules: TopicRules) -> bool:
         return True
     if size < HEADER_BYTES:
         return False
-    codec = Batch(records).codec
+    codec = batch_attributes(records) & CODEC_BITS
     target = rules.target_codec(codec)
     if not rules.full and target == codec:
         return False
@@ -136,7 +149,10 @@ def validate(records: Buffer, rules: TopicRules, now_ms: int, version: int) -> V
     The batch that comes back is the one given, not a copy, unless it had to be recompressed or
     the buffer cannot be written to.
     """
-    batch = _only_batch(records, version)
+    try:
+        batch = _only_batch(records, version)
+    except KafkaError as error:
+        raise UnreadableError(error.code, error.message) from error
     _check_header(batch, rules)
     target = rules.target_codec(batch.codec)
     if rules.full or target != batch.codec:

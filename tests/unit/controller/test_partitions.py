@@ -161,7 +161,9 @@ def test_elections_of_what_is_not_there() -> None:
     bench = cluster([1, 2])
     assert elect(bench, PREFERRED, 7) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert elect(bench, PREFERRED, 0, name="u") == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert bench.refused(ElectLeadersRequest(2, [])).code is ErrorCode.INVALID_REQUEST
+    nobody = ElectLeadersRequest(2, [TopicPartitions("t", [0])])
+    assert bench.refused(nobody).code is ErrorCode.INVALID_REQUEST
+    assert bench.ask(ElectLeadersRequest(2, [])).replica_election_results == []
 
 
 def test_all_partitions_may_be_asked_for_and_settled_ones_are_not_shown() -> None:

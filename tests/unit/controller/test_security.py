@@ -213,7 +213,6 @@ def test_quotas_are_set_and_removed() -> None:
         quota(producer_byte_rate=1),
         quota(EntityData("group", "g"), producer_byte_rate=1),
         quota(EntityData("user", ""), producer_byte_rate=1),
-        quota(USER, USER, producer_byte_rate=1),
         quota(USER, EntityData("ip", "10.0.0.1"), connection_creation_rate=1),
         quota(EntityData("ip", "no address"), connection_creation_rate=1),
         quota(EntityData("ip", "256.1.1.1"), connection_creation_rate=1),

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from skylog.kernel.errors import ProtocolError
-from skylog.kernel.limits import FRAME_HEAD_KEPT_BYTES_MAX, FRAME_SCRATCH_BYTES
+from skylog.kernel.limits import (
+    FRAME_AT_ONCE_BYTES_MAX,
+    FRAME_HEAD_KEPT_BYTES_MAX,
+    FRAME_SCRATCH_BYTES,
+)
 from skylog.wire.frames import FrameAssembler
 
 MEBIBYTE = 1 << 20
@@ -88,8 +92,11 @@ def test_the_limit_is_exact_and_may_be_raised() -> None:
 
 
 def test_frames_before_a_bad_one_do_not_hide_it() -> None:
-    with pytest.raises(ProtocolError):
-        feed(FrameAssembler(10), framed(b"good") + b"\xff\xff\xff\xff")
+    assembler = FrameAssembler(10)
+    assert feed(assembler, framed(b"good")) == [b"good"]
+    assert assembler.failure is None
+    assert feed(assembler, framed(b"good") + b"\xff\xff\xff\xff") == [b"good"]
+    assert assembler.failure is not None
 
 
 def test_assemblers_of_one_thread_do_not_mix_what_they_keep() -> None:
@@ -98,3 +105,21 @@ def test_assemblers_of_one_thread_do_not_mix_what_they_keep() -> None:
     assert feed(other, framed(b"of other")[:3]) == []
     assert [bytes(f) for f in feed(one, framed(b"of one")[7:])] == [b"of one"]
     assert [bytes(f) for f in feed(other, framed(b"of other")[3:])] == [b"of other"]
+
+
+@pytest.mark.parametrize("length", [FRAME_AT_ONCE_BYTES_MAX, FRAME_AT_ONCE_BYTES_MAX + 1, 1 << 30])
+def test_memory_is_given_for_bytes_and_not_for_a_length(length: int) -> None:
+    assembler = FrameAssembler(1 << 30)
+    feed(assembler, length.to_bytes(4, "big") + b"x" * 100)
+    assert assembler.held == FRAME_AT_ONCE_BYTES_MAX
+
+
+def test_a_frame_that_grows_is_what_was_sent() -> None:
+    assembler = FrameAssembler(1 << 30)
+    body = bytes(range(256)) * (5 * 4096 + 1)
+    sent = framed(body)
+    assert feed(assembler, sent[: 2 * MEBIBYTE]) == []
+    assert assembler.held <= 2 * 2 * MEBIBYTE
+    (frame,) = feed(assembler, sent[2 * MEBIBYTE :])
+    assert frame == body
+    assert assembler.held == 0

@@ -58,10 +58,10 @@ def _named_well(request: ApiVersionsRequest) -> bool:
 def _offer(context: RequestContext, apis: list[ApiVersion]) -> ApiVersionsResponse:
     features = context.services.features
     supported = [
-        # Clients before version 4 take a lowest level of 0 for a broken answer.
-        SupportedFeatureKey(name, low if context.version >= 4 else max(low, 1), high)
+        SupportedFeatureKey(name, low, high)
         for name, (low, high) in features.supported().items()
-        if high >= 1
+        # Clients before version 4 take a lowest level of 0 for a broken answer.
+        if high >= 1 and (low >= 1 or context.version >= 4)
     ]
     finalized = [
         FinalizedFeatureKey(name, level, level)
@@ -119,8 +119,8 @@ async def init_producer_id(
             AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
         ):
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        # Transactions are not offered: no coordinator will ever be found for this id.
-        raise KafkaError(ErrorCode.INVALID_REQUEST)
+        # Most clients take this for final; librdkafka tries on until its time is up, and names it.
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Transactions are not supported yet.")
     may_write = context.authorize_cluster(AclOperation.IDEMPOTENT_WRITE, audit=False)
     if not may_write and not context.authorize_any(AclOperation.WRITE, ResourceType.TOPIC):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import Final
 
 from skylog.broker.context import RequestContext
 from skylog.controller.image.configs import ConfigResourceType
+from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.security.acls import CLUSTER_NAME
@@ -66,26 +68,38 @@ def _authorize(
         raise KafkaError(code)
 
 
-def describe_configs(
+async def describe_configs(
     context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
-    """Handle DescribeConfigs."""
-    return DescribeConfigsResponse(
-        results=[_describe(context, request, resource) for resource in request.resources]
-    )
+    """Handle DescribeConfigs; each resource once, since its answer is much longer than its name."""
+    response = DescribeConfigsResponse()
+    seen: set[tuple[int, str]] = set()
+    for number, resource in enumerate(request.resources, 1):
+        key = (resource.resource_type, resource.resource_name)
+        response.results.append(_describe(context, request, resource, again=key in seen))
+        seen.add(key)
+        if number % limits.CONFIGS_DESCRIBED_PER_TURN == 0:
+            await asyncio.sleep(0)  # let others have their turn
+    return response
 
 
 def _describe(
-    context: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    context: RequestContext,
+    request: DescribeConfigsRequest,
+    resource: DescribeConfigsResource,
+    *,
+    again: bool,
 ) -> DescribeConfigsResult:
     kind = ConfigResourceType.of(resource.resource_type)
     answer = DescribeConfigsResult(
-        error_message=None,
+        error_message="",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
     try:
         _authorize(context, kind, resource.resource_name, AclOperation.DESCRIBE_CONFIGS)
+        if again:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         answer.configs = context.services.configs.describe(
             kind,
             resource.resource_name,

@@ -22,6 +22,7 @@ from skylog.broker.fetch_sessions import (
 )
 from skylog.broker.handlers.fetch_remote import RemoteRead, fetch_remote, read_remote
 from skylog.diskless.partitions import DisklessPartition
+from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
@@ -48,6 +49,7 @@ _UNSEEN = (
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
+_TELL_LEADER_FROM = 16
 _TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -84,7 +86,11 @@ class Fetch:
         self.replica_id = (
             request.replica_state.replica_id if context.version >= 15 else request.replica_id
         )
-        self.bytes_max = min(request.max_bytes, services.settings.network.fetch_bytes_max)
+        self.bytes_max = min(
+            request.max_bytes,
+            services.settings.network.fetch_bytes_max,
+            max(services.memory.answers.left, limits.FETCH_BYTES_UNDER_PRESSURE),
+        )
         if not self.from_follower:
             self.bytes_max = min(self.bytes_max, services.quotas.fetch_bytes_max(context))
         self.bytes_min = min(request.min_bytes, self.bytes_max)
@@ -197,7 +203,10 @@ class Fetch:
         if self.session.uses_topic_ids:
             name = services.image.topic_name(entry.topic_id)
             if name is None:
-                raise RefusedError(ErrorCode.UNKNOWN_TOPIC_ID)
+                # A session remembers the name of a topic that was deleted since.
+                gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                raise RefusedError(gone if entry.topic else ErrorCode.UNKNOWN_TOPIC_ID)
+            entry.topic = name
         assert name is not None  # noqa: S101 - for the type checker
         if self.from_follower:
             allowed = context.authorize_cluster(AclOperation.CLUSTER_ACTION)
@@ -234,7 +243,9 @@ class Fetch:
             records=b"",
         )
         partition = entry.partition
-        if code in _TELL_LEADER and partition is not None:
+        # Older clients could not read it.
+        tell = self.context.version >= _TELL_LEADER_FROM and code in _TELL_LEADER
+        if tell and partition is not None:
             answer.current_leader = LeaderIdAndEpoch(partition.leader_id, partition.leader_epoch)
         return answer
 

@@ -5,10 +5,12 @@ Versions that know topic ids are turned into names before the coordinator sees t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from skylog.broker.context import RequestContext
 from skylog.groups.responses import fit_join
+from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
@@ -138,7 +140,7 @@ async def offset_commit(
 ) -> OffsetCommitResponse:
     _require(context, request.group_id)
     image = context.services.image
-    response = OffsetCommitResponse()
+    refused: list[OffsetCommitResponseTopic] = []
     accepted = []
     by_id = context.version >= 10
     for topic in request.topics:
@@ -147,15 +149,17 @@ async def offset_commit(
         code = _topic_error(context, topic.name, by_id)
         known = image.topic(topic.name)
         if code is not None or known is None:
-            _refuse_commit(response, topic, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            refused.append(_refused_commit(topic, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         valid = [p for p in topic.partitions if p.partition_index in known.partitions]
         invalid = [p for p in topic.partitions if p.partition_index not in known.partitions]
         if invalid:
             wrong = OffsetCommitRequestTopic(topic.name, topic.topic_id, invalid)
-            _refuse_commit(response, wrong, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            refused.append(_refused_commit(wrong, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         if valid:
             accepted.append(OffsetCommitRequestTopic(topic.name, known.topic_id, valid))
+    response = OffsetCommitResponse()
+    _merge_commit(response, refused)
     if accepted:
         request.topics = accepted
         committed = await context.services.groups.offset_commit(request, context.group_client())
@@ -171,30 +175,26 @@ def _topic_error(context: RequestContext, name: str, by_id: bool) -> ErrorCode |
     return None
 
 
-def _refuse_commit(
-    response: OffsetCommitResponse, topic: OffsetCommitRequestTopic, code: ErrorCode
-) -> None:
+def _refused_commit(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
     refused = [OffsetCommitResponsePartition(p.partition_index, code) for p in topic.partitions]
-    _merge_commit(response, [OffsetCommitResponseTopic(topic.name, topic.topic_id, refused)])
+    return OffsetCommitResponseTopic(topic.name, topic.topic_id, refused)
 
 
 def _merge_commit(
     response: OffsetCommitResponse, topics: Iterable[OffsetCommitResponseTopic]
 ) -> None:
     """Each topic stands once in an answer, whatever became of its partitions."""
+    present = {(topic.name, topic.topic_id): topic for topic in response.topics}
     for topic in topics:
-        for present in response.topics:
-            if (present.name, present.topic_id) == (topic.name, topic.topic_id):
-                present.partitions += topic.partitions
-                break
-        else:
-            response.topics.append(topic)
+        known = present.setdefault((topic.name, topic.topic_id), topic)
+        if known is not topic:
+            known.partitions += topic.partitions
+    response.topics = list(present.values())
 
 
 def offset_commit_failed(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
     response = OffsetCommitResponse()
-    for topic in request.topics:
-        _refuse_commit(response, topic, error.code)
+    _merge_commit(response, (_refused_commit(topic, error.code) for topic in request.topics))
     return response
 
 
@@ -219,12 +219,12 @@ async def offset_delete(
     request.topics = accepted
     response = await context.services.groups.offset_delete(request, context.group_client())
     if not response.error_code:
+        present = {topic.name: topic for topic in response.topics}
         for answer in refused:
-            same = next((t for t in response.topics if t.name == answer.name), None)
-            if same is not None:
+            same = present.setdefault(answer.name, answer)
+            if same is not answer:
                 same.partitions += answer.partitions
-            else:
-                response.topics.append(answer)
+        response.topics = list(present.values())
     return response
 
 
@@ -233,14 +233,16 @@ async def find_coordinator(
 ) -> FindCoordinatorResponse:
     """Handle FindCoordinator; the offsets topic is created when somebody first asks."""
     if context.version >= 4:
-        found = [
-            await _coordinator(context, request.key_type, key) for key in request.coordinator_keys
-        ]
+        found = []
+        for number, key in enumerate(request.coordinator_keys, 1):
+            found.append(await _coordinator(context, request.key_type, key))
+            if number % limits.ANSWERS_PER_TURN == 0:
+                await asyncio.sleep(0)  # let others have their turn
         return FindCoordinatorResponse(error_message=None, coordinators=found)
     one = await _coordinator(context, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code,
-        error_message=one.error_message,
+        error_message=one.error_message or ErrorCode.NONE.name,
         node_id=one.node_id,
         host=one.host,
         port=one.port,
@@ -252,7 +254,8 @@ async def _coordinator(context: RequestContext, key_type: int, key: str) -> Coor
         if key_type == TRANSACTION:
             if not context.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
                 raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Transactions are not supported yet.")
+            # Clients look for a coordinator for ever. InitProducerId is where they hear the truth.
+            return _this_node(context, key)
         if key_type == DISKLESS:
             return _diskless_coordinator(context, key)
         if key_type != GROUP:
@@ -263,6 +266,13 @@ async def _coordinator(context: RequestContext, key_type: int, key: str) -> Coor
     except KafkaError as error:
         message = error.message or error.code.name
         return Coordinator(key, -1, "", -1, error.code, message)
+
+
+def _this_node(context: RequestContext, key: str) -> Coordinator:
+    services = context.services
+    for node in services.image.endpoints([services.settings.node.node_id], context.listener):
+        return Coordinator(key, node.id, node.host, node.port, error_message="")
+    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def _diskless_coordinator(context: RequestContext, key: str) -> Coordinator:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Iterable
 from skylog.broker.context import RequestContext
 from skylog.controller.image import ClusterImage
 from skylog.controller.image.topics import Partition, Topic
+from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID, Uuid
@@ -101,7 +102,8 @@ def _by_name(
     """The topics to show, and those to create first."""
     image = context.services.image
     creates = request.allow_auto_topic_creation and context.services.settings.topics.auto_create
-    shown, missing = [], []
+    shown: list[str] = []
+    missing: list[str] = []
     for name in wanted:
         if not context.allowed(name):
             response.topics.append(
@@ -115,7 +117,11 @@ def _by_name(
                     ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, is_internal=is_internal(name)
                 )
             )
-        elif creates and topic_name_fault(name) is None:
+        elif (
+            creates
+            and topic_name_fault(name) is None
+            and len(missing) < limits.TOPICS_CREATED_ON_DEMAND_MAX
+        ):
             missing.append(name)
         else:
             response.topics.append(_unknown(name))

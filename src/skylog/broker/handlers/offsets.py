@@ -93,7 +93,8 @@ def list_offsets(
         allowed = context.allowed(topic.name)
         answers = ListOffsetsTopicResponse(topic.name)
         response.topics.append(answers)
-        for wanted in topic.partitions:
+        # Who is named twice is refused, once.
+        for wanted in {p.partition_index: p for p in topic.partitions}.values():
             answer = ListOffsetsPartitionResponse(wanted.partition_index)
             answers.partitions.append(answer)
             try:
@@ -239,7 +240,8 @@ def delete_records(
         allowed = context.allowed(topic.name)
         answers = DeleteRecordsTopicResult(topic.name)
         response.topics.append(answers)
-        for wanted in topic.partitions:
+        # Of a partition that is named twice the last word counts.
+        for wanted in {p.partition_index: p for p in topic.partitions}.values():
             index = wanted.partition_index
             answer = DeleteRecordsPartitionResult(index, INVALID_LOW_WATERMARK)
             answers.partitions.append(answer)
@@ -293,7 +295,8 @@ def describe_producers(
                     raise fault
                 partition = context.services.replicas.leader_of(topic.name, index)
             except KafkaError as error:
-                answer.error_code, answer.error_message = error.code, error.message
+                answer.error_code = error.code
+                answer.error_message = error.message or error.code.name
                 continue
             answer.active_producers = [
                 ProducerState(p.producer_id, p.epoch, p.last_sequence, p.last_timestamp, -1, -1)

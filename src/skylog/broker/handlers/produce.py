@@ -19,7 +19,7 @@ from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import is_internal
 from skylog.replication.partition import Partition
-from skylog.wire.batch import HEADER_BYTES, Batch
+from skylog.wire.batch import HEADER_BYTES, TRANSACTIONAL_BIT, batch_attributes
 from skylog.wire.buffers import Buffer
 from skylog.wire.messages.produce_request import (
     PartitionProduceData,
@@ -34,9 +34,29 @@ from skylog.wire.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from skylog.wire.validation import TopicRules, Validated, ValidationError, is_long, validate
+from skylog.wire.validation import (
+    TopicRules,
+    UnreadableError,
+    Validated,
+    ValidationError,
+    is_long,
+    validate,
+)
 
 ALL, NONE, LEADER = -1, 0, 1
+# Older clients could not read who leads instead.
+TELL_LEADER_FROM = 10
+# Kafka tells where the log begins with every error but these.
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
 ADMIN_CLIENT_ID = "__admin_client"
 
 
@@ -147,7 +167,9 @@ def _transactional_denied(context: RequestContext, request: ProduceRequest) -> K
     The batch's own attributes decide, not what the client says of itself.
     """
     transactional = any(
-        len(data.records or b"") >= HEADER_BYTES and Batch(data.records or b"").is_transactional
+        data.records is not None
+        and len(data.records) >= HEADER_BYTES
+        and batch_attributes(data.records) & TRANSACTIONAL_BIT
         for topic in request.topic_data
         for data in topic.partition_data
     )
@@ -195,6 +217,9 @@ def _append(
             return
         info = partition.append((validated.batch,), context.services.clock.now_ms())
     except KafkaError as error:
+        told = not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START
+        if told and isinstance(partition, Partition):
+            answer.log_start_offset = partition.log.log_start_offset
         _fail(context, slot, error, partition.topic)
         return
     answer.base_offset = info.first_offset
@@ -216,13 +241,15 @@ def _fail(context: RequestContext, slot: Slot, error: KafkaError, topic: str) ->
     slot.partition = slot.rules = None
     if context.services.image.topic(topic) is not None:  # the name is what a client says
         context.services.traffic.rejected(topic)
+    if isinstance(error, UnreadableError) and error.code is ErrorCode.CORRUPT_MESSAGE:
+        answer.error_message = error.message
     if isinstance(error, ValidationError):
         # Kafka explains only what single records did wrong.
         answer.error_message = error.message
         answer.record_errors = [
             BatchIndexAndErrorMessage(index, message) for index, message in error.record_errors
         ]
-    if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+    if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and context.version >= TELL_LEADER_FROM:
         state = context.services.image.partition(topic, answer.index)
         if state is not None:
             answer.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
@@ -238,7 +265,7 @@ async def _produce_slowly(
     services = context.services
     now_ms = services.clock.now_ms()
     chosen = [slot for slot in slots if slot.partition is not None]
-    results = await services.executor.run(
+    results = await services.validators.run(
         lambda: [_validated(context, slot, now_ms) for slot in chosen]
     )
     pending = Pending()

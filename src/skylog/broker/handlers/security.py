@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from skylog.broker.context import RequestContext
-from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.security.acls import AclFilter
-from skylog.wire.messages.create_acls_request import CreateAclsRequest
+from skylog.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from skylog.wire.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from skylog.wire.messages.delete_acls_request import DeleteAclsRequest
 from skylog.wire.messages.delete_acls_response import DeleteAclsFilterResult, DeleteAclsResponse
@@ -49,8 +50,23 @@ def _require_authorizer(context: RequestContext) -> None:
         raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
 
 
+def _refuse_unknown(items: Iterable[Any]) -> None:
+    """Kafka cannot read a request in which a kind is UNKNOWN; neither can we."""
+    for item in items:
+        creation = isinstance(item, AclCreation)
+        kinds = (
+            item.resource_type if creation else item.resource_type_filter,
+            item.resource_pattern_type if creation else item.pattern_type_filter,
+            item.operation,
+            item.permission_type,
+        )
+        if 0 in kinds:
+            raise ProtocolError("an ACL of an unknown kind")
+
+
 def describe_acls(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
     """Handle DescribeAcls."""
+    _refuse_unknown([request])
     _require_authorizer(context)
     authorizer = context.services.authorizer
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
@@ -63,6 +79,8 @@ def describe_acls(context: RequestContext, request: DescribeAclsRequest) -> Desc
 
 async def alter_acls(context: RequestContext, request: Any) -> Any:
     """Handle CreateAcls and DeleteAcls."""
+    creations = isinstance(request, CreateAclsRequest)
+    _refuse_unknown(request.creations if creations else request.filters)
     _require_authorizer(context)
     return await context.forward(request)
 

@@ -1,0 +1,188 @@
+"""A broker's parts without sockets and disks."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
+from skylog.broker.handlers.fetch import fetch
+from skylog.broker.quota_gate import QuotaGate
+from skylog.broker.traffic import Traffic
+from skylog.kernel.clock import ManualClock
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.files import WouldBlock
+from skylog.log.reader import ReadInfo
+from skylog.log.writer import AppendInfo
+from skylog.replication.partition import Partition
+from skylog.security.quotas import ClientQuotas
+from skylog.wire.batch import Batch, split_batches
+from skylog.wire.messages.fetch_response import FetchResponse
+from skylog.wire.records import encode_batch
+from tests.integration.broker_client import fetch_request
+
+NODE = 1
+VERSION = 12
+
+
+class MemoryLog:
+    """As much of a log as a fetch needs; ``cold`` makes it wait for a disk."""
+
+    def __init__(self) -> None:
+        self.log_start_offset = 0
+        self.high_watermark = 0
+        self.cold = False
+        self.epochs: list[int] = []
+        self._batches: list[bytes] = []
+
+    @property
+    def log_end_offset(self) -> int:
+        return len(self._batches)
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.high_watermark
+
+    def assign_epoch(self, epoch: int) -> None:
+        self.epochs.append(epoch)
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
+        return (epoch, self.log_end_offset) if epoch == self.epochs[-1] else (-1, -1)
+
+    def append(self, batches: Sequence[Batch], epoch: int, now_ms: int) -> AppendInfo:
+        first = self.log_end_offset
+        self._batches += [bytes(batch.buffer) for batch in batches]
+        return AppendInfo(first, self.log_end_offset - 1, self.log_start_offset, False, now_ms)
+
+    def delete_records_before(self, offset: int) -> int:
+        self.log_start_offset = max(offset, self.log_start_offset)
+        return self.log_start_offset
+
+    def read(
+        self, offset: int, max_bytes: int, limit: int, *, min_one: bool, block: bool
+    ) -> ReadInfo:
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if self.cold and not block:
+            raise WouldBlock
+        found = b""
+        for batch in self._batches[offset:limit]:
+            if len(found) + len(batch) > max_bytes and (found or not min_one):
+                break
+            found += batch
+        return ReadInfo(memoryview(found))
+
+
+class StepExecutor:
+    """Runs work when the test says so: what happens meanwhile happens on the loop."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        self.entered.set()
+        await self.go_on.wait()
+        return work()
+
+
+class World:
+    """Partitions of one broker and the sessions that fetch them."""
+
+    def __init__(self, *, slots_max: int = 1000) -> None:
+        self.clock = ManualClock()
+        self.partitions: dict[tuple[str, int], Partition] = {}
+        self.sessions = FetchSessions(FetchSessionSettings(slots_max), self.clock, random.Random(7))
+        self.denied: set[str] = set()
+        self.quotas = ClientQuotas(11, 1, 11, 1)
+        self.services: Any = SimpleNamespace(
+            settings=SimpleNamespace(network=SimpleNamespace(fetch_bytes_max=10**9)),
+            memory=SimpleNamespace(answers=SimpleNamespace(left=10**9)),
+            quotas=QuotaGate(self.quotas, self.clock),
+            fetch_sessions=self.sessions,
+            image=self,
+            replicas=self,
+            traffic=Traffic(),
+            executor=None,
+        )
+
+    # What a fetch asks of the image and the replica manager
+
+    def partition(self, topic: str, index: int) -> Partition | None:
+        return self.partitions.get((topic, index))
+
+    get = partition
+
+    def endpoints(self, nodes: object, listener: str) -> list[Any]:
+        return []
+
+    def leader_of(self, topic: str, index: int, epoch: int = -1) -> Partition:
+        found = self.partitions.get((topic, index))
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return found
+
+    # What tests do
+
+    def create(self, topic: str, index: int = 0) -> Partition:
+        log: Any = MemoryLog()
+        partition = Partition(NODE, topic, index, b"", log)  # type: ignore[arg-type]
+        partition.update(NODE, 0, (NODE,), (NODE,))
+        self.partitions[topic, index] = partition
+        return partition
+
+    def delete(self, topic: str, index: int = 0) -> None:
+        self.partitions.pop((topic, index)).mark_deleted()
+
+    def append(self, topic: str, index: int = 0, value: bytes = b"x") -> None:
+        batches = split_batches(encode_batch([(None, value)], timestamp=1))
+        self.partitions[topic, index].append(list(batches), 1)
+
+    def begin(self, *parts: tuple[str, int, int], **options: Any) -> Any:
+        """The answer to a fetch, or what to await for it."""
+        context: Any = SimpleNamespace(
+            services=self.services,
+            version=VERSION,
+            listener="PLAINTEXT",
+            principal="User:ANONYMOUS",
+            client_id="test",
+            throttle_ms=0,
+            allowed=lambda name: name not in self.denied,
+        )
+        return fetch(context, fetch_request(parts, **options))
+
+    def fetch(self, *parts: tuple[str, int, int], **options: Any) -> FetchResponse:
+        answer = self.begin(*parts, **options)
+        assert isinstance(answer, FetchResponse)
+        return answer
+
+    @property
+    def watchers(self) -> int:
+        return sum(len(partition._watchers) for partition in self.partitions.values())
+
+
+class FakeController:
+    """Answers from a list; an exception in it is raised."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.requests: list[Any] = []
+        self.hold: asyncio.Event | None = None
+
+    async def submit(self, request: Any, version: int) -> Any:
+        self.requests.append(request)
+        if self.hold is not None:
+            await self.hold.wait()
+        await asyncio.sleep(0)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+async def soon(work: Awaitable[Any]) -> Any:
+    """The outcome of something that must not have to wait."""
+    return await asyncio.wait_for(work, 10)

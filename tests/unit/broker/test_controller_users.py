@@ -1,0 +1,215 @@
+"""Parts that ask the controller: topics made on demand, producer ids, a broker's life."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from skylog.broker import lifecycle
+from skylog.broker.auto_create import AutoCreate
+from skylog.broker.lifecycle import Lifecycle
+from skylog.broker.producer_ids import ProducerIds
+from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
+from skylog.kernel.rng import system_random
+from skylog.kernel.settings import load_settings
+from skylog.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from skylog.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from skylog.wire.messages.broker_registration_response import BrokerRegistrationResponse
+from skylog.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from tests.unit.broker.support import FakeController, soon
+
+
+def settings(*overrides: str) -> Any:
+    return load_settings(None, {}, [*overrides])
+
+
+# Topics on demand
+
+
+def created(name: str = "t", code: ErrorCode = ErrorCode.NONE) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[CreatableTopicResult(name, error_code=code)])
+
+
+async def test_who_ask_at_once_share_the_creation() -> None:
+    controller = FakeController(created())
+    auto = AutoCreate(settings(), controller)
+    outcomes = await soon(asyncio.gather(*(auto.create(["t"]) for _ in range(5))))
+    assert outcomes == [{"t": ErrorCode.NONE}] * 5
+    assert len(controller.requests) == 1
+    await soon(auto.create(["t"]))
+    assert len(controller.requests) == 2
+    assert not auto._under_way
+
+
+async def test_who_goes_away_does_not_end_it_for_the_others() -> None:
+    controller = FakeController(created())
+    controller.hold = asyncio.Event()
+    auto = AutoCreate(settings(), controller)
+    leaving = asyncio.ensure_future(auto.create(["t"]))
+    staying = asyncio.ensure_future(auto.create(["t"]))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    controller.hold.set()
+    assert await soon(staying) == {"t": ErrorCode.NONE}
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (created(code=ErrorCode.TOPIC_ALREADY_EXISTS), ErrorCode.NONE),
+        (created(code=ErrorCode.INVALID_REPLICATION_FACTOR), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (KafkaError(ErrorCode.NOT_CONTROLLER), ErrorCode.NOT_CONTROLLER),
+    ],
+)
+async def test_how_it_went_is_told(answer: Any, outcome: ErrorCode) -> None:
+    auto = AutoCreate(settings(), FakeController(answer))
+    assert await soon(auto.create(["t"])) == {"t": outcome}
+
+
+async def test_the_offsets_topic_has_settings_of_its_own() -> None:
+    controller = FakeController(created())
+    chosen = settings("offsets.topic.num.partitions=7", "num.partitions=3")
+    auto = AutoCreate(chosen, controller)
+    await soon(auto.create(["__consumer_offsets", "t"]))
+    topics = {r.topics[0].name: r.topics[0] for r in controller.requests}
+    offsets = topics["__consumer_offsets"]
+    assert offsets.num_partitions == 7
+    assert {c.name: c.value for c in offsets.configs}["cleanup.policy"] == "compact"
+    assert (topics["t"].num_partitions, topics["t"].configs) == (-1, [])
+
+
+# Producer ids
+
+
+def block(start: int, count: int = 2) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=count)
+
+
+def producer_ids(controller: FakeController) -> ProducerIds:
+    broker: Any = SimpleNamespace(node_id=1, broker_epoch=9)
+    return ProducerIds(broker, controller)
+
+
+async def test_ids_come_in_blocks_and_never_twice() -> None:
+    controller = FakeController(block(100), block(700), block(300))
+    ids = producer_ids(controller)
+    found = await soon(asyncio.gather(*(ids.next() for _ in range(6))))
+    assert found == [100, 101, 700, 701, 300, 301]
+    assert len(controller.requests) == 3
+    assert (controller.requests[0].broker_id, controller.requests[0].broker_epoch) == (1, 9)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        KafkaError(ErrorCode.NOT_CONTROLLER),
+        AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH),
+        block(5, count=0),
+    ],
+)
+async def test_without_a_block_clients_shall_try_again(refusal: Any) -> None:
+    ids = producer_ids(FakeController(refusal, block(100)))
+    with pytest.raises(KafkaError) as refused:
+        await soon(ids.next())
+    assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert await soon(ids.next()) == 100
+
+
+async def test_who_gives_up_waiting_leaves_the_block_to_others() -> None:
+    controller = FakeController(block(100))
+    controller.hold = asyncio.Event()
+    ids = producer_ids(controller)
+    first, second = (asyncio.ensure_future(ids.next()) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    controller.hold.set()
+    assert await soon(second) in (100, 101)
+
+
+# A broker's life
+
+REGISTERED = BrokerRegistrationResponse(broker_epoch=5)
+FENCED = BrokerHeartbeatResponse(is_fenced=True)
+RUNNING = BrokerHeartbeatResponse(is_fenced=False)
+MAY_GO = BrokerHeartbeatResponse(is_fenced=False, should_shut_down=True)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "RETRY_SECONDS", 0)
+
+
+def life(controller: FakeController, *overrides: str) -> Lifecycle:
+    chosen = settings("broker.heartbeat.interval.ms=1", *overrides)
+    return Lifecycle(chosen, "cluster", system_random(), controller, lambda: 42)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - the broker's own tasks go on meanwhile
+            await asyncio.sleep(0)
+
+
+async def test_a_broker_registers_and_waits_for_its_fence_to_go() -> None:
+    busy = KafkaError(ErrorCode.NOT_CONTROLLER)
+    refused = BrokerRegistrationResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
+    controller = FakeController(busy, refused, REGISTERED, FENCED, FENCED, RUNNING)
+    broker = life(controller)
+    assert not broker.serving
+    await soon(broker.join([], {"metadata.version": (1, 2)}, [], previous_epoch=3))
+    assert broker.serving
+    assert broker.broker_epoch == 5
+    registration, heartbeat = controller.requests[2:4]
+    assert (registration.previous_broker_epoch, registration.cluster_id) == (3, "cluster")
+    assert len({request.incarnation_id for request in controller.requests[:3]}) == 1
+    assert (heartbeat.broker_epoch, heartbeat.current_metadata_offset) == (5, 41)
+    controller.answers = [MAY_GO]
+    await soon(broker.leave())
+    assert controller.requests[-1].want_shut_down
+    assert not broker.serving
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.DUPLICATE_BROKER_REGISTRATION]
+)
+async def test_a_broker_that_can_never_register_says_why(code: ErrorCode) -> None:
+    broker = life(FakeController(BrokerRegistrationResponse(error_code=code)))
+    with pytest.raises(StorageError, match=code.name):
+        await soon(broker.join([], {}, [], previous_epoch=-1))
+
+
+async def test_a_broker_that_is_not_let_in_gives_up() -> None:
+    controller = FakeController(REGISTERED, FENCED)
+    broker = life(controller, "initial.broker.registration.timeout.ms=20")
+    with pytest.raises(TimeoutError):
+        await soon(broker.join([], {}, [], previous_epoch=-1))
+    await soon(broker.leave())  # nothing to leave
+
+
+async def test_heartbeats_survive_everything() -> None:
+    failures = [
+        KafkaError(ErrorCode.NOT_CONTROLLER),
+        RuntimeError("a bug"),
+        BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH),
+    ]
+    controller = FakeController(REGISTERED, RUNNING, *failures, RUNNING)
+    broker = life(controller)
+    await soon(broker.join([], {}, [], previous_epoch=-1))
+    await until(lambda: len(controller.requests) > 8)
+    assert broker.serving
+    controller.answers = [MAY_GO]
+    await soon(broker.leave())
+
+
+async def test_a_broker_goes_even_without_leave() -> None:
+    for answer in (RUNNING, KafkaError(ErrorCode.NOT_CONTROLLER)):
+        controller = FakeController(REGISTERED, RUNNING, answer)
+        broker = life(controller, "broker.session.timeout.ms=20")
+        await soon(broker.join([], {}, [], previous_epoch=-1))
+        await soon(broker.leave())
+        assert not broker.serving

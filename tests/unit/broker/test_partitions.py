@@ -1,0 +1,172 @@
+"""Partitions and who watches them; the manager that keeps them in line with metadata."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from skylog.kernel.clock import ManualClock
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.executor import InlineExecutor
+from skylog.kernel.ids import Uuid
+from skylog.log.config import LogConfig
+from skylog.log.manager import LogManager
+from skylog.replication.manager import ReplicaManager
+from tests.unit.broker.support import NODE, World
+
+TOPIC_ID = Uuid(bytes(range(16)))
+
+
+class Watcher:
+    def __init__(self) -> None:
+        self.heard: list[int] = []
+
+    def partition_moved(self, appended_bytes: int) -> None:
+        self.heard.append(appended_bytes)
+
+
+def test_watchers_hear_of_appends_and_of_other_changes() -> None:
+    world = World()
+    partition = world.create("t")
+    watcher = Watcher()
+    partition.watch(watcher)
+    partition.watch(watcher)
+    world.append("t")
+    partition.delete_records_before(1)
+    partition.update(NODE, 0, (NODE,), (NODE,))  # nothing new
+    partition.update(NODE, 1, (NODE,), (NODE,))
+    partition.mark_deleted()
+    assert watcher.heard == [69, 0, 0, 0]
+    partition.unwatch(watcher)
+    partition.unwatch(watcher)
+    partition.mark_deleted()
+    assert len(watcher.heard) == 4
+
+
+def test_a_watcher_may_leave_while_it_is_told() -> None:
+    partition = World().create("t")
+    heard = []
+
+    class Leaving(Watcher):
+        def partition_moved(self, appended_bytes: int) -> None:
+            heard.append(self)
+            for other in watchers:
+                partition.unwatch(other)
+
+    watchers = [Leaving(), Leaving()]
+    for watcher in watchers:
+        partition.watch(watcher)
+    partition.mark_deleted()
+    assert watchers[0] in heard
+    assert not partition._watchers
+
+
+def test_each_leader_epoch_is_noted_once() -> None:
+    partition = World().create("t")
+    for epoch in (1, 1, 2):
+        partition.update(NODE, epoch, (NODE,), (NODE,))
+    partition.update(7, 3, (NODE, 7), (7,))
+    assert not partition.is_leader
+    assert partition.log.epochs == [0, 1, 2]  # type: ignore[attr-defined]
+
+
+async def test_who_waits_for_replicas_is_told_of_every_end() -> None:
+    world = World()
+    partition = world.create("t")
+    partition.update(NODE, 1, (NODE, 7), (NODE, 7))  # now a follower has to have it, too
+    world.append("t")
+    world.append("t")
+    waits = [partition.committed(offset) for offset in (1, 0)]
+    assert None not in waits
+    partition.update(7, 2, (NODE, 7), (NODE, 7))
+    for wait in waits:
+        assert wait is not None
+        with pytest.raises(KafkaError) as lost:
+            await wait
+        assert lost.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    partition.update(NODE, 3, (NODE,), (NODE,))
+    assert partition.committed(1) is None
+    partition.update(NODE, 4, (NODE, 7), (NODE, 7))
+    world.append("t")
+    gone = partition.committed(2)
+    assert gone is not None
+    partition.mark_deleted()
+    with pytest.raises(KafkaError) as deleted:
+        await gone
+    assert deleted.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_waiting_ends_in_the_order_of_offsets() -> None:
+    world = World()
+    partition = world.create("t")
+    partition.update(NODE, 1, (NODE, 7), (NODE, 7))
+    for _ in range(3):
+        world.append("t")
+    waits = {offset: partition.committed(offset) for offset in (2, 0, 1)}
+    heard: list[int] = []
+    partition.on_commit(heard.append)
+    given_up = waits[1]
+    assert given_up is not None
+    given_up.cancel()
+    partition.update(NODE, 2, (NODE,), (NODE,))
+    await asyncio.sleep(0)
+    assert heard == [3]
+    assert all(wait is not None and wait.done() for wait in waits.values())
+
+
+def state(leader: int = NODE, epoch: int = 0, replicas: tuple[int, ...] = (NODE,)) -> Any:
+    return SimpleNamespace(leader=leader, leader_epoch=epoch, replicas=replicas, isr=replicas)
+
+
+@pytest.fixture
+async def manager(tmp_path: Path) -> AsyncIterator[ReplicaManager]:
+    logs = LogManager([str(tmp_path)], ManualClock(), InlineExecutor())
+    logs.lock()
+    await logs.start(lambda topic: LogConfig())
+    yield ReplicaManager(NODE, logs)
+    await logs.close()
+
+
+async def test_partitions_come_and_go_as_metadata_says(
+    manager: ReplicaManager, tmp_path: Path
+) -> None:
+    config = LogConfig()
+    partition = manager.assign("t", 0, TOPIC_ID, state(), config)
+    assert partition is not None
+    assert manager.assign("t", 0, TOPIC_ID, state(epoch=1), config) is partition
+    assert manager.assign("t", 1, TOPIC_ID, state(replicas=(7,)), config) is None
+    assert [p.index for p in manager.partitions()] == [0]
+    assert manager.leader_of("t", 0) is partition
+    assert (tmp_path / "t-0").exists()
+    changed = LogConfig(segment_bytes=12345)
+    manager.configure("t", changed)
+    assert partition.log.config is changed
+    # Moved to another broker, it is gone from here.
+    assert manager.assign("t", 0, TOPIC_ID, state(7, 2, (7,)), config) is None
+    assert partition.deleted
+    assert manager.get("t", 0) is None
+    manager.delete_topic("t")
+    manager.delete_topic("never was")
+    assert list(manager.partitions()) == []
+
+
+async def test_why_a_partition_is_not_served(manager: ReplicaManager) -> None:
+    def refusal(topic: str, index: int, epoch: int = -1) -> ErrorCode:
+        with pytest.raises(KafkaError) as refused:
+            manager.leader_of(topic, index, epoch)
+        return refused.value.code
+
+    manager.assign("t", 0, TOPIC_ID, state(epoch=5), LogConfig())
+    manager.assign("t", 1, TOPIC_ID, state(7, 5, (NODE, 7)), LogConfig())
+    assert refusal("t", 9) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert refusal("u", 0) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert refusal("t", 0, 4) is ErrorCode.FENCED_LEADER_EPOCH
+    assert refusal("t", 0, 6) is ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert refusal("t", 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refusal("t", 1, 6) is ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert manager.leader_of("t", 0, 5).index == 0
