@@ -84,6 +84,7 @@ class Loader:
 
     async def load(self) -> CoordinatorMachine:
         """Everything up to the log's end, which must be committed, is applied."""
+        await self._executor.run(self._snapshots.remove_unfinished)
         machine = self._create(await self._executor.run(self._factory.open))
         try:
             if await self._fits(machine.state.applied):

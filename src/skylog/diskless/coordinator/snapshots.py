@@ -13,7 +13,14 @@ from typing import Final
 from skylog.kernel.errors import KafkaError, ProtocolError, StorageError
 from skylog.kernel.limits import METADATA_BATCH_BYTES_MAX
 from skylog.log.files import Files
-from skylog.quorum.snapshots import SUFFIX, SnapshotId, parse_name, read_batches, write_snapshot
+from skylog.quorum.snapshots import (
+    PARTIAL_SUFFIX,
+    SUFFIX,
+    SnapshotId,
+    parse_name,
+    read_batches,
+    write_snapshot,
+)
 from skylog.wire.batch import Compression
 from skylog.wire.control_records import ControlType, control_record, parse_control
 from skylog.wire.messages.snapshot_footer_record import SnapshotFooterRecord
@@ -36,6 +43,11 @@ class Snapshots:
         """Whole ones, oldest first."""
         parsed = (parse_name(path.name) for path in self._directory.iterdir())
         return sorted(found[0] for found in parsed if found and found[1] == SUFFIX)
+
+    def remove_unfinished(self) -> None:
+        """What a crash left half written."""
+        for path in self._directory.glob(f"*{PARTIAL_SUFFIX}"):
+            self._files.remove(str(path))
 
     def write(self, number: SnapshotId, records: Iterable[Message], timestamp_ms: int) -> None:
         batches = _encode(number.epoch, records, timestamp_ms)

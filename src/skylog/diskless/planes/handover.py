@@ -50,12 +50,17 @@ class Handover:
         return min((answer for answer in answers if answer is not None), default=None)
 
     async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
+        """A coordinator that cannot answer now holds up its own files only."""
         deletable: dict[str, int] = {}
         for number in self._coordinators.led():
-            await self._take_unclaimed(number, marked_before_ms)
-        for number in self._coordinators.led():
-            request = ask.FreeFiles(marked_before_ms, limit)
-            for file in await self._coordinators.get(number).find(request):
+            try:
+                await self._take_unclaimed(number, marked_before_ms)
+                request = ask.FreeFiles(marked_before_ms, limit)
+                free: list[FileState] = await self._coordinators.get(number).find(request)
+            except KafkaError as error:
+                _log.debug("files stay for now", coordinator=number, why=str(error))
+                continue
+            for file in free:
                 if await self._pass_on(number, file, marked_before_ms):
                     deletable[file.object_key] = file.deletable_since_ms
         oldest_first = sorted(deletable, key=lambda key: (deletable[key], key))
@@ -98,11 +103,11 @@ class Handover:
         waiting: list[FileState] = await runtime.find(
             ask.FreeFiles(marked_before_ms, 0, waiting=True)
         )
-        try:
-            for file in await self._unclaimed(number, waiting):
+        for file in await self._unclaimed(number, waiting):
+            try:
                 await runtime.submit(ask.ReceiveFile(file, unclaimed=True))
-        except KafkaError as error:
-            _log.debug("unclaimed files stay for now", coordinator=number, why=str(error))
+            except KafkaError as error:
+                _log.debug("a file stays for now", object_key=file.object_key, why=str(error))
 
     async def _unclaimed(self, number: int, files: Sequence[FileState]) -> list[FileState]:
         """Those that every earlier owner says it does not know."""
@@ -112,9 +117,13 @@ class Handover:
             for owner in file.owner_ids[: file.owner_ids.index(number)]:
                 by_owner.setdefault(owner, []).append(file.object_key)
         for owner, keys in by_owner.items():
-            answers: list[DescribeFileResult] = await self._coordinators.get(owner).submit(
-                ask.DescribeFiles(keys)
-            )
+            try:
+                answers: list[DescribeFileResult] = await self._coordinators.get(owner).submit(
+                    ask.DescribeFiles(keys)
+                )
+            except KafkaError:  # it may know them
+                claimed.update(keys)
+                continue
             claimed.update(
                 key
                 for key, answer in zip(keys, answers, strict=True)

@@ -162,6 +162,17 @@ async def test_a_damaged_snapshot_costs_time_and_nothing_else(at: float) -> None
         assert opened.digest() == before
 
 
+async def test_half_a_snapshot_is_swept_away() -> None:
+    async with home() as opened:
+        await fill(opened)
+        half = opened.database.with_name(f"{5:020d}-{0:010d}.checkpoint.part")
+        half.write_bytes(b"half")
+        opened.coordinators.partition_resigned(0)
+        await opened.coordinators.loaded()
+        await opened.lead(0)
+        assert not half.exists()
+
+
 async def test_without_a_whole_snapshot_it_does_not_pretend() -> None:
     async with home() as opened:
         await fill(opened)

@@ -146,6 +146,21 @@ async def test_an_heir_that_does_not_know_the_file_takes_it_after_the_window() -
         assert result.error is ErrorCode.KAFKA_STORAGE_ERROR
 
 
+async def test_a_coordinator_that_is_away_holds_up_its_own_files_only() -> None:
+    # DC-21
+    async with three() as (opened, plane):
+        file = opened.file((P[0], 1), owners=(0,))
+        await plane.commit_file(file)
+        await empty(plane, 0)
+        opened.partitions[2].isr = (0, 1)
+        opened.partitions[2].commit(0)
+        opened.coordinators.partition_led(2, opened.partitions[2])  # and goes on loading
+        assert await deletable(opened, plane) == [file.object_key]
+        with pytest.raises(KafkaError):  # who cannot answer may know the file
+            await plane.describe_files([file.object_key])
+        opened.partitions[2].commit()
+
+
 async def test_grace_is_counted_from_the_last_batch_of_all() -> None:
     # DC-49
     async with three() as (opened, plane):
