@@ -116,6 +116,12 @@ def _is_diskless(topic: Any) -> bool:
     return any(partition.is_diskless for partition in topic.partitions.values())
 
 
+def storage_url_of(settings: BrokerSettings) -> str:
+    """Where the objects of a node lie."""
+    directory = Path(settings.node.log_dirs[0]).absolute() / OBJECTS_DIRECTORY
+    return settings.diskless.storage_url or directory.as_uri()
+
+
 def open_engine(
     settings: BrokerSettings,
     plane: ControlPlane,
@@ -126,8 +132,7 @@ def open_engine(
 ) -> DisklessEngine:
     """Put the engine together from the node's settings."""
     diskless = settings.diskless
-    directory = Path(settings.node.log_dirs[0]).absolute() / OBJECTS_DIRECTORY
-    url = diskless.storage_url or directory.as_uri()
+    url = storage_url_of(settings)
     stats = StoreStats()
     store = open_store(url, settings.storage, stats=stats, clock=clock, rng=rng)
     cache = ObjectCache(diskless.cache_bytes_max)

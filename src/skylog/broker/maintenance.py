@@ -1,4 +1,4 @@
-"""What a broker does for its diskless topics unasked: retention, cleaning, the scan for orphans."""
+"""What a broker does for its diskless topics unasked: retention, cleaning, orphans, backups."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from skylog.broker.configs import Configs
     from skylog.broker.diskless import DisklessEngine
     from skylog.controller.image import ClusterImage
+    from skylog.diskless.files.backup import MetadataBackup
     from skylog.diskless.files.passes import Pass
     from skylog.kernel.clock import Clock
     from skylog.kernel.settings.diskless import DisklessSettings
@@ -44,11 +45,15 @@ class Maintenance:
     retention: RetentionPass
     cleaner: FileCleaner
     orphans: OrphanScanner
+    backup: MetadataBackup | None
     passes: list[PacedPass]
 
 
 def start_maintenance(
-    parts: Parts, settings: DisklessSettings, background: Background
+    parts: Parts,
+    settings: DisklessSettings,
+    background: Background,
+    backup: MetadataBackup | None,
 ) -> Maintenance:
     """Start all passes; a cluster without diskless topics has none of their work."""
     engine, clock = parts.diskless, parts.clock
@@ -66,7 +71,7 @@ def start_maintenance(
         grace_ms=settings.grace_ms,
         all_coordinators=lambda: reaches_all_coordinators(parts.image, engine, settings),
     )
-    maintenance = Maintenance(retention, cleaner, orphans, [])
+    maintenance = Maintenance(retention, cleaner, orphans, backup, [])
 
     def has_diskless_topics() -> bool:
         return parts.image.topic(DISKLESS_METADATA) is not None
@@ -84,6 +89,9 @@ def start_maintenance(
         interval_ms = settings.orphan_interval_ms
         # Not a whole day after each start, or a node that is restarted daily would never scan.
         every(interval_ms, "orphans", orphans, min(interval_ms, settings.grace_ms))
+    if backup is not None:
+        interval_ms = settings.backup_interval_ms
+        every(interval_ms, "backup", backup, interval_ms)
     return maintenance
 
 

@@ -43,6 +43,7 @@ _CLEANER: Final = {
     "files_deleted": "Files deleted after their last batch",
     "files_refused": "Deletions that the store refused",
 }
+_BACKUP: Final = {"backups": "Backups of metadata put", "bytes": "Bytes put for backups"}
 _ORPHANS: Final = {
     "scanned": "Objects listed by scans for orphans",
     "looked_at": "Objects that coordinators were asked about",
@@ -70,6 +71,8 @@ class DisklessCollector(Collector):
         yield from _totals("retention", maintenance.retention.stats, _RETENTION)
         yield from _totals("cleaner", maintenance.cleaner.stats, _CLEANER)
         yield from _totals("orphans", maintenance.orphans.stats, _ORPHANS)
+        if maintenance.backup is not None:
+            yield from _totals("backup", maintenance.backup.stats, _BACKUP)
         yield GaugeMetricFamily(
             f"{_PREFIX}_reader_cache_bytes",
             "Bytes of objects in memory",

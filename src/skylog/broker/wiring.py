@@ -14,6 +14,7 @@ from typing import Any
 
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.background import Background
+from skylog.broker.backup import open_backup
 from skylog.broker.configs import Configs
 from skylog.broker.controller_channel import LocalController
 from skylog.broker.controller_configs import ControllerConfigs
@@ -28,7 +29,6 @@ from skylog.broker.diskless_planes import (
     open_coordinators,
     open_plane,
 )
-from skylog.broker.dispatch import Dispatcher
 from skylog.broker.features import Features
 from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
 from skylog.broker.followers import (
@@ -40,13 +40,12 @@ from skylog.broker.followers import (
 )
 from skylog.broker.in_flight import Memory
 from skylog.broker.lifecycle import Lifecycle
+from skylog.broker.listeners import Listeners
 from skylog.broker.maintenance import start_maintenance
 from skylog.broker.producer_ids import ProducerIds
 from skylog.broker.publisher import Follower, MetadataPublisher
 from skylog.broker.quota_gate import QuotaGate
-from skylog.broker.server import Listener
 from skylog.broker.services import Services
-from skylog.broker.table import broker_table, controller_table
 from skylog.broker.traffic import Traffic
 from skylog.broker.translate import (
     advertised_host,
@@ -58,10 +57,11 @@ from skylog.broker.translate import (
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
+from skylog.diskless.files.backup import MetadataBackup
 from skylog.groups.coordinator import GroupCoordinator
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock, SystemClock
-from skylog.kernel.errors import ConfigError, StorageError
+from skylog.kernel.errors import StorageError
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random, system_random
@@ -75,10 +75,8 @@ from skylog.quorum.voters import Endpoint
 from skylog.replication.manager import ReplicaManager
 from skylog.security.authorizer import Authorizer
 from skylog.security.connections import ConnectionLimits
-from skylog.security.listener import ListenerSecurity
 from skylog.security.principal import parse_super_users
 from skylog.security.quotas import ClientQuotas
-from skylog.wire.messages import broker_registration_request as registration
 
 log = get_logger("broker.node")
 EXECUTOR_THREADS = 8
@@ -86,7 +84,6 @@ SWEEP_INTERVAL_MS = 5_000
 TLS_RELOAD_INTERVAL_MS = 60_000
 SNAPSHOT_CHECK_INTERVAL_MS = 5_000
 RESTART_INTERVAL_MS = 1_000
-_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 class Node:
@@ -119,7 +116,6 @@ class Node:
         )
         self._connections = ConnectionLimits(connection_settings(settings), self._clock)
         self._memory = Memory(settings.network.queued_bytes_max)
-        self._listeners: dict[str, Listener] = {}
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
         self._http_host = ""
@@ -200,9 +196,8 @@ class Node:
         await self._follow_metadata(quorum, logs)
         await self._bind()
         await self._join(storage, logs)
-        for listener in self._listeners.values():
-            await listener.serve()
-        self._start_background(controller, logs)
+        await self._listeners.serve()
+        self._start_background(controller, logs, open_backup(self._services, storage, quorum))
 
     def _directories(self) -> list[Path]:
         return [Path(directory).absolute() for directory in self.settings.node.log_dirs]
@@ -321,46 +316,15 @@ class Node:
         self._publisher.start(followers)
 
     async def _bind(self) -> None:
-        services = self._services
-        clients = Dispatcher(services, broker_table())
-        brokers = Dispatcher(services, broker_table(inter_broker=True))
-        controllers = Dispatcher(services, controller_table())
-        self._dispatchers = (clients, brokers, controllers)
-        for settings in self.settings.listeners:
-            security = ListenerSecurity(
-                settings,
-                self._image,
-                self._rng,
-                failed_delay_ms=self.settings.network.failed_authentication_delay_ms,
-            )
-            among_brokers = settings.name == self.settings.inter_broker_listener
-            listener = Listener(
-                settings.name,
-                controllers if settings.controller else brokers if among_brokers else clients,
-                security,
-                self._connections,
-                self._clock,
-                self.settings.network,
-                self._memory,
-            )
-            self._listeners[settings.name] = listener
-            await listener.bind(settings.host, settings.port)
-            self._undo.push_async_callback(listener.stop)
+        listeners = Listeners(self._services, self.settings, self._connections, self._memory)
+        self._listeners = listeners
+        self._undo.push_async_callback(listeners.stop)
+        await listeners.bind()
 
     async def _join(self, storage: NodeStorage, logs: LogManager) -> None:
-        advertised = [
-            registration.Listener(
-                listener.name,
-                advertised_host(listener),
-                listener.advertised_port or self._listeners[listener.name].port,
-                _PROTOCOL_NUMBERS[listener.protocol],
-            )
-            for listener in self.settings.broker_listeners
-            if listener.advertised
-        ]
         try:
             await self._lifecycle.join(
-                advertised,
+                self._listeners.advertised(),
                 SUPPORTED_FEATURES,
                 list(storage.directory_ids.values()),
                 logs.previous_broker_epoch,
@@ -376,32 +340,22 @@ class Node:
 
     # -- running -------------------------------------------------------------------------------
 
-    def _start_background(self, controller: Controller, logs: LogManager) -> None:
+    def _start_background(
+        self, controller: Controller, logs: LogManager, backup: MetadataBackup | None
+    ) -> None:
         every = self._background.every
         self._undo.push_async_callback(self._background.stop)
-        every(SWEEP_INTERVAL_MS, "close idle connections", self._sweep)
+        every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
         self.maintenance = start_maintenance(
-            self._services, self.settings.diskless, self._background
+            self._services, self.settings.diskless, self._background, backup
         )
 
-    async def _sweep(self) -> None:
-        for listener in self._listeners.values():
-            listener.sweep()
-
     async def reload_certificates(self) -> None:
-        """Take up changed key and trust stores; ConfigError once all others are taken up."""
-        failed: ConfigError | None = None
-        for listener in self._listeners.values():
-            if listener.security.tls is not None:
-                try:
-                    await self._executor.run(listener.security.tls.reload_if_changed)
-                except ConfigError as error:
-                    failed = error
-        if failed is not None:
-            raise failed
+        """Take up changed key and trust stores."""
+        await self._executor.run(self._listeners.reload_certificates)
 
     async def start_http(self) -> None:
         """Serve /metrics and /health; last, because nobody's record waits for it."""
@@ -416,8 +370,9 @@ class Node:
         from skylog.kernel.metrics import Metrics  # noqa: PLC0415
 
         metrics, engine = Metrics(), self._services.diskless
-        listeners = self._listeners.values()
-        metrics.registry.register(BrokerCollector(self._services, self._dispatchers, listeners))
+        listeners = self._listeners
+        collector = BrokerCollector(self._services, listeners.dispatchers, listeners)
+        metrics.registry.register(collector)
         export_stats(engine.store_stats, metrics)
         metrics.registry.register(DisklessCollector(engine, self.maintenance, self._clock))
         http = HttpServer(metrics, self.health)
