@@ -137,6 +137,8 @@ DISKLESS_ANSWERS_KEPT_MS: Final = 2 * 60 * 60 * 1000
 DISKLESS_LOAD_READ_BYTES: Final = 4 * 1024 * 1024
 # Commits under an unknown outcome whose division among coordinators is remembered.
 DISKLESS_UNSETTLED_FILES_MAX: Final = 10_000
+# Producers and partitions whose lost batch a writer waits for.
+DISKLESS_LOST_BATCHES_MAX: Final = 10_000
 # Partitions whose retention is enforced in one call of the control plane.
 DISKLESS_RETENTION_PARTITIONS_PER_CALL: Final = 100
 # A backup of metadata: a stretch of a log in one object, and the list of all objects.

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from skylog.diskless.plane import LOG_APPEND_TIME
+from skylog.diskless.writer.lost import LostBatches
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.store import ObjectError, Outcome
 from skylog.wire.batch import Batch
@@ -136,6 +139,50 @@ async def test_later_batches_of_a_producer_fail_with_the_one_that_was_lost() -> 
     assert await engine.values() == [(0, b"x")]
     again = await engine.writer.append(3, [item(b"0", producer=(5, 0, 0))])
     assert again[0].base_offset == 1
+
+
+async def test_a_lost_batch_is_waited_for_however_late_it_comes() -> None:
+    engine = await Engine(GatedStore).start()
+    engine.store.failures = [ObjectError("denied", Outcome.REFUSED)]
+    engine.store.gate.set()
+
+    async def send(sequence: int, epoch: int = 0) -> ErrorCode:
+        one = item(b"%d" % sequence, producer=(5, epoch, sequence))
+        return (await engine.writer.append(sequence, [one]))[0].error
+
+    assert await send(0) is ErrorCode.KAFKA_STORAGE_ERROR
+    # Nothing is on its way any more; yet 1 and 2 must not be taken for the beginning.
+    assert await send(1) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert await send(2) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert [await send(number) for number in range(3)] == [ErrorCode.NONE] * 3
+    engine.store.failures = [ObjectError("denied", Outcome.REFUSED)]
+    assert await send(3) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert await send(0, epoch=1) is ErrorCode.NONE
+    assert await engine.values() == [(0, b"0"), (1, b"1"), (2, b"2"), (3, b"0")]
+
+
+def test_the_first_lost_batch_counts_and_sequences_wrap() -> None:
+    lost = LostBatches()
+    last = 2**31 - 1
+    lost.add(item(producer=(5, 0, 0)))
+    lost.add(item(producer=(5, 0, last)))
+    lost.add(item(producer=(5, 0, 1)))
+    assert not lost.admits(item(producer=(5, 0, 0)))
+    assert not lost.admits(item(producer=(5, 0, 1)))
+    assert lost.admits(item(producer=(5, 0, 1), partition=1))
+    assert lost.admits(item())
+    assert lost.admits(item(producer=(5, 0, last)))
+    assert lost.admits(item(producer=(5, 0, 0)))
+    assert len(lost) == 0
+
+
+def test_what_is_known_of_lost_batches_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skylog.diskless.writer.lost.DISKLESS_LOST_BATCHES_MAX", 2)
+    lost = LostBatches()
+    for producer_id in range(5):
+        lost.add(item(producer=(producer_id, 0, 0)))
+    assert len(lost) == 2
+    assert not lost.admits(item(producer=(4, 0, 1)))
 
 
 async def test_uploads_overlap_and_commits_keep_the_order_of_closing() -> None:

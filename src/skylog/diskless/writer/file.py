@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from skylog.diskless.layout import Extent, Layout, arrange
 from skylog.diskless.plane import BatchToCommit, FileToCommit
+from skylog.diskless.writer.lost import LostBatches
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
 from skylog.objects.keys import ObjectKey
@@ -114,16 +115,14 @@ class WalFile:
         self.layout = arrange(pieces)
         return self.layout
 
-    def to_commit(
-        self, broker_id: int, failed: set[ProducerPartition]
-    ) -> tuple[FileToCommit, list[_Piece]]:
+    def to_commit(self, broker_id: int, lost: LostBatches) -> tuple[FileToCommit, list[_Piece]]:
         """What is to be committed. Batches whose producer lost an earlier one stay out of it."""
         if self.layout is None or self.key is None:
             raise RuntimeError("a file is laid out before it is committed")
         chosen: list[_Piece] = []
         batches: list[BatchToCommit] = []
         for piece, extent in self.layout.pieces:
-            if piece.item.producer in failed:
+            if not lost.admits(piece.item):
                 continue
             chosen.append(piece)
             batches.append(_to_commit(piece, extent))
@@ -135,13 +134,12 @@ class WalFile:
         )
         return file, chosen
 
-    def producers(self) -> set[ProducerPartition]:
-        return {
-            item.producer
-            for request in self.requests
-            for item in request.items
-            if item.producer is not None
-        }
+    def lose(self, lost: LostBatches) -> None:
+        """Note all batches that have no result."""
+        for request in self.requests:
+            for at, item in enumerate(request.items):
+                if at not in request.results:
+                    lost.add(item)
 
     def fail(self, error: ErrorCode, message: str) -> None:
         """Everything that has no result yet gets this one."""

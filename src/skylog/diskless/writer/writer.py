@@ -2,7 +2,7 @@
 
 Uploads overlap; commits do not, so a producer's batches get their offsets in the order in which
 they came. Nobody is answered before the commit. When a file cannot be committed, later batches of
-the same producer and partition that are already on their way fail with it: committing them would
+the same producer and partition fail too until the lost one comes again: committing them would
 leave a hole that the producer could not close any more.
 
 ==========  ================================================================================
@@ -26,10 +26,10 @@ from skylog.diskless.plane import CommitResult, ControlPlane, FileToCommit
 from skylog.diskless.writer.file import (
     AppendResult,
     Item,
-    ProducerPartition,
     Request,
     WalFile,
 )
+from skylog.diskless.writer.lost import LostBatches
 from skylog.diskless.writer.plan import ClosingPlan, Reason, WriterSettings
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -87,7 +87,7 @@ class DisklessWriter:
         self._slots = asyncio.Semaphore(settings.upload_concurrency)
         self._closed: deque[WalFile] = deque()
         self._committer: asyncio.Task[None] | None = None
-        self._failed: set[ProducerPartition] = set()
+        self._lost = LostBatches()
         self._inflight = 0
         self._room = asyncio.Event()
         self._room.set()
@@ -235,9 +235,6 @@ class DisklessWriter:
                 file = self._closed[0]
                 await self._commit(file)
                 self._closed.popleft()
-                if not self._closed:
-                    # Nobody's order depends any more on what failed before.
-                    self._failed.clear()
                 self._reconsider()
         finally:
             self._committer = None
@@ -247,7 +244,7 @@ class DisklessWriter:
         try:
             if file.uploaded is not None:
                 await file.uploaded
-            to_commit, pieces = file.to_commit(self._settings.broker_id, self._failed)
+            to_commit, pieces = file.to_commit(self._settings.broker_id, self._lost)
             results = await self._commit_until_known(to_commit, file)
         except (KafkaError, ObjectError) as error:
             await self._give_up(file, error)
@@ -258,8 +255,8 @@ class DisklessWriter:
             return
         for piece, result in zip(pieces, results, strict=True):
             piece.request.results[piece.at] = _appended(result)
-            if result.error is not ErrorCode.NONE and piece.item.producer is not None:
-                self._failed.add(piece.item.producer)
+            if KafkaError(result.error).retriable:
+                self._lost.add(piece.item)
         self.stats.files += 1
         self.stats.bytes += to_commit.size
         self.stats.batches += len(to_commit.batches)
@@ -287,7 +284,7 @@ class DisklessWriter:
         """Tell everybody that the file failed, and remove what certainly nobody will need."""
         self.stats.failed_files += 1
         _log.error("file failed", key=str(file.key), why=str(error))
-        self._failed |= file.producers()
+        file.lose(self._lost)
         unknown = isinstance(error, KafkaError) and error.ambiguous
         code = ErrorCode.REQUEST_TIMED_OUT if unknown else ErrorCode.KAFKA_STORAGE_ERROR
         file.fail(code, str(error))
