@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from skylog.kernel.clock import Clock
-from skylog.kernel.errors import KafkaError
+from skylog.kernel.errors import KafkaError, StorageError
 from skylog.kernel.logging import get_logger
 from skylog.objects.store import ObjectError
 
@@ -24,7 +24,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 class Pass(Protocol):
     async def run_once(self) -> None:
-        """One pass over all there is; KafkaError, ObjectError and TimeoutError end it early."""
+        """One pass over all there is; what it cannot do now it raises."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class PacedPass:
         self.stats.passes += 1
         try:
             await self._work.run_once()
-        except (KafkaError, ObjectError, TimeoutError) as error:
+        except (KafkaError, ObjectError, StorageError, TimeoutError) as error:
             self._failed(error)
         else:
             self.stats.failures_in_a_row = 0
