@@ -110,11 +110,11 @@ class Upload:
         return commit.DisklessCommitFileRequest(**{**fields, **more})
 
 
-def found(
-    wire: Wire, topic_id: Uuid, offset: int = 0, **limits: int
-) -> find.DisklessFindBatchesPartition:
-    """The answer about partition 0."""
-    part = find.DisklessFindBatchesPartition(0, offset, limits.get("partition_bytes", 1 << 20))
+def found(wire: Wire, topic_id: Uuid, offset: int = 0, *, partition: int = 0, **limits: int) -> Any:
+    """The answer about one partition."""
+    part = find.DisklessFindBatchesPartition(
+        partition, offset, limits.get("partition_bytes", 1 << 20)
+    )
     request = find.DisklessFindBatchesRequest(
         limits.get("fetch_bytes", 1 << 20),
         limits.get("batches", 0),
@@ -122,7 +122,7 @@ def found(
     )
     answer = wire.ask(request)
     assert answer.throttle_time_ms == 0
-    return answer.topics[0].partitions[0]  # type: ignore[no-any-return]
+    return answer.topics[0].partitions[0]
 
 
 def listed(wire: Wire, topic_id: Uuid, timestamp: int) -> tuple[int, int, int]:
