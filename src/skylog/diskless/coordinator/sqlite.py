@@ -156,10 +156,9 @@ class SqliteState:
         row = self._row(partition)
         if row is None:
             return None
-        if from_offset <= row.log.log_start_offset:
-            likely = self.batch_at_time(partition, row.max_seen_ms, from_offset)
-            if likely is not None and likely.timestamp == row.max_seen_ms:
-                return likely
+        likely = self.batch_at_time(partition, row.max_seen_ms, from_offset)
+        if likely is not None:
+            return likely
         found = self._db.execute(schema.LATEST_BATCH, (row.id, from_offset)).fetchone()
         return StoredBatch(*found[1:]).coordinate(found[0]) if found else None
 

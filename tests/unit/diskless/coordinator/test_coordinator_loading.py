@@ -62,28 +62,29 @@ def tear(opened: Home) -> None:
     opened.database.write_bytes(data[: len(data) // 2])
 
 
-def foreign(opened: Home) -> None:
-    with sqlite3.connect(opened.database) as db:
-        db.execute("UPDATE applied SET identity = 'another log'")
+def spoil(opened: Home, statement: str) -> None:
+    """Wrong content, and what must give it away."""
+    db = sqlite3.connect(opened.database)
+    db.execute("UPDATE partitions SET name = 'wrong'")
+    db.execute(statement)
+    db.commit()
     db.close()
+
+
+def foreign(opened: Home) -> None:
+    spoil(opened, "UPDATE applied SET identity = 'another log'")
 
 
 def other_version(opened: Home) -> None:
-    with sqlite3.connect(opened.database) as db:
-        db.execute("PRAGMA user_version = 77")
-    db.close()
+    spoil(opened, "PRAGMA user_version = 77")
 
 
 def ahead(opened: Home) -> None:
-    with sqlite3.connect(opened.database) as db:
-        db.execute("UPDATE applied SET end_offset = 1000")
-    db.close()
+    spoil(opened, "UPDATE applied SET end_offset = 1000")
 
 
 def diverged(opened: Home) -> None:
-    with sqlite3.connect(opened.database) as db:
-        db.execute("UPDATE applied SET last_crc = last_crc + 1")
-    db.close()
+    spoil(opened, "UPDATE applied SET last_crc = last_crc + 1")
 
 
 def kept(opened: Home) -> None:
