@@ -13,6 +13,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from skylog.diskless.files.claim import BucketClaim
+from skylog.diskless.files.orphans import OrphanScanner
+from skylog.kernel.clock import ManualClock
+from skylog.kernel.errors import StorageError
 from skylog.testing import Broker
 
 DEADLINE_SECONDS = 60.0
@@ -61,6 +65,25 @@ def back_up(broker: Broker) -> None:
     broker.run(backup.run_once())
 
 
+def wal_keys(bucket: Path) -> set[str]:
+    return {path.relative_to(bucket).as_posix() for path in (bucket / "wal").glob("*/*")}
+
+
+async def scan_later(broker: Broker) -> int:
+    """Scan for orphans as if a day had passed; returns how many were deleted."""
+    clock = ManualClock(int(time.time() * 1000))
+    clock.advance(24 * 3_600_000)
+    services = broker.node._services
+    scanner = OrphanScanner(
+        services.diskless.plane,
+        BucketClaim(services.diskless.store, services.cluster_id),
+        clock,
+        grace_ms=3_600_000,
+    )
+    await scanner.run_once()
+    return scanner.stats.deleted
+
+
 def skylog(*words: str) -> subprocess.CompletedProcess[str]:
     command = "from skylog.cli.main import main; main()"
     return subprocess.run(
@@ -85,7 +108,8 @@ def test_a_wiped_disk_is_restored_from_the_bucket(tmp_path: Path, *, snapshots: 
         back_up(broker)
         cluster_id = broker.node.health()["cluster_id"]
         produce(broker, "orders", [f"after-{n}" for n in range(6)])
-        held = set((bucket / "wal").glob("*/*"))
+        taken = list(disk.glob("diskless-coordinators/*/*.checkpoint"))
+        assert bool(taken) == snapshots
     shutil.rmtree(disk)
 
     answer = restore(bucket, disk)
@@ -104,8 +128,9 @@ def test_a_wiped_disk_is_restored_from_the_bucket(tmp_path: Path, *, snapshots: 
         # Life goes on: new records follow, and what was lost is not taken for garbage.
         produce(broker, "orders", ["new-0", "new-1", "new-2"])
         assert consume(broker, "orders", 33) == {*before, "new-0", "new-1", "new-2"}
-        broker.run(broker.node.maintenance.orphans.run_once())
-        assert held <= set((bucket / "wal").glob("*/*"))
+        held = set(report["held_objects"])
+        assert broker.run(scan_later(broker)) == 0
+        assert held <= wal_keys(bucket)
         back_up(broker)
 
     shown = skylog("diskless", "orphans", "--storage-url", bucket.as_uri(), "--json")
@@ -115,6 +140,30 @@ def test_a_wiped_disk_is_restored_from_the_bucket(tmp_path: Path, *, snapshots: 
     again = skylog("diskless", "orphans", "--storage-url", bucket.as_uri(), "--json")
     assert json.loads(again.stdout) == []
     assert "nothing is held" in again.stderr
+    with Broker(given, directory=disk) as broker:
+        assert broker.run(scan_later(broker)) == len(held)
+        assert not held & wal_keys(bucket)
+        assert len(consume(broker, "orders", 33)) == 33
+
+
+def test_a_new_cluster_on_empty_disks_leaves_the_bucket_alone(tmp_path: Path) -> None:
+    bucket, disk = tmp_path / "bucket", tmp_path / "disk"
+    with Broker(settings(bucket), directory=disk) as broker:
+        create(broker, "orders")
+        produce(broker, "orders", ["a", "b", "c"])
+        back_up(broker)
+    shutil.rmtree(disk)
+    keys = wal_keys(bucket)
+    with Broker(settings(bucket), directory=disk) as broker:  # somebody forgot to restore
+        create(broker, "orders")
+        for work in (scan_later, lambda one: one.node.maintenance.backup.run_once()):
+            with pytest.raises(StorageError, match="belongs to cluster"):
+                broker.run(work(broker))
+    assert keys <= wal_keys(bucket)
+    shutil.rmtree(disk)
+    assert restore(bucket, disk).returncode == 0
+    with Broker(settings(bucket), directory=disk) as broker:
+        assert consume(broker, "orders", 3) == {"a", "b", "c"}
 
 
 def test_a_restore_spares_what_is_on_the_disks(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.cleaner import FileCleaner
 from skylog.diskless.files.orphans import OrphanScanner
 from skylog.diskless.files.retention import RetentionPass
@@ -60,7 +61,12 @@ class Life:
                 bucket.plane, self.store, bucket.clock, grace_ms=GRACE_MS, chunk=2, sleep=turn
             ),
             OrphanScanner(
-                bucket.plane, self.store, bucket.clock, grace_ms=GRACE_MS, page=2, sleep=turn
+                bucket.plane,
+                BucketClaim(self.store, "ours"),
+                bucket.clock,
+                grace_ms=GRACE_MS,
+                page=2,
+                sleep=turn,
             ),
         ]
 

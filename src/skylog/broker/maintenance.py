@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.cleaner import FileCleaner
 from skylog.diskless.files.orphans import OrphanScanner
 from skylog.diskless.files.passes import PacedPass
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 class Parts(Protocol):
     """The parts of a broker that maintenance needs; ``services.Services`` has them."""
+
+    @property
+    def cluster_id(self) -> str: ...
 
     @property
     def image(self) -> ClusterImage: ...
@@ -66,7 +70,7 @@ def start_maintenance(
     cleaner = FileCleaner(engine.plane, engine.store, clock, grace_ms=settings.grace_ms)
     orphans = OrphanScanner(
         engine.plane,
-        engine.store,
+        BucketClaim(engine.store, parts.cluster_id),
         clock,
         grace_ms=settings.grace_ms,
         all_coordinators=lambda: reaches_all_coordinators(parts.image, engine, settings),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from skylog.diskless.coordinator.log import StoredLog
+from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.manifest import (
     LogBackup,
     Manifest,
@@ -87,6 +88,7 @@ class MetadataBackup:
         self._sources = sources
         self._election = election
         self._store = store
+        self._claim = BucketClaim(store, identity.cluster_id)
         self._clock = clock
         self._rng = rng
         self._executor = executor
@@ -95,6 +97,7 @@ class MetadataBackup:
 
     async def run_once(self) -> None:
         """One backup; nothing is put when nothing has changed."""
+        await self._claim.require()
         created_ms = self._clock.now_ms()
         copies = [await self._copy(source) for source in self._sources()]
         now = {(copy.topic, copy.partition): copy for copy in copies}

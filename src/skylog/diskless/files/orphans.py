@@ -5,6 +5,7 @@ An object is deleted only when all of this holds:
 - it was created (its key says when) before ``orphan_threshold``, so that every plane refuses to
   commit it: the commit age limit is less than half the grace;
 - every coordinator has answered, and none knows it. One that is silent ends the scan;
+- the bucket is this cluster's (``claim.py``);
 - it is not held: after a restore, objects that are newer than the backup wait for the operator.
 
 Staging and backup objects are not looked at.
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.holds import Hold, read_holds
 from skylog.diskless.files.passes import Breather, Sleep
 from skylog.diskless.plane import ControlPlane
@@ -23,7 +25,7 @@ from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
 from skylog.kernel.logging import get_logger
-from skylog.objects.store import ObjectInfo, ObjectStore
+from skylog.objects.store import ObjectInfo
 
 _log = get_logger("diskless.orphans")
 PREFIX: Final = "wal/"
@@ -57,7 +59,7 @@ class OrphanScanner:
     def __init__(
         self,
         plane: ControlPlane,
-        store: ObjectStore,
+        claim: BucketClaim,
         clock: Clock,
         *,
         grace_ms: int,
@@ -65,11 +67,12 @@ class OrphanScanner:
         page: int = OBJECT_KEYS_PER_REQUEST,
         sleep: Sleep | None = None,
     ) -> None:
-        """``all_coordinators``: whether the plane reaches each one that may know a file."""
+        """``claim`` is on the store to scan; ``all_coordinators``: whether the plane reaches each one that may know a file."""
         self._plane = plane
-        self._store = store
+        self._store = claim.store
         self._clock = clock
         self._grace_ms = grace_ms
+        self._claim = claim
         self._all_coordinators = all_coordinators
         self._page = page
         self._sleep = sleep
@@ -78,6 +81,7 @@ class OrphanScanner:
     async def run_once(self) -> None:
         """One scan over all WAL objects; any doubt ends it without deleting more."""
         self._require_all()
+        await self._claim.require()
         holds = await read_holds(self._store)
         oldest_ms = await self._plane.oldest_file_ms()
         threshold_ms = orphan_threshold(oldest_ms, self._clock.now_ms(), self._grace_ms)

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.holds import Hold, put_hold, read_holds, release_holds
 from skylog.diskless.files.orphans import OrphanScanner, orphan_threshold
 from skylog.diskless.plane import DescribeFileResult
-from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.objects.faulty import Faults, FaultyStore
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectError
@@ -18,7 +19,7 @@ from tests.unit.diskless.files.support import GRACE_MS, Bucket, no_rest
 def scanner(bucket: Bucket, store: Any = None, **settings: Any) -> OrphanScanner:
     return OrphanScanner(
         bucket.plane,
-        store or bucket.store,
+        BucketClaim(store or bucket.store, "ours"),
         bucket.clock,
         grace_ms=GRACE_MS,
         sleep=no_rest,
@@ -161,3 +162,13 @@ async def test_a_listing_that_breaks_off_is_no_reason_to_delete_less_next_time()
     store.faults = Faults()
     await scanner(bucket, store, page=3).run_once()
     assert await bucket.objects() == set()
+
+
+async def test_objects_of_another_cluster_are_not_orphans() -> None:
+    bucket = await Bucket().start()
+    await BucketClaim(bucket.store, "theirs").require()
+    key = await bucket.upload()
+    bucket.clock.advance(GRACE_MS * 2)
+    with pytest.raises(StorageError, match="belongs to cluster 'theirs', this one is ours"):
+        await scanner(bucket).run_once()
+    assert await bucket.objects() == {key.text}
