@@ -197,6 +197,21 @@ def test_errors_stand_beside_data(client: Client) -> None:
     assert found["beside", 7].error_code == found["nobody's", 0].error_code == unknown
 
 
+def test_what_cannot_be_fetched_stands_last(client: Client) -> None:
+    client.create("first")
+    found = told(client.fetch_all(("nobody's", 0, 0), ("first", 0, 0)))
+    assert list(found) == [("first", 0), ("nobody's", 0)]
+
+
+def test_a_negative_size_is_no_size(client: Client) -> None:
+    client.create("negative")
+    assert client.fetch("negative", partition_max_bytes=-1).error_code == 0
+    client.produce("negative", b"x")
+    for wrong in ({"partition_max_bytes": -1}, {"max_bytes": -1}):
+        answer = client.fetch("negative", **wrong)
+        assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def test_an_unknown_topic_id_is_an_error_of_its_partition(client: Client) -> None:
     answer = client.fetch_all((Uuid(bytes(range(16))), 0, 0), version=13)
     assert answer.error_code == 0

@@ -76,6 +76,15 @@ def test_every_partition_has_its_own_outcome(client: Client) -> None:
     assert values(client.fetch("mixed", index=2).records) == [b"x"]
 
 
+def test_of_a_partition_named_twice_the_last_batch_counts(client: Client) -> None:
+    client.create("named-twice", partitions=2)
+    parts = [("named-twice", 0, batch(text)) for text in (b"one", b"two")]
+    request = produce_request([*parts, ("named-twice", 1, batch(b"other"))])
+    answers = client.ask(request, PRODUCE_BY_NAME).responses[0].partition_responses
+    assert [(answer.index, answer.base_offset) for answer in answers] == [(0, 0), (1, 0)]
+    assert values(client.fetch("named-twice").records) == [b"two"]
+
+
 def test_names_of_topics_that_do_not_exist_leave_no_trace(broker: Broker, client: Client) -> None:
     for number in range(20):
         client.append(f"ghost-{number}", batch(b"x"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -181,6 +182,21 @@ def test_a_bucket_without_backups(tmp_path: Path) -> None:
     assert answer.returncode == 1
     assert "no backup of node" in answer.stderr
     assert not (tmp_path / "disk").exists()
+
+
+def test_a_backup_that_lacks_a_part_makes_no_half_node(tmp_path: Path) -> None:
+    bucket, disk = tmp_path / "bucket", tmp_path / "disk"
+    with Broker(settings(bucket), directory=disk) as broker:
+        create(broker, "orders")
+        back_up(broker)
+    shutil.rmtree(disk)
+    for path in (bucket / "backup").glob("node-*/cluster-metadata-0/*"):
+        path.unlink()
+    answer = restore(bucket, disk)
+    assert answer.returncode == 1
+    assert "of the backup is gone" in answer.stderr
+    with pytest.raises(StorageError, match=re.escape("meta.properties")):
+        Broker(settings(bucket), directory=disk).start()
 
 
 def test_dump_wal_and_files(tmp_path: Path) -> None:

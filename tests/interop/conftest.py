@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from tests.interop.clients import CLIENTS, Client
 from tests.interop.support import JavaTools, Node, start_skylog
 
 _NUMBERS = count()
@@ -30,6 +31,41 @@ def kafka_tool(skylog: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     tools = JavaTools(skylog.bootstrap, tmp_path_factory.mktemp("tools") / "log")
     yield tools
     tools.close()
+
+
+@pytest.fixture(scope="session")
+def client(bootstrap: str) -> Iterator[Callable[[str], Client]]:
+    """Real clients by name, each started once."""
+    started: dict[str, Client] = {}
+
+    def get(name: str) -> Client:
+        if name not in started:
+            started[name] = CLIENTS[name](bootstrap)
+        return started[name]
+
+    yield get
+    for one in started.values():
+        one.close()
+
+
+@pytest.fixture
+def topic(bootstrap: str, name: Callable[[str], str]) -> Callable[..., str]:
+    """Topics that no other test uses."""
+
+    def create(partitions: int = 1, **configs: str) -> str:
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        new = NewTopic(
+            name("topic"),
+            partitions,
+            1,
+            config={k.replace("_", "."): v for k, v in configs.items()},
+        )
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([new])[new.topic].result()
+        return str(new.topic)
+
+    return create
 
 
 @pytest.fixture

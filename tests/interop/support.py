@@ -202,9 +202,10 @@ class JavaTools:
     def __init__(self, bootstrap: str, log: Path) -> None:
         self.bootstrap = bootstrap
         command = java(str(HERE / "java" / "Tools.java"), heap="512m", level="OFF")
-        self._child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log.open("wb")
-        )
+        with log.open("wb") as errors:
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            )
 
     def run(self, tool: str, *arguments: str, stdin: str = "", server: bool = True) -> Ran:
         """Run a tool, whatever comes of it."""
@@ -224,6 +225,13 @@ class JavaTools:
         ran = self.run(tool, *arguments, stdin=stdin, server=server)
         assert ran.code == 0, ran.text
         return ran
+
+    def alone(self, tool: str, *arguments: str) -> Ran:
+        """Run a tool that must succeed in a JVM of its own: one that acts when its JVM ends."""
+        command = java(TOOLS[tool], "--bootstrap-server", self.bootstrap, *arguments, level="OFF")
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return Ran(ran.returncode, ran.stdout, ran.stderr)
 
     def close(self) -> None:
         self._child.kill()

@@ -1,8 +1,8 @@
 """The same requests to skylog and to Apache Kafka: every answer must be the same.
 
 A scenario (``scenarios/``) is a function that talks to one broker over raw sockets. It runs on
-both, and what they answer is compared field by field, but for what two brokers cannot have in common and
-for the wording of messages. Where we differ on purpose, the scenario says so and why.
+both, and what they answer is compared field by field, but for what two brokers cannot have in
+common and for the wording of messages. Where we differ on purpose, the scenario says why.
 """
 
 from __future__ import annotations

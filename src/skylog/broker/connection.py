@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from skylog.kernel import limits
@@ -75,6 +75,8 @@ class Connection(asyncio.BufferedProtocol):
         self._pumping = False
         # No more requests will come: the connection ends with the answer to the last one.
         self._ended = False
+        # For a request that waits for something its client may by then not care for.
+        self.when_ended: Callable[[], None] | None = None
         self._closing = False
         # The socket is gone, but requests that came before are still being handled.
         self._draining = False
@@ -132,6 +134,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         self._ended = True
+        if self.when_ended is not None:
+            self.when_ended()
         return self.busy and not self._tls
 
     def pause_writing(self) -> None:
@@ -282,6 +286,11 @@ class Connection(asyncio.BufferedProtocol):
         if self.authentication.complete:
             self.introduced = True
             self._frames.limit = self.listener.request_bytes_max
+
+    @property
+    def ended(self) -> bool:
+        """Whether the client has closed its side."""
+        return self._ended
 
     @property
     def busy(self) -> bool:

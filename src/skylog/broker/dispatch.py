@@ -102,11 +102,16 @@ class Dispatcher:
     def _handle(self, context: RequestContext, request: Any) -> Any:
         row = context.row
         self.requests[context.api_key] += 1
+        quotas = self._services.quotas
+        began = self._services.clock.monotonic() if quotas.counts_time else None
         try:
             self._enforce(context)
             response = row.handler(context, request)
         except KafkaError as error:
             return self._answer(context, self._failed(context, request, error))
+        finally:
+            if began is not None:
+                quotas.worked(context, self._services.clock.monotonic() - began)
         if response is None or isinstance(response, Message):
             return self._answer(context, response)
         if isinstance(response, Overlapping):

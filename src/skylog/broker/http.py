@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from skylog.kernel.errors import ConfigError
+from skylog.kernel.executor import Executor
 from skylog.kernel.metrics import CONTENT_TYPE, Metrics
 
 BACKLOG = 64
@@ -32,8 +33,9 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves the pages of one node."""
 
-    def __init__(self, metrics: Metrics, health: Health) -> None:
+    def __init__(self, metrics: Metrics, health: Health, executor: Executor) -> None:
         self._metrics = metrics
+        self._executor = executor
         self._health = health
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
@@ -75,7 +77,8 @@ class HttpServer:
         return JSONResponse(health, status_code=200 if health["status"] == "ok" else 503)
 
     async def _show_metrics(self, _: Request) -> Response:
-        return Response(self._metrics.exposition(), media_type=CONTENT_TYPE)
+        page = await self._executor.run(self._metrics.exposition)
+        return Response(page, media_type=CONTENT_TYPE)
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -81,9 +81,11 @@ def start_maintenance(
         return parts.image.topic(DISKLESS_METADATA) is not None
 
     def every(interval_ms: int, name: str, work: Pass, first_ms: int) -> None:
-        paced = PacedPass(name, work, clock, interval_ms, wanted=has_diskless_topics)
+        paced = PacedPass(
+            name, work, clock, interval_ms, first_ms=first_ms, wanted=has_diskless_topics
+        )
         maintenance.passes.append(paced)
-        background.every(interval_ms, f"diskless {name}", paced.run, first_ms=first_ms)
+        background.every(paced.turn_ms, f"diskless {name}", paced.run)
 
     interval_ms = settings.retention_interval_ms
     every(interval_ms, "retention", retention, interval_ms)

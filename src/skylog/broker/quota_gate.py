@@ -48,6 +48,18 @@ class QuotaGate:
             quota.record_unchecked(user, context.client_id, -read_bytes, now_ms)
         return wait_ms
 
+    @property
+    def counts_time(self) -> bool:
+        """Whether anybody's time is limited; if not, none is measured."""
+        return self._quotas.request.enabled
+
+    def worked(self, context: RequestContext, seconds: float) -> None:
+        """Count the time that a request took from all others on the event loop."""
+        user, now_ms = principal_name(context.principal), self._clock.now_ms()
+        nanoseconds = int(seconds * 1e9)
+        wait_ms = self._quotas.record_request_time(user, context.client_id, nanoseconds, now_ms)
+        context.throttle_ms = max(context.throttle_ms, wait_ms)
+
     def mutated(self, context: RequestContext, changes: int, *, strict: bool) -> None:
         """Count changes of topics; THROTTLING_QUOTA_EXCEEDED for those who understand it."""
         now_ms = self._clock.now_ms()

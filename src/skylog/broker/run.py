@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import resource
 import signal
 from collections.abc import Callable, Sequence
 
@@ -25,7 +27,15 @@ def run_node(
     import uvloop  # noqa: PLC0415 - tests run nodes on other loops
 
     keep_freed_buffers()
+    allow_many_files()
     uvloop.run(_run(settings, on_ready, diskless_topics))
+
+
+def allow_many_files() -> None:
+    """Take all the open files that the system lets us have: its usual limit is for a shell."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _run(

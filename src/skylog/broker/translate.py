@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 from typing import TYPE_CHECKING
 
 from skylog.controller.settings import ControllerSettings
 from skylog.groups.settings import GroupSettings
+from skylog.kernel import limits
 from skylog.log.manager import LogManagerSettings
 from skylog.security.connections import ConnectionSettings, ListenerLimits, parse_ip_overrides
+from skylog.security.rates import INT32_MAX
 from skylog.wire.metadata_records import decode_metadata
 
 if TYPE_CHECKING:
@@ -64,15 +67,25 @@ def group_settings(settings: BrokerSettings) -> GroupSettings:
 def connection_settings(settings: BrokerSettings) -> ConnectionSettings:
     network = settings.network
     return ConnectionSettings(
-        connections_max=network.connections_max,
+        connections_max=min(network.connections_max, _connections_possible()),
         per_ip_max=network.connections_per_ip_max,
         per_ip_overrides=parse_ip_overrides(
             network.connections_per_ip_overrides, socket.gethostbyname
         ),
         rate_max=network.connection_rate_max,
-        listeners={listener.name: _listener_limits(listener) for listener in settings.listeners},
+        listeners={
+            listener.name: _listener_limits(listener) for listener in settings.broker_listeners
+        },
         inter_broker_listener=settings.inter_broker_listener,
     )
+
+
+def _connections_possible() -> int:
+    """As many as the process may have sockets, next to the files of its logs."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if allowed == resource.RLIM_INFINITY:
+        return INT32_MAX
+    return max(allowed // 2 - limits.OPEN_FILES_RESERVED, 1)
 
 
 def _listener_limits(listener: ListenerSettings) -> ListenerLimits:

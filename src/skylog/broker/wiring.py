@@ -162,7 +162,7 @@ class Node:
             "status": "ok" if self._lifecycle.serving else "starting",
             "node_id": self.settings.node.node_id,
             "cluster_id": self._services.cluster_id,
-            "partitions": sum(1 for _ in self._services.replicas.partitions()),
+            "partitions": len(self._services.replicas),
         }
 
     # -- starting ------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ class Node:
         metrics.registry.register(collector)
         export_stats(engine.store_stats, metrics)
         metrics.registry.register(DisklessCollector(engine, self.maintenance, self._clock))
-        http = HttpServer(metrics, self.health)
+        http = HttpServer(metrics, self.health, self._executor)
         await http.start(host, int(port))
         self.http_port, self._http_host = http.port, host
         self._undo.push_async_callback(http.stop)

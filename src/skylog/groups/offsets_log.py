@@ -53,7 +53,7 @@ class OffsetsPartition(Protocol):
         """Append as the leader; a KafkaError leaves the log as it was."""
         ...
 
-    def on_commit(self, listener: Callable[[int], None]) -> Any:
+    def on_commit(self, listener: Callable[[int], None]) -> Unsubscribe:
         """Call ``listener`` with every new high watermark."""
         ...
 
@@ -73,8 +73,6 @@ class OffsetsLog:
         self._clock = clock
         self._executor = executor
         self._batch_bytes_max = batch_bytes_max
-        self._listeners: list[Callable[[int], None]] = []
-        partition.on_commit(self._committed)
 
     @property
     def end_offset(self) -> int:
@@ -93,8 +91,7 @@ class OffsetsLog:
         return self.end_offset
 
     def on_high_watermark(self, listener: Callable[[int], None]) -> Unsubscribe:
-        self._listeners.append(listener)
-        return partial(self._listeners.remove, listener)
+        return self._partition.on_commit(listener)
 
     async def read_all(self) -> AsyncIterator[LoadedBatch]:
         log = self._partition.log
@@ -120,7 +117,3 @@ class OffsetsLog:
 
     async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
         invariant(False, "a compacted topic has no snapshots")
-
-    def _committed(self, high_watermark: int) -> None:
-        for listener in tuple(self._listeners):
-            listener(high_watermark)

@@ -15,6 +15,8 @@ QUORUM_FILE_BYTES_MAX: Final = 64 * 1024
 # Connections. A client that has not proved who it is gets little memory and little time.
 UNAUTHENTICATED_REQUEST_BYTES_MAX: Final = 512 * 1024
 HANDSHAKE_SECONDS_MAX: Final = 30.0
+# Before TLS is agreed on, a connection is not even counted.
+TLS_HANDSHAKE_SECONDS_MAX: Final = 10.0
 # An answer that nobody reads holds memory; after this long without progress it is given up.
 WRITE_STALL_SECONDS_MAX: Final = 60.0
 # Requests read ahead of the one in work; beyond that the client's socket is the queue.
@@ -38,6 +40,8 @@ FETCH_BYTES_UNDER_PRESSURE: Final = 1024 * 1024
 SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
 # Produce requests of one connection whose batches are on their way to an object store.
 CONNECTION_REQUESTS_OVERLAPPING_MAX: Final = 16
+# Of the files that the process may open, those that neither logs nor connections get.
+OPEN_FILES_RESERVED: Final = 32
 LISTEN_BACKLOG: Final = 512
 
 # Log lines: values may come from clients.

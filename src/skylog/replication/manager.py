@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -72,9 +72,9 @@ class ReplicaManager:
         partitions = self._topics.get(topic)
         return partitions.get(index) if partitions else None
 
-    def partitions(self) -> Iterator[Partition]:
-        for partitions in self._topics.values():
-            yield from partitions.values()
+    def __len__(self) -> int:
+        """How many partitions there are; may be asked from any thread."""
+        return sum(map(len, tuple(self._topics.values())))
 
     def leader_of(self, topic: str, index: int, client_epoch: int = NO_EPOCH) -> Partition:
         """The partition that this broker leads, or Kafka's error for why it does not serve it."""

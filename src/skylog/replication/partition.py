@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from skylog.kernel.errors import ErrorCode, KafkaError, invariant
@@ -119,9 +120,10 @@ class Partition:
     def unwatch(self, watcher: Watcher) -> None:
         self._watchers.pop(watcher, None)
 
-    def on_commit(self, listener: Callable[[int], None]) -> None:
-        """Call ``listener`` with every new high watermark."""
+    def on_commit(self, listener: Callable[[int], None]) -> Callable[[], None]:
+        """Call ``listener`` with every new high watermark, until what comes back is called."""
         self._commit_listeners.append(listener)
+        return partial(self._commit_listeners.remove, listener)
 
     def _advance_high_watermark(self) -> None:
         if len(self.isr) > 1:
@@ -130,7 +132,7 @@ class Partition:
         if log.high_watermark >= log.log_end_offset:
             return
         log.high_watermark = log.log_end_offset
-        for listener in self._commit_listeners:
+        for listener in tuple(self._commit_listeners):
             listener(log.high_watermark)
         while self._waiting and self._waiting[0][0] < log.high_watermark:
             future = heapq.heappop(self._waiting)[2]

@@ -115,7 +115,8 @@ class ConnectionLimits:
             del self._by_ip[host]
 
     def _protected(self, listener: str) -> bool:
-        return listener == self._settings.inter_broker_listener and len(self._by_listener) > 1
+        settings = self._settings
+        return listener == settings.inter_broker_listener and len(settings.listeners) > 1
 
     def _has_slot(self, listener: str) -> bool:
         own = self._settings.listeners.get(listener, ListenerLimits())

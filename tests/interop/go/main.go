@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"sort"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -43,6 +44,8 @@ type command struct {
 	Count       int               `json:"count"`
 	Millis      int64             `json:"millis"`
 	Member      string            `json:"member"`
+	Assignor    string            `json:"assignor"`
+	Instance    string            `json:"instance"`
 	Transaction string            `json:"transaction"`
 	Configs     map[string]string `json:"configs"`
 	Records     []record          `json:"records"`
@@ -50,7 +53,7 @@ type command struct {
 
 type client struct {
 	seeds   string
-	members map[string]*kgo.Client
+	members map[string]*member
 }
 
 func (c *client) open(options ...kgo.Opt) (*kgo.Client, error) {
@@ -75,6 +78,7 @@ func produceOptions(cmd command) []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.ProducerBatchCompression(codec(cmd.Codec)),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchMaxBytes(4_000_000),
 	}
 	switch cmd.Acks {
 	case "0":
@@ -120,6 +124,14 @@ func (c *client) produce(ctx context.Context, cmd command) (any, error) {
 	return offsets, nil
 }
 
+func convert(r *kgo.Record) record {
+	headers := []header{}
+	for _, h := range r.Headers {
+		headers = append(headers, header{h.Key, h.Value})
+	}
+	return record{r.Partition, r.Offset, r.Timestamp.UnixMilli(), r.Key, r.Value, headers}
+}
+
 // poll takes records until there are enough, in the order of partitions and offsets.
 func poll(ctx context.Context, cl *kgo.Client, count int) ([]record, error) {
 	found := []record{}
@@ -128,15 +140,7 @@ func poll(ctx context.Context, cl *kgo.Client, count int) ([]record, error) {
 		for _, failed := range fetches.Errors() {
 			return nil, failed.Err
 		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			headers := []header{}
-			for _, h := range r.Headers {
-				headers = append(headers, header{h.Key, h.Value})
-			}
-			found = append(found, record{
-				r.Partition, r.Offset, r.Timestamp.UnixMilli(), r.Key, r.Value, headers,
-			})
-		})
+		fetches.EachRecord(func(r *kgo.Record) { found = append(found, convert(r)) })
 	}
 	sort.Slice(found, func(i, j int) bool {
 		if found[i].Partition != found[j].Partition {
@@ -160,39 +164,93 @@ func (c *client) consume(ctx context.Context, cmd command) (any, error) {
 	return poll(ctx, cl, cmd.Count)
 }
 
-// join starts a member of a group; work lets it consume and commit; leave ends it.
+// member consumes in the background, as an application would.
+type member struct {
+	cl       *kgo.Client
+	mu       sync.Mutex
+	assigned map[int32]bool
+	found    []record
+	err      error
+}
+
+func (m *member) change(to bool) func(context.Context, *kgo.Client, map[string][]int32) {
+	return func(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, partitions := range topics {
+			for _, partition := range partitions {
+				if to {
+					m.assigned[partition] = true
+				} else {
+					delete(m.assigned, partition)
+				}
+			}
+		}
+	}
+}
+
+func (m *member) run() {
+	for {
+		fetches := m.cl.PollFetches(context.Background())
+		if fetches.IsClientClosed() {
+			return
+		}
+		m.mu.Lock()
+		for _, failed := range fetches.Errors() {
+			m.err = failed.Err
+		}
+		fetches.EachRecord(func(r *kgo.Record) { m.found = append(m.found, convert(r)) })
+		m.mu.Unlock()
+	}
+}
+
 func (c *client) join(_ context.Context, cmd command) (any, error) {
 	balancers := map[string]kgo.GroupBalancer{
 		"range": kgo.RangeBalancer(), "roundrobin": kgo.RoundRobinBalancer(),
 		"sticky": kgo.StickyBalancer(), "cooperative-sticky": kgo.CooperativeStickyBalancer(),
 	}
+	m := &member{assigned: map[int32]bool{}}
 	options := []kgo.Opt{
 		kgo.ConsumerGroup(cmd.Group), kgo.ConsumeTopics(cmd.Topic), kgo.DisableAutoCommit(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.HeartbeatInterval(300 * time.Millisecond),
+		kgo.HeartbeatInterval(200 * time.Millisecond), kgo.SessionTimeout(6 * time.Second), kgo.Balancers(balancers[cmd.Assignor]),
+		kgo.OnPartitionsAssigned(m.change(true)), kgo.OnPartitionsRevoked(m.change(false)),
+		kgo.OnPartitionsLost(m.change(false)),
 	}
-	if b, ok := balancers[cmd.Codec]; ok {
-		options = append(options, kgo.Balancers(b))
-	}
-	if cmd.Transaction != "" {
-		options = append(options, kgo.InstanceID(cmd.Transaction))
+	if cmd.Instance != "" {
+		options = append(options, kgo.InstanceID(cmd.Instance))
 	}
 	cl, err := c.open(options...)
-	c.members[cmd.Member] = cl
-	return "joined", err
-}
-
-func (c *client) work(ctx context.Context, cmd command) (any, error) {
-	cl := c.members[cmd.Member]
-	found, err := poll(ctx, cl, cmd.Count)
 	if err != nil {
 		return nil, err
 	}
-	return found, cl.CommitUncommittedOffsets(ctx)
+	m.cl = cl
+	c.members[cmd.Member] = m
+	go m.run()
+	return "joined", nil
+}
+
+// look tells what a member owns and has seen since the last look.
+func (c *client) look(_ context.Context, cmd command) (any, error) {
+	m := c.members[cmd.Member]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	partitions := []int32{}
+	for partition := range m.assigned {
+		partitions = append(partitions, partition)
+	}
+	sort.Slice(partitions, func(i, j int) bool { return partitions[i] < partitions[j] })
+	found := append([]record{}, m.found...)
+	m.found = nil
+	return map[string]any{"partitions": partitions, "records": found}, m.err
+}
+
+func (c *client) commit(ctx context.Context, cmd command) (any, error) {
+	return "committed", c.members[cmd.Member].cl.CommitUncommittedOffsets(ctx)
 }
 
 func (c *client) leave(_ context.Context, cmd command) (any, error) {
-	c.members[cmd.Member].Close()
+	c.members[cmd.Member].cl.Close()
 	delete(c.members, cmd.Member)
 	return "left", nil
 }
@@ -329,8 +387,10 @@ func (c *client) run(cmd command) (any, error) {
 		return c.consume(ctx, cmd)
 	case "join":
 		return c.join(ctx, cmd)
-	case "work":
-		return c.work(ctx, cmd)
+	case "look":
+		return c.look(ctx, cmd)
+	case "commit":
+		return c.commit(ctx, cmd)
 	case "leave":
 		return c.leave(ctx, cmd)
 	}
@@ -338,7 +398,7 @@ func (c *client) run(cmd command) (any, error) {
 }
 
 func main() {
-	c := &client{seeds: os.Args[1], members: map[string]*kgo.Client{}}
+	c := &client{seeds: os.Args[1], members: map[string]*member{}}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 64<<20)
 	answers := json.NewEncoder(os.Stdout)

@@ -154,6 +154,7 @@ class World:
             listener="PLAINTEXT",
             principal="User:ANONYMOUS",
             client_id="test",
+            connection=SimpleNamespace(ended=False, when_ended=None),
             throttle_ms=0,
             allowed=lambda name: name not in self.denied,
         )

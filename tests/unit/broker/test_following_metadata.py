@@ -213,9 +213,7 @@ class Replicas:
         if (topic, index) in self.failing:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         self.assigned.append((topic, index))
-        return SimpleNamespace(
-            is_leader=state.leader == 1, leader_epoch=state.leader_epoch, on_commit=lambda _: None
-        )
+        return SimpleNamespace(is_leader=state.leader == 1, leader_epoch=state.leader_epoch)
 
     def delete_topic(self, name: str) -> None:
         self.deleted.append(name)

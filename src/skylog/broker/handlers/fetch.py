@@ -63,7 +63,7 @@ class Collected:
 
     answers: dict[Entry, PartitionData] = field(default_factory=dict)
     read_bytes: int = 0
-    refused: int = 0
+    refused: set[Entry] = field(default_factory=set)
     urgent: bool = False  # an error of a log, or a divergence, is told at once
 
 
@@ -115,7 +115,6 @@ class Fetch:
         """
         found = Collected()
         budget = self.bytes_max
-        refused: set[Entry] = set()
         self.seen = self.session.progress
         remote: list[tuple[Entry, DisklessPartition]] = []
         for entry in tuple(self.session.ready):
@@ -127,7 +126,7 @@ class Fetch:
                 answer = yield from self._read(entry, partition, budget, found.read_bytes == 0)
             except RefusedError as error:
                 answer = self._failed(entry, error)
-                refused.add(entry)
+                found.refused.add(entry)
             except KafkaError as error:
                 answer = self._failed(entry, error)
                 found.urgent = True
@@ -139,12 +138,11 @@ class Fetch:
             budget = max(budget - size, 0)
         if remote:
             yield from self._read_remote(remote, budget, found)
-        found.refused = len(refused)
         if self._refused is None:
-            self._refused = refused
+            self._refused = found.refused
         # What is refused from the start does not keep the others from waiting for data, as with
         # Kafka; what was lost while waiting is told at once.
-        found.urgent = found.urgent or not refused <= self._refused
+        found.urgent = found.urgent or not found.refused <= self._refused
         return found
 
     def _read_remote(
@@ -184,6 +182,8 @@ class Fetch:
         if not self.from_follower:
             limit = log.last_stable_offset if self._read_committed else log.high_watermark
         size = min(wanted.partition_max_bytes, budget)
+        if size < 0 and log.log_start_offset <= wanted.fetch_offset < limit:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         read = partial(log.read, wanted.fetch_offset, size, limit, min_one=first)
         try:
             data = read(block=False)
@@ -253,7 +253,7 @@ class Fetch:
         return (
             found.urgent
             or self.request.max_wait_ms <= 0
-            or found.refused == len(self.session.entries)
+            or len(found.refused) == len(self.session.entries)
             or found.read_bytes >= self.bytes_min
             or self.superseded
         )
@@ -279,6 +279,7 @@ class Fetch:
             if not self.incremental or self._news(entry, answer):
                 told.append(entry)
             self._note(entry, answer, moved)
+        told.sort(key=found.refused.__contains__)  # Kafka lists them last
         for topic, topic_id, entries in group_by_topic(told):
             answers = [found.answers[entry] for entry in entries]
             response.responses.append(FetchableTopicResponse(topic, topic_id, answers))
@@ -381,14 +382,21 @@ async def _fetch_slowly(work: Fetch, steps: Steps, read: Read | RemoteRead) -> F
 
 
 async def _wait(work: Fetch, found: Collected) -> FetchResponse:
-    """Park until enough bytes have come, something else happened, or the time is up."""
+    """Park until enough bytes have come, something else happened, or the time is up.
+
+    A client that is gone waits for nothing.
+    """
     loop = asyncio.get_running_loop()
+    connection = work.context.connection
     deadline = loop.time() + work.request.max_wait_ms / 1000
     woken = asyncio.Event()
     wake = woken.set
+    connection.when_ended = wake
     try:
         while True:
             woken.clear()
+            if connection.ended:
+                wake()
             work.session.wait(work.seen + work.bytes_min - found.read_bytes, wake)
             timer = loop.call_at(deadline, wake)
             try:
@@ -397,8 +405,9 @@ async def _wait(work: Fetch, found: Collected) -> FetchResponse:
                 timer.cancel()
             if not work.superseded:
                 found = await _collect(work)
-            if work.enough(found) or loop.time() >= deadline:
+            if work.enough(found) or connection.ended or loop.time() >= deadline:
                 return work.respond(found)
     finally:
+        connection.when_ended = None
         work.session.stop_waiting(wake)
         work.release()

@@ -17,6 +17,7 @@ from skylog.diskless.plane import CREATE_TIME, LOG_APPEND_TIME
 from skylog.diskless.writer import AppendResult, Item
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import Uuid
 from skylog.kernel.topics import is_internal
 from skylog.replication.partition import Partition
 from skylog.wire.batch import HEADER_BYTES, TRANSACTIONAL_BIT, batch_attributes
@@ -85,7 +86,7 @@ def produce(
     response = ProduceResponse()
     slots: list[Slot] = []
     transactional = _transactional_denied(context, request)
-    for topic in request.topic_data:
+    for topic in _each_once(request.topic_data):
         answers = TopicProduceResponse(topic.name, topic.topic_id)
         response.responses.append(answers)
         for slot in _slots(context, request, topic, transactional):
@@ -108,6 +109,20 @@ def produce(
     if pending.waits:
         return _wait(context, request, response, pending.waits)
     return _finish(context, request, response)
+
+
+def _each_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Of a partition that stands twice in a request only the last counts, as with Kafka."""
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return topics
+    kept: dict[tuple[str, Uuid], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        partitions = kept.setdefault((topic.name, topic.topic_id), {})
+        partitions.update((data.index, data) for data in topic.partition_data)
+    return [
+        TopicProduceData(name, topic_id, list(partitions.values()))
+        for (name, topic_id), partitions in kept.items()
+    ]
 
 
 def _slots(

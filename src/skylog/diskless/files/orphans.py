@@ -67,7 +67,8 @@ class OrphanScanner:
         page: int = OBJECT_KEYS_PER_REQUEST,
         sleep: Sleep | None = None,
     ) -> None:
-        """``claim`` is on the store to scan; ``all_coordinators``: whether the plane reaches each one that may know a file."""
+        """``claim`` names the store to scan; ``all_coordinators`` says whether the plane reaches
+        each one that may know a file."""
         self._plane = plane
         self._store = claim.store
         self._clock = clock

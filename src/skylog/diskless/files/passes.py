@@ -19,6 +19,10 @@ from skylog.objects.store import ObjectError
 _log = get_logger("diskless.files")
 # A store or plane that is down is not asked more often than this, however short the interval is.
 BACKOFF_MS_MAX: Final = 15 * 60 * 1000
+# A daily pass that failed is not left for tomorrow.
+TURN_MS_MAX: Final = 60_000
+# A timer may fire a little early; the pass shall not wait for its next turn because of that.
+_EARLY_MS: Final = 5
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 
@@ -39,7 +43,7 @@ class PassStats:
 
 
 class PacedPass:
-    """Runs a pass when asked, except for a while after it failed."""
+    """Runs a pass when it is due: an interval after the last one, sooner after one that failed."""
 
     def __init__(
         self,
@@ -48,19 +52,27 @@ class PacedPass:
         clock: Clock,
         interval_ms: int,
         *,
+        first_ms: int = 0,
         wanted: Callable[[], bool] = lambda: True,
     ) -> None:
+        """``first_ms`` is until the first pass; what is not ``wanted`` now is looked at again."""
         self.name = name
         self.stats = PassStats(last_success_ms=clock.now_ms())
         self._work = work
         self._clock = clock
         self._interval_ms = interval_ms
         self._wanted = wanted
-        self._not_before = clock.monotonic()
+        self._due = 0.0
+        self._wait(first_ms)
+
+    @property
+    def turn_ms(self) -> int:
+        """How often ``run`` should be called."""
+        return min(self._interval_ms, TURN_MS_MAX)
 
     async def run(self) -> None:
-        """One pass; a failure is told to the log and the metrics, and to nobody else."""
-        if self._clock.monotonic() < self._not_before or not self._wanted():
+        """One pass if it is due; a failure is told to the log and the metrics, nobody else."""
+        if self._clock.monotonic() < self._due or not self._wanted():
             return
         self.stats.passes += 1
         try:
@@ -70,15 +82,19 @@ class PacedPass:
         else:
             self.stats.failures_in_a_row = 0
             self.stats.last_success_ms = self._clock.now_ms()
+            self._wait(self._interval_ms)
 
     def _failed(self, error: Exception) -> None:
         stats = self.stats
-        # The first retry comes with the next turn, the others after 2, 4, … intervals.
-        rest_ms = self._interval_ms * 2 ** min(stats.failures_in_a_row, 16)
+        # The first retry comes with the next turn, the others after 2, 4, … turns.
+        rest_ms = self.turn_ms * 2 ** min(stats.failures_in_a_row, 16)
         stats.failures += 1
         stats.failures_in_a_row += 1
-        self._not_before = self._clock.monotonic() + min(rest_ms, BACKOFF_MS_MAX) / 1000
+        self._wait(min(rest_ms, BACKOFF_MS_MAX))
         _log.warning("pass failed", work=self.name, why=str(error) or type(error).__name__)
+
+    def _wait(self, ms: int) -> None:
+        self._due = self._clock.monotonic() + (ms - _EARLY_MS) / 1000
 
 
 class Breather:

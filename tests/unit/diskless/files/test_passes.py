@@ -54,3 +54,26 @@ async def test_the_longest_rest_is_bounded() -> None:
         clock.advance(BACKOFF_MS_MAX)
         await paced.run()
     assert work.calls == 40
+
+
+async def test_a_daily_pass_that_failed_is_not_left_for_tomorrow() -> None:
+    clock, work = ManualClock(), Work()
+    paced = PacedPass("work", work, clock, 24 * 3_600_000)
+    work.fails = True
+    await paced.run()
+    work.fails = False
+    for _ in range(100):
+        clock.advance(paced.turn_ms)
+        await paced.run()
+    assert work.calls == 2
+
+
+async def test_the_first_pass_and_unwanted_ones() -> None:
+    clock, work = ManualClock(), Work()
+    wanted = False
+    paced = PacedPass("work", work, clock, 1_000, first_ms=5_000, wanted=lambda: wanted)
+    await turns(paced, clock, 10)
+    assert work.calls == 0
+    wanted = True
+    await turns(paced, clock, 2)
+    assert work.calls == 2
