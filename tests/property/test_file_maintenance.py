@@ -20,13 +20,16 @@ from skylog.diskless.files.cleaner import FileCleaner
 from skylog.diskless.files.orphans import OrphanScanner
 from skylog.diskless.files.retention import RetentionPass
 from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.planes.topic import TopicPlane
 from skylog.kernel.errors import KafkaError
 from skylog.objects.faulty import Faults, FaultyStore
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectError
+from tests.unit.diskless.coordinator.support import Home, home
 from tests.unit.diskless.files.support import GRACE_MS, Bucket
 
 COMMIT_AGE_MS = PlaneRules().commit_age_ms_max
+OWNERS = 2
 AHEAD_MS = PlaneRules().commit_ahead_ms_max
 
 
@@ -38,8 +41,14 @@ async def turn(_seconds: float = 0) -> None:
 class Life:
     """A bucket, what was uploaded to it and never committed, and the passes over it."""
 
-    def __init__(self, seed: int, faults: Faults) -> None:
-        self.bucket = Bucket(seed)
+    def __init__(self, seed: int, faults: Faults, home: Home | None = None) -> None:
+        """``home``: coordinators instead of a plane in memory."""
+        self.home = home
+        if home is None:
+            self.bucket = Bucket(seed)
+        else:
+            plane = TopicPlane(home.coordinators, lambda partition: partition[1] % 2, home.rng)
+            self.bucket = Bucket(seed, clock=home.clock, plane=plane)
         self.rng = random.Random(seed)
         self.store = FaultyStore(self.bucket.store, self.rng, faults, sleep=turn)
         self.uploads: list[ObjectKey] = []
@@ -49,7 +58,7 @@ class Life:
             await turn()
             await confirm(keys)
 
-        self.bucket.plane.confirm_deleted = confirm_later  # type: ignore[method-assign]
+        self.bucket.plane.confirm_deleted = confirm_later
 
     def passes(self) -> list[Any]:
         """New ones each time: they keep nothing that a restart could lose."""
@@ -113,6 +122,14 @@ class Life:
     async def scan(self) -> None:
         await self.cut_off(self.passes()[2])
 
+    async def restart(self) -> None:
+        """The coordinators come back from their logs, some of which lost their caches."""
+        if self.home is not None:
+            if self.rng.random() < 0.5:
+                for path in self.home.directory.glob("*/state.sqlite*"):
+                    path.unlink()
+            await self.home.lead(0, 1)
+
     async def cut_off(self, work: Any) -> None:
         """Run a pass; the broker may crash at any await of it."""
         task = asyncio.ensure_future(work.run_once())
@@ -136,9 +153,10 @@ class Life:
         """The store works again, everything is deleted, and time passes."""
         self.store.faults = Faults()
         await self.bucket.delete_all()
-        self.bucket.clock.advance(GRACE_MS + AHEAD_MS + 1)
-        for work in self.passes():
-            await work.run_once()
+        for _ in range(OWNERS):  # a file is handed on from owner to owner, with a grace for each
+            self.bucket.clock.advance(GRACE_MS + AHEAD_MS + 1)
+            for work in self.passes():
+                await work.run_once()
         assert await self.bucket.objects() == set()
         assert await self.bucket.plane.files_to_delete(self.bucket.clock.now_ms() + 1, 0) == []
 
@@ -147,7 +165,7 @@ STEPS: dict[str, Callable[[Life], Awaitable[None]]] = {
     name: getattr(Life, name)
     for name in (
         *("upload", "upload_by_a_fast_clock", "commit", "write", "delete"),
-        *("wait", "retain", "clean", "scan"),
+        *("wait", "retain", "clean", "scan", "restart"),
     )
 }
 FAULTS = st.sampled_from(
@@ -159,15 +177,26 @@ FAULTS = st.sampled_from(
 )
 
 
+async def live(life: Life) -> None:
+    await life.bucket.start()
+    for _ in range(100):
+        await STEPS[life.rng.choice(sorted(STEPS))](life)
+        await life.check()
+    await life.end()
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32), FAULTS)
 def test_nothing_needed_is_deleted_and_all_garbage_is(seed: int, faults: Faults) -> None:
-    async def live() -> None:
-        life = Life(seed, faults)
-        await life.bucket.start()
-        for _ in range(100):
-            await STEPS[life.rng.choice(sorted(STEPS))](life)
-            await life.check()
-        await life.end()
+    asyncio.run(live(Life(seed, faults)))
 
-    asyncio.run(live())
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 2**32), FAULTS)
+def test_the_same_with_two_coordinators(seed: int, faults: Faults) -> None:  # DC-44, DC-52
+    async def run() -> None:
+        async with home(in_memory=seed % 4 > 0) as opened:
+            await opened.lead(0, 1)
+            await live(Life(seed, faults, opened))
+
+    asyncio.run(run())

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from skylog.diskless.plane import BatchToCommit, CommitResult, FileToCommit
+from skylog.diskless.plane import BatchToCommit, CommitResult, FileToCommit, FindRequest
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.rng import random_uuid
@@ -24,11 +24,13 @@ async def no_rest(_seconds: float) -> None:
 class Bucket:
     """What maintenance works on."""
 
-    def __init__(self, seed: int = 1) -> None:
-        self.clock = ManualClock()
+    def __init__(
+        self, seed: int = 1, *, clock: ManualClock | None = None, plane: Any = None
+    ) -> None:
+        self.clock = clock or ManualClock()
         self.rng = random.Random(seed)
         self.store = MemoryStore(self.clock)
-        self.plane = MemoryPlane(self.clock)
+        self.plane: Any = plane or MemoryPlane(self.clock)
         self.topic_id = random_uuid(self.rng)
 
     async def start(self, partitions: int = 2) -> Bucket:
@@ -51,7 +53,8 @@ class Bucket:
             for at, p in enumerate(partitions)
         ]
         file = FileToCommit(object_key=key.text, size=BATCH_BYTES * 8, batches=batches)
-        return await self.plane.commit_file(file)
+        results: Sequence[CommitResult] = await self.plane.commit_file(file)
+        return results
 
     async def write(self, partitions: Sequence[int] = (0,)) -> ObjectKey:
         key = await self.upload()
@@ -67,7 +70,9 @@ class Bucket:
     async def live(self) -> set[str]:
         """Objects that the plane would send a reader to."""
         found: set[str] = set()
-        for partition in range(2):
-            log: Any = self.plane._logs.get((self.topic_id, partition))
-            found |= {batch.object_key for batch in log.batches} if log else set()
+        partitions = [(self.topic_id, index) for index in range(2)]
+        for partition, info in zip(partitions, await self.plane.log_info(partitions), strict=True):
+            request = FindRequest(*partition, max(0, info.log_start_offset), 1 << 30)
+            result = (await self.plane.find_batches([request], 1 << 30))[0]
+            found |= {batch.object_key for batch in result.batches}
         return found
