@@ -1,6 +1,6 @@
 """The load: librdkafka in a process of its own, and Kafka's own performance tools.
 
-``python -m bench.clients produce|consume|latency …`` is that process; it prints one line of JSON.
+``python -m bench.clients produce|consume|latency|acks …`` is that process; it prints a line of JSON.
 """
 
 from __future__ import annotations
@@ -232,6 +232,30 @@ def latency(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str
     return {"p50_ms": ranks[49], "p99_ms": ranks[98]}
 
 
+def acks(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str, float]:
+    """From when a record was due to be sent until it was acknowledged, in ms."""
+    delays: list[float] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    value = os.urandom(RECORD_BYTES)
+    for partition in range(partitions):
+        producer.produce(topic, value, partition=partition)
+    producer.flush()
+    started = time.perf_counter_ns()
+    for index in range(count):
+        due = started + index * 1_000_000_000 // LATENCY_RATE
+        while (wait := due - time.perf_counter_ns()) > 0:
+            producer.poll(min(wait / 1e9, 0.001))
+
+        def acknowledged(error: KafkaError | None, _: Any, due: int = due) -> None:
+            _fail(error)
+            delays.append((time.perf_counter_ns() - due) / 1e6)
+
+        producer.produce(topic, value, partition=index % partitions, on_delivery=acknowledged)
+    producer.flush()
+    ranks = statistics.quantiles(delays[count // 5 :], n=100)
+    return {"p50_ms": ranks[49], "p99_ms": ranks[98]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     roles = {
@@ -239,6 +263,7 @@ def main() -> None:
         "consume": consume,
         "consume-eagerly": partial(consume, settings=EAGER),
         "latency": latency,
+        "acks": acks,
     }
     parser.add_argument("role", choices=roles)
     parser.add_argument("bootstrap")
