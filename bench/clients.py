@@ -1,6 +1,6 @@
 """The load: librdkafka in a process of its own, and Kafka's own performance tools.
 
-``python -m bench.clients produce|consume|latency|acks …`` is that process; it prints a line of JSON.
+``python -m bench.clients produce|consume|latency|acks …`` is that process; it prints one JSON line.
 """
 
 from __future__ import annotations
