@@ -316,6 +316,16 @@ async def the_oldest_file(scene: Scene) -> None:
     assert await scene.plane.oldest_file_ms() == first + 10
 
 
+@check
+async def the_topics_that_are_known(scene: Scene) -> None:
+    """Each once, however many partitions and coordinators it has."""
+    assert sorted(await scene.plane.known_topics()) == [TOPIC, OTHER]
+    await scene.plane.delete_topics([TOPIC])
+    assert await scene.plane.known_topics() == [OTHER]
+    await scene.plane.create_partitions([(TOPIC, "a", 4)])
+    assert sorted(await scene.plane.known_topics()) == [TOPIC, OTHER]
+
+
 # --- Watching -------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from skylog.diskless.files.cleaner import FileCleaner
 from skylog.diskless.files.orphans import OrphanScanner
 from skylog.diskless.files.passes import PacedPass
 from skylog.diskless.files.retention import RetentionPass, RetentionRequest
+from skylog.diskless.files.topics import TopicSweep
 from skylog.kernel.topics import DISKLESS_METADATA
 
 if TYPE_CHECKING:
@@ -95,6 +96,14 @@ def start_maintenance(
         interval_ms = settings.orphan_interval_ms
         # Not a whole day after each start, or a node that is restarted daily would never scan.
         every(interval_ms, "orphans", orphans, min(interval_ms, settings.grace_ms))
+    topics = TopicSweep(
+        engine.plane,
+        lambda topic_id: parts.image.topic_by_id(topic_id) is not None,
+        clock,
+        grace_ms=settings.grace_ms,
+    )
+    interval_ms = settings.cleaner_interval_ms
+    every(interval_ms, "topics", topics, interval_ms)
     if backup is not None:
         interval_ms = settings.backup_interval_ms
         every(interval_ms, "backup", backup, interval_ms)

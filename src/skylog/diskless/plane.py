@@ -293,6 +293,9 @@ class ControlPlane(Protocol):
     async def oldest_file_ms(self) -> int | None:
         """When the oldest of the files with live batches was committed."""
 
+    async def known_topics(self) -> list[Uuid]:
+        """The topics that have partitions here, each once, in any order."""
+
     async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]: ...
 
     def watch(self, listener: HighWatermarkListener) -> Unsubscribe:

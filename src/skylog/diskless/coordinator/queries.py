@@ -12,6 +12,7 @@ from skylog.diskless.coordinator.requests import (
     FindBatches,
     FindFiles,
     FreeFiles,
+    KnownTopics,
     ListOffsets,
     OldestFile,
     StrictRead,
@@ -63,6 +64,8 @@ def find(state: StateView, request: Find, coordinator_id: int) -> Any:
             )
         case FindFiles(keys):
             return [state.file(key) for key in keys]
+        case KnownTopics():
+            return list({partition[0] for partition, _, _ in state.all_partitions()})
 
 
 def retention(

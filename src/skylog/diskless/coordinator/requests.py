@@ -114,7 +114,12 @@ class FindFiles:
     keys: Sequence[str]
 
 
-Find = FindBatches | DescribeLogs | FreeFiles | FindFiles
+@dataclass(frozen=True, slots=True)
+class KnownTopics:
+    pass
+
+
+Find = FindBatches | DescribeLogs | FreeFiles | FindFiles | KnownTopics
 
 
 @dataclass(frozen=True, slots=True)

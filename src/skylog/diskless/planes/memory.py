@@ -274,6 +274,9 @@ class MemoryPlane:
     async def oldest_file_ms(self) -> int | None:
         return min((f.committed_ms for f in self._files.values() if f.live_batches), default=None)
 
+    async def known_topics(self) -> list[Uuid]:
+        return list({topic_id for topic_id, _ in self._logs})
+
     async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]:
         results = []
         for partition in partitions:

@@ -204,6 +204,15 @@ class TopicPlane:
             requests, lambda part: ask.ListOffsets(part, from_offset), ListOffsetsResult
         )
 
+    async def known_topics(self) -> list[Uuid]:
+        found: list[list[Uuid]] = await asyncio.gather(
+            *(
+                self._coordinators.get(number).find(ask.KnownTopics())
+                for number in self._coordinators.led()
+            )
+        )
+        return list(set().union(*found))
+
     async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]:
         async def call(number: int, part: list[TopicPartition]) -> list[LogInfo]:
             found: list[LogInfo] = await self._coordinators.get(number).find(ask.DescribeLogs(part))

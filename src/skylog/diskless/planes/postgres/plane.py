@@ -235,6 +235,9 @@ class PostgresPlane:
     async def oldest_file_ms(self) -> int | None:
         return await self._database.read(reading.oldest_file_ms)
 
+    async def known_topics(self) -> list[Uuid]:
+        return await self._database.read(reading.known_topics)
+
     async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]:
         logs = await self._database.read(lambda c: reading.logs(c, partitions))
         return [
