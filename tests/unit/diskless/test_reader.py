@@ -195,3 +195,14 @@ def test_the_cache_is_bounded_and_serves_ranges_across_parts() -> None:
     assert cache.bytes == 80
     cache.forget(str(keys[0]))
     assert cache.bytes == 40
+
+
+def test_many_small_parts_are_kept_as_one() -> None:
+    cache = ObjectCache(1 << 20)
+    small, large = (ObjectKey.new("wal", 1, RNG) for _ in range(2))
+    cache.put(small, [b"%d" % (number % 10) for number in range(1000)], 1000)
+    cache.put(large, [bytearray(5000), bytearray(5000)], 10_000)
+    found = cache.read(str(small), 15, 25)
+    assert found is not None
+    assert [bytes(piece) for piece in found] == [b"5678901234"]
+    assert len(cache.read(str(large), 4_000, 6_000) or []) == 2

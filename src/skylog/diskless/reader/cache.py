@@ -1,7 +1,8 @@
 """Recent objects in memory, bounded by bytes; the one used longest ago goes first.
 
-What this broker wrote is kept as the parts it was written from, without a copy;
-what it read is kept whole. Old data is read past the cache and can never push out the tail.
+What this broker wrote is kept as the parts it was written from, without a copy unless they are so
+small that keeping track of them would take more memory than they do; what it read is kept whole.
+Old data is read past the cache and can never push out the tail.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Final
 
 from skylog.objects.keys import ObjectKey
 from skylog.wire.buffers import Buffer
+
+# Parts that are smaller than this on average are joined.
+PART_BYTES_MIN: Final = 4096
 
 
 class _Entry:
@@ -60,6 +65,8 @@ class ObjectCache:
         """Keep an object; one that is larger than the cache is not kept."""
         if size > self._bytes_max or str(key) in self._entries:
             return
+        if size < len(parts) * PART_BYTES_MIN:
+            parts = [b"".join(parts)]
         self._entries[str(key)] = _Entry(parts, size)
         self.bytes += size
         while self.bytes > self._bytes_max:

@@ -31,7 +31,7 @@ class WriterSettings:
     adaptive: bool = True
     # Uploads per second that early closing may cause; infinite for a store that costs nothing.
     puts_per_second: float = math.inf
-    inflight_bytes_max: int = 128 * 1024 * 1024
+    inflight_bytes_max: int = 64 * 1024 * 1024
     upload_concurrency: int = 8
     commit_age_max_ms: int = 600_000
 
