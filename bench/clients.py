@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -258,7 +258,7 @@ def acks(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str, f
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    roles = {
+    roles: dict[str, Callable[..., dict[str, float]]] = {
         "produce": produce,
         "consume": consume,
         "consume-eagerly": partial(consume, settings=EAGER),

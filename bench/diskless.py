@@ -6,30 +6,44 @@ Kafka, which answers from the page cache, every acknowledgement here has waited 
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
+import random
 import re
+import statistics
+import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
-from bench import clients
+from bench import clients, coordinator
 from bench.clusters import Cluster, Kafka, Skylog
 from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, spent, usage
 from bench.plan import Plan
+from skylog.diskless.coordinator import requests as ask
 
 PARTITIONS = 16
 DISKLESS = {"diskless.enable": "true"}
 FIXED = {"diskless.produce.adaptive": "false"}
-# Three groups that read what one producer writes.
+# Consumers that read what one producer writes.
 GROUPS = 3
 AT_LEAST_KAFKA = Goal(1.0, higher_is_better=True)
 CPU_GOAL = Goal(1.0)
 MEMORY_GOAL = Goal(400, ratio=False)
-# What the design allows an acknowledgement with a fixed interval and with adaptive closing.
-FIXED_GOAL = Goal(400, ratio=False)
-ADAPTIVE_GOAL = Goal(50, ratio=False)
-# One object of 4 MiB for every 4 MiB, or one in 250 ms; no object is read that was just written.
-PUTS_GOAL = Goal(600, ratio=False)
-GETS_GOAL = Goal(300, ratio=False)
+# An acknowledgement with adaptive closing, and with a fixed interval of 250 ms.
+ADAPTIVE_GOAL = Goal(20, ratio=False)
+FIXED_GOAL = Goal(300, ratio=False)
+# Objects of 4 MiB; what this broker wrote it does not read.
+PUTS_GOAL = Goal(0.25, ratio=False)
+GETS_GOAL = Goal(0, ratio=False)
+BATCHES_GOAL = Goal(20_000, higher_is_better=True, ratio=False)
+FIND_GOAL = Goal(5, ratio=False)
+# What a bucket is given by default: as many uploads a second as the interval would make.
+BUCKET_BUDGET = {"diskless.produce.puts.per.second": "4"}
+COMMITTED_FILES = 1_000
+FILES = "skylog_diskless_writer_files_total"
+GETS = "skylog_diskless_reader_gets_total"
 _METRIC = re.compile(r"^(\w+)(?:\{[^}]*\})? ([\d.e+-]+)$", re.MULTILINE)
 
 
@@ -56,7 +70,7 @@ def _create(cluster: Cluster, topic: str) -> None:
 
 def diskless(plan: Plan) -> list[Figure]:
     """All rows."""
-    return [*throughput(plan), *latency(plan), *requests(plan)]
+    return [*throughput(plan), *latency(plan), *requests(plan), *commits(plan)]
 
 
 def throughput(plan: Plan) -> list[Figure]:
@@ -127,24 +141,57 @@ def latency(plan: Plan) -> list[Figure]:
 
 
 def requests(plan: Plan) -> list[Figure]:
-    """What a gigabyte costs a bucket when three groups read it at the tail and once more later."""
-    note = f"{GROUPS} consumers; a bucket would charge for these"
-    puts = Figure("uploads", "per GB", PUTS_GOAL, note=note)
-    gets = Figure("reads of objects", "per GB", GETS_GOAL, note=note)
-    gigabytes = plan.records * clients.RECORD_BYTES / GIGABYTE
-    with Skylog() as cluster:
+    """What the store is asked for when three consumers read what was just written."""
+    note = ", ".join(f"{key}={value}" for key, value in BUCKET_BUDGET.items())
+    puts = Figure("uploads", "per MiB", PUTS_GOAL, note=note)
+    gets = Figure("reads of objects, three consumers", "per object", GETS_GOAL, note=note)
+    mebibytes = plan.records * clients.RECORD_BYTES / clients.MEBIBYTE
+    with Skylog(BUCKET_BUDGET) as cluster:
         for number in range(plan.rounds):
             plan.say(f"diskless requests, round {number + 1}")
             topic = f"requests-{number}"
             _create(cluster, topic)
             before = metrics(cluster)
-            clients.librdkafka("produce", cluster.bootstrap, topic, plan.records, PARTITIONS)
-            for _ in range(GROUPS):
-                clients.librdkafka("consume", cluster.bootstrap, topic, plan.records, PARTITIONS)
+            consumers = concurrent.futures.ThreadPoolExecutor(GROUPS)
+            arguments = (cluster.bootstrap, topic, plan.records, PARTITIONS)
+            with consumers:
+                reading = [
+                    consumers.submit(clients.librdkafka, "consume", *arguments)
+                    for _ in range(GROUPS)
+                ]
+                clients.librdkafka("produce", *arguments)
+            for one in reading:
+                one.result()
             after = metrics(cluster)
-            for figure, name in (
-                (puts, "skylog_diskless_writer_files_total"),
-                (gets, "skylog_diskless_reader_gets_total"),
-            ):
-                figure.add("skylog", (after[name] - before[name]) / gigabytes)
+            files = after[FILES] - before[FILES]
+            puts.add("skylog", files / mebibytes)
+            gets.add("skylog", (after[GETS] - before[GETS]) / files)
     return [puts, gets]
+
+
+def commits(plan: Plan) -> list[Figure]:
+    """A coordinator alone, over a real log and cache."""
+    note = f"{coordinator.IN_FLIGHT} at a time"
+    size = coordinator.BATCHES_PER_FILE
+    rate = Figure(f"batches committed, {size} in a file", "1/s", BATCHES_GOAL, note=note)
+    find = Figure("finding batches, p99", "ms", FIND_GOAL)
+    for number in range(plan.rounds):
+        plan.say(f"diskless commits, round {number + 1}")
+        with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+            per_second, times = asyncio.run(_commit(Path(directory)))
+        rate.add("skylog", per_second * size)
+        find.add("skylog", statistics.quantiles(times, n=100)[98])
+    return [rate, find]
+
+
+async def _commit(directory: Path) -> tuple[float, list[float]]:
+    """Commits per second, and the milliseconds of finds afterwards."""
+    rng = random.Random(1)
+    broker = coordinator.Broker(directory)
+    runtime = await broker.lead()
+    partitions = range(coordinator.PARTITIONS)
+    await runtime.submit(ask.CreatePartitions([(coordinator.TOPIC, "t", partitions)]))
+    seconds = await coordinator.commit_all(runtime, coordinator.files(COMMITTED_FILES, rng))
+    times = await coordinator.find_all(runtime, COMMITTED_FILES * 10, rng)
+    await broker.resign()
+    return COMMITTED_FILES / seconds, times
