@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import socket
 import statistics
 import time
@@ -79,6 +80,7 @@ def throughput(plan: Plan) -> list[Figure]:
 
 def _round(plan: Plan, cluster: Cluster, name: str) -> dict[tuple[str, str], tuple[float, float]]:
     """(MB/s, CPU-seconds per GB) by client and role."""
+    os.sync()  # nobody pays for what the other side left to write
     topics = clients.Topics(cluster.bootstrap)
     gigabytes = plan.records * clients.RECORD_BYTES / GIGABYTE
     results = {}

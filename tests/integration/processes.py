@@ -53,6 +53,7 @@ class BrokerProcess:
         *,
         before: str = "",
     ) -> None:
+        self.directory = directory
         self.command = server_command(directory, settings, before)
         self.log = directory.with_name(f"{directory.name}.log")
         self._process: subprocess.Popen[bytes] | None = None
@@ -90,9 +91,13 @@ class BrokerProcess:
         return self._end(signal.SIGTERM)
 
     def _end(self, number: signal.Signals) -> int:
+        if self.alive:
+            self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """The exit code of a process that ends by itself."""
         process = self.process
-        if process.poll() is None:
-            process.send_signal(number)
         code = process.wait(START_SECONDS_MAX)
         if process.stdout is not None:
             process.stdout.close()

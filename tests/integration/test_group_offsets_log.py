@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skylog.groups.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from skylog.groups.coordinator import GroupCoordinator
 from skylog.groups.offsets_log import OffsetsLog
 from skylog.groups.requests import ClientContext
 from skylog.groups.settings import GroupSettings
@@ -16,6 +16,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import GROUP_LOAD_READ_BYTES
+from skylog.kernel.topics import CONSUMER_OFFSETS
 from skylog.replicated.log import LoadedBatch
 from skylog.replication.partition import Partition
 from skylog.wire.batch import Batch
@@ -30,7 +31,7 @@ CLOCK = ManualClock()
 
 def led_partition(directory: Path) -> Partition:
     log = open_log(directory)
-    partition = Partition(1, OFFSETS_TOPIC, 0, Uuid(b"o" * 16), log)
+    partition = Partition(1, CONSUMER_OFFSETS, 0, Uuid(b"o" * 16), log)
     partition.update(leader_id=1, leader_epoch=3, replicas=[1], isr=[1])
     return partition
 

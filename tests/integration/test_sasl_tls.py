@@ -11,8 +11,9 @@ import shutil
 import ssl
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import aiokafka
 import confluent_kafka
@@ -26,6 +27,7 @@ from skylog.testing import Broker
 from skylog.wire.messages.metadata_request import MetadataRequest
 from skylog.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
+from tests.integration.processes import BrokerProcess, free_port
 from tests.integration.wire_client import Closed, Wire
 
 with warnings.catch_warnings():
@@ -137,8 +139,14 @@ def secret_of(mechanism: str) -> str:
 # Three clients, each of which sends two records and reads them again
 
 
+class Addressed(Protocol):
+    """A broker in this process or in another one."""
+
+    def address(self, listener: str, /) -> str: ...
+
+
 def librdkafka(
-    broker: Broker,
+    broker: Addressed,
     listener: str,
     mechanism: str | None = None,
     user: str = "alice",
@@ -164,7 +172,7 @@ def librdkafka(
     return config
 
 
-def with_librdkafka(broker: Broker, topic: str, *how: Any, **more: Any) -> list[bytes]:
+def with_librdkafka(broker: Addressed, topic: str, *how: Any, **more: Any) -> list[bytes]:
     config = librdkafka(broker, *how, **more)
     producer = confluent_kafka.Producer({**config, "linger.ms": 0})
     failures: list[Any] = []
@@ -190,7 +198,7 @@ def context(certificate: str | None) -> ssl.SSLContext:
 
 
 def python_settings(
-    broker: Broker,
+    broker: Addressed,
     listener: str,
     mechanism: str | None = None,
     user: str = "alice",
@@ -213,7 +221,7 @@ def python_settings(
     return config
 
 
-def with_aiokafka(broker: Broker, topic: str, *how: Any, **more: Any) -> list[bytes]:
+def with_aiokafka(broker: Addressed, topic: str, *how: Any, **more: Any) -> list[bytes]:
     config = python_settings(broker, *how, **more)
 
     async def run() -> list[bytes]:
@@ -228,7 +236,7 @@ def with_aiokafka(broker: Broker, topic: str, *how: Any, **more: Any) -> list[by
     return asyncio.run(run())
 
 
-def with_kafka_python(broker: Broker, topic: str, *how: Any, **more: Any) -> list[bytes]:
+def with_kafka_python(broker: Addressed, topic: str, *how: Any, **more: Any) -> list[bytes]:
     config = python_settings(broker, *how, **more)
     producer = kafka.KafkaProducer(**config)
     try:
@@ -303,6 +311,44 @@ def test_another_principals_permission_is_of_no_use(
     seen = client.list_topics(topic, timeout=20).topics[topic]
     assert seen.error is not None
     assert seen.error.code() == confluent_kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+# The process that users start runs on another event loop, whose TLS is another one
+
+
+@dataclass
+class Started:
+    addresses: dict[str, str]
+
+    def address(self, listener: str, /) -> str:
+        return self.addresses[listener]
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addressed]:
+    directory = tmp_path_factory.mktemp("tls") / "data"
+    listeners = {name: f"127.0.0.1:{free_port()}" for name in ("MTLS", "BOTH")}
+    settings = {
+        **SETTINGS,
+        "listeners": ",".join(f"{name}://{address}" for name, address in listeners.items())
+        + ",CONTROLLER://127.0.0.1:0",
+        "inter.broker.listener.name": "BOTH",
+        "super.users": f"User:admin;User:alice;{CERTIFICATE}",
+    }
+    unused = ("listener.name.sasl.", "listener.name.short.", "listener.name.named.")
+    settings = {key: value for key, value in settings.items() if not key.startswith(unused)}
+    with BrokerProcess(directory, settings):
+        yield Started(listeners)
+
+
+@round_trips
+@pytest.mark.parametrize(
+    ("listener", "more"), [("MTLS", {"certificate": "client"}), ("BOTH", {"mechanism": "PLAIN"})]
+)
+def test_as_users_start_it(
+    started: Addressed, round_trip: RoundTrip, listener: str, more: dict[str, str]
+) -> None:
+    assert round_trip(started, next(_TOPICS), listener, **more) == [b"one", b"two"]
 
 
 # Who is not let in

@@ -153,8 +153,10 @@ class Program:
         return ProgramMember(self, name)
 
     def close(self) -> None:
-        self._child.kill()
-        self._child.communicate()
+        """May be called twice."""
+        if self._child.returncode is None:
+            self._child.kill()
+            self._child.communicate()
 
 
 @dataclass

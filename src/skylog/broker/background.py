@@ -18,7 +18,7 @@ class Background:
     """Runs work again and again until it is stopped."""
 
     def __init__(self) -> None:
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._once: set[asyncio.Task[None]] = set()
 
     def every(
@@ -26,7 +26,13 @@ class Background:
     ) -> None:
         """Run ``work`` now and then; the interval counts from its end."""
         wait_ms = interval_ms if first_ms is None else first_ms
-        self._tasks.append(asyncio.ensure_future(self._loop(interval_ms, wait_ms, name, work)))
+        self._tasks[asyncio.ensure_future(self._loop(interval_ms, wait_ms, name, work))] = None
+
+    def once(self, name: str, work: Work) -> None:
+        """Run ``work`` now, beside everything else."""
+        task = asyncio.ensure_future(self._try(name, work))
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     def until_done(self, name: str, work: Work) -> None:
         """Run ``work`` now, and again after a while each time that it fails."""
@@ -61,8 +67,12 @@ class Background:
     async def _loop(self, interval_ms: int, first_ms: int, name: str, work: Work) -> None:
         await asyncio.sleep(first_ms / 1000)
         while True:
-            try:
-                await work()
-            except Exception:
-                log.exception("background work failed", work=name)
+            await self._try(name, work)
             await asyncio.sleep(interval_ms / 1000)
+
+    @staticmethod
+    async def _try(name: str, work: Work) -> None:
+        try:
+            await work()
+        except Exception:
+            log.exception("background work failed", work=name)

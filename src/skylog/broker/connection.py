@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from skylog.kernel import limits
 from skylog.kernel.errors import ProtocolError
 from skylog.kernel.logging import get_logger
+from skylog.security.connections import host_address
 from skylog.wire.buffers import Buffer
 from skylog.wire.frames import FrameAssembler
 
@@ -92,7 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         self._tls = transport.get_extra_info("ssl_object") is not None
         peer = transport.get_extra_info("peername")
-        self.address = peer[0] if peer else "local"
+        self.address = host_address(peer[0]) if peer else "local"
         try:
             admitted = self.listener.admit(self, self._transport)
         except (ProtocolError, OSError) as error:

@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from skylog.kernel.errors import ConfigError
 from skylog.kernel.executor import Executor
 from skylog.kernel.metrics import CONTENT_TYPE, Metrics
 
@@ -41,8 +40,8 @@ class HttpServer:
         self._task: asyncio.Task[None] | None = None
         self.port = 0
 
-    async def start(self, host: str, port: int) -> None:
-        """Bind and serve; ConfigError when the address cannot be had."""
+    async def start(self, bound: socket.socket) -> None:
+        """Serve on a bound socket."""
         app = Starlette(
             routes=[
                 Route("/", self._index),
@@ -59,7 +58,8 @@ class HttpServer:
             # A client that does not read its page does not hold up a shutdown.
             timeout_graceful_shutdown=1,
         )
-        bound = _bind(host, port)
+        # Who is told the address may connect at once, even before the server has begun.
+        bound.listen(BACKLOG)
         self.port = bound.getsockname()[1]
         self._server = _Server(config)
         self._task = asyncio.ensure_future(self._server.serve(sockets=[bound]))
@@ -79,21 +79,3 @@ class HttpServer:
     async def _show_metrics(self, _: Request) -> Response:
         page = await self._executor.run(self._metrics.exposition)
         return Response(page, media_type=CONTENT_TYPE)
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-        # Who is told the address may connect at once, even before the server has begun.
-        bound.listen(BACKLOG)
-    except OSError as error:
-        bound.close()
-        raise ConfigError(
-            f"http.listener cannot bind {host}:{port}: {error.strerror}; choose another address, "
-            "or leave http.listener empty to do without"
-        ) from error
-    bound.setblocking(False)
-    return bound

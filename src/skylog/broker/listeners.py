@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from skylog.broker.dispatch import Dispatcher
@@ -16,17 +16,36 @@ from skylog.wire.messages import broker_registration_request as registration
 if TYPE_CHECKING:
     from skylog.broker.in_flight import Memory
     from skylog.broker.services import Services
+    from skylog.broker.sockets import Addresses
+    from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
     from skylog.security.connections import ConnectionLimits
+    from skylog.security.listener import ScramCredentials
 
 _PROTOCOL_NUMBERS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+def listener_securities(
+    settings: BrokerSettings, credentials: ScramCredentials, rng: Random
+) -> dict[str, ListenerSecurity]:
+    """How each listener is secured; ConfigError where that cannot be."""
+    delay_ms = settings.network.failed_authentication_delay_ms
+    return {
+        each.name: ListenerSecurity(each, credentials, rng, failed_delay_ms=delay_ms)
+        for each in settings.listeners
+    }
 
 
 class Listeners:
     """Listeners by name, in the order of the settings."""
 
     def __init__(
-        self, services: Services, settings: BrokerSettings, limits: ConnectionLimits, memory: Memory
+        self,
+        services: Services,
+        settings: BrokerSettings,
+        securities: Mapping[str, ListenerSecurity],
+        limits: ConnectionLimits,
+        memory: Memory,
     ) -> None:
         self._settings = settings
         clients = Dispatcher(services, broker_table())
@@ -35,17 +54,11 @@ class Listeners:
         self.dispatchers = (clients, brokers, controllers)
         self._listeners: dict[str, Listener] = {}
         for each in settings.listeners:
-            security = ListenerSecurity(
-                each,
-                services.image,
-                services.rng,
-                failed_delay_ms=settings.network.failed_authentication_delay_ms,
-            )
             among_brokers = each.name == settings.inter_broker_listener
             self._listeners[each.name] = Listener(
                 each.name,
                 controllers if each.controller else brokers if among_brokers else clients,
-                security,
+                securities[each.name],
                 limits,
                 services.clock,
                 settings.network,
@@ -58,10 +71,10 @@ class Listeners:
     def __getitem__(self, name: str) -> Listener:
         return self._listeners[name]
 
-    async def bind(self) -> None:
-        """Take every address; ConfigError if one cannot be had."""
-        for settings in self._settings.listeners:
-            await self._listeners[settings.name].bind(settings.host, settings.port)
+    async def bind(self, addresses: Addresses) -> None:
+        """Listen at the addresses that were taken, without accepting yet."""
+        for name, listener in self._listeners.items():
+            await listener.bind(addresses.listeners[name])
 
     async def serve(self) -> None:
         for listener in self:

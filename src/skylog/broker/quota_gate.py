@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from skylog.security.principal import principal_name
 from skylog.security.quotas import UNLIMITED, ClientQuotas
+from skylog.security.rates import INT32_MAX
 
 if TYPE_CHECKING:
     from skylog.broker.context import RequestContext
     from skylog.kernel.clock import Clock
-
-INT32_MAX = 2**31 - 1
 
 
 class QuotaGate:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import math
 import socket
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from skylog.broker.connection import Connection
@@ -57,39 +57,38 @@ class Listener:
         self._connections: dict[Connection, None] = {}
         self._empty = asyncio.Event()
         self._stopping = False
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self.port = 0
 
     def new_authentication(self) -> Authentication:
         return self.security.new_authentication()
 
-    async def bind(self, host: str, port: int) -> None:
-        """Take the address without accepting yet; ConfigError says what to do if it is taken."""
+    async def bind(self, sockets: Iterable[socket.socket]) -> None:
+        """Take over bound sockets without accepting yet."""
         tls = self.security.context
         loop = asyncio.get_running_loop()
-        try:
-            self._server = await loop.create_server(
+        for bound in sockets:
+            server = await loop.create_server(
                 lambda: Connection(self),
-                host or None,
-                port,
+                sock=bound,
                 ssl=tls,
                 ssl_handshake_timeout=limits.TLS_HANDSHAKE_SECONDS_MAX if tls else None,
                 backlog=max(self._network.listen_backlog, limits.LISTEN_BACKLOG),
-                reuse_address=True,
                 start_serving=False,
             )
-        except OSError as error:
-            why = "the port is in use" if error.errno == errno.EADDRINUSE else str(error)
-            raise ConfigError(
-                f"listener {self.name} cannot bind {host}:{port}: {why}; "
-                "stop the other program or choose another port in `listeners`"
-            ) from error
-        self.port = self._server.sockets[0].getsockname()[1]
+            self._servers.append(server)
+        self.port = self._servers[0].sockets[0].getsockname()[1]
 
     async def serve(self) -> None:
         """Accept connections from now on."""
-        if self._server is not None:
-            await self._server.start_serving()
+        try:
+            for server in self._servers:
+                await server.start_serving()
+        except OSError as error:
+            raise ConfigError(
+                f"listener {self.name} cannot listen on port {self.port}: {error.strerror}; "
+                "another program has taken it meanwhile"
+            ) from error
 
     def admit(self, connection: Connection, transport: asyncio.Transport) -> bool:
         raw = transport.get_extra_info("socket")
@@ -141,8 +140,8 @@ class Listener:
     async def stop(self) -> None:
         """Stop accepting, close what is open, and wait until no request is being handled."""
         self._stopping = True
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         connections = tuple(self._connections)
         tasks = [connection.task for connection in connections if connection.task is not None]
         for connection in connections:
@@ -154,8 +153,8 @@ class Listener:
         with contextlib.suppress(TimeoutError):
             await self._emptied(limits.SHUTDOWN_FLUSH_SECONDS_MAX)
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._server is not None:
-            await self._server.wait_closed()
+        for server in self._servers:
+            await server.wait_closed()
 
     async def _emptied(self, seconds_max: float) -> None:
         self._empty.clear()

@@ -7,11 +7,13 @@ reads the metadata log, registers and is let in → sockets accept. Stop is the 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from skylog.broker.audit import new_authorizer
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.background import Background
 from skylog.broker.backup import open_backup
@@ -40,12 +42,13 @@ from skylog.broker.followers import (
 )
 from skylog.broker.in_flight import Memory
 from skylog.broker.lifecycle import Lifecycle
-from skylog.broker.listeners import Listeners
+from skylog.broker.listeners import Listeners, listener_securities
 from skylog.broker.maintenance import start_maintenance
 from skylog.broker.producer_ids import ProducerIds
 from skylog.broker.publisher import Follower, MetadataPublisher
 from skylog.broker.quota_gate import QuotaGate
 from skylog.broker.services import Services
+from skylog.broker.sockets import Addresses
 from skylog.broker.traffic import Traffic
 from skylog.broker.translate import (
     advertised_host,
@@ -73,9 +76,8 @@ from skylog.quorum.node import QuorumConfig, QuorumNode
 from skylog.quorum.storage import NodeStorage, format_if_new
 from skylog.quorum.voters import Endpoint
 from skylog.replication.manager import ReplicaManager
-from skylog.security.authorizer import Authorizer
 from skylog.security.connections import ConnectionLimits
-from skylog.security.principal import parse_super_users
+from skylog.security.listener import ListenerSecurity
 from skylog.security.quotas import ClientQuotas
 
 log = get_logger("broker.node")
@@ -118,7 +120,7 @@ class Node:
         self._memory = Memory(settings.network.queued_bytes_max)
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
-        self._http_host = ""
+        self._addresses = Addresses()
 
     async def start(self) -> None:
         """Come up; on any failure what was started is stopped again, and the error is raised."""
@@ -141,7 +143,7 @@ class Node:
     @property
     def http_address(self) -> str:
         """``host:port`` of /metrics and /health."""
-        return f"{self._http_host}:{self.http_port}"
+        return f"{self._addresses.http_host}:{self.http_port}"
 
     def has_topic(self, name: str) -> bool:
         return self._image.topic(name) is not None
@@ -171,6 +173,10 @@ class Node:
         undo = self._undo
         undo.callback(self._executor.close)
         undo.callback(self._validators.close)
+        # What can be wrong with settings and addresses is found before anything is written.
+        securities = listener_securities(self.settings, self._image, self._rng)
+        undo.callback(self._addresses.release)
+        self._addresses.take(self.settings)
         logs = LogManager(
             [str(directory) for directory in self._directories()],
             self._clock,
@@ -194,7 +200,7 @@ class Node:
         )
         self._services = self._build_services(storage, logs, channel)
         await self._follow_metadata(quorum, logs)
-        await self._bind()
+        await self._bind(securities)
         await self._join(storage, logs)
         await self._listeners.serve()
         self._start_background(controller, logs, open_backup(self._services, storage, quorum))
@@ -210,7 +216,7 @@ class Node:
         return format_if_new(
             self._directories(),
             settings.node.node_id,
-            Endpoint(first.name, advertised_host(first), first.port),
+            Endpoint(first.name, advertised_host(first), self._addresses.port(first.name)),
             self._rng,
             self._clock.now_ms(),
             metadata_dir=Path(metadata_dir).absolute() if metadata_dir else None,
@@ -218,7 +224,7 @@ class Node:
 
     async def _start_quorum(self, storage: NodeStorage) -> QuorumNode:
         endpoints = [
-            Endpoint(listener.name, advertised_host(listener), listener.port)
+            Endpoint(listener.name, advertised_host(listener), self._addresses.port(listener.name))
             for listener in self.settings.controller_listeners
         ]
         quorum = QuorumNode(
@@ -253,12 +259,6 @@ class Node:
     ) -> Services:
         settings, clock = self.settings, self._clock
         configs = Configs(settings, self._image)
-        access = settings.security
-        authorizer = None
-        if access.authorizer:
-            authorizer = Authorizer(
-                parse_super_users(access.super_users), allow_if_no_acl=access.allow_without_acl
-            )
         groups = GroupCoordinator(group_settings(settings), clock, self._rng)
         sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
         return Services(
@@ -277,7 +277,7 @@ class Node:
             producer_ids=ProducerIds(self._lifecycle, channel),
             fetch_sessions=FetchSessions(sessions, clock, self._rng),
             quotas=QuotaGate(self._client_quotas, clock),
-            authorizer=authorizer,
+            authorizer=new_authorizer(settings.security, clock),
             auto_create=AutoCreate(settings, channel),
             features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
             traffic=Traffic(),
@@ -310,16 +310,16 @@ class Node:
         self._undo.push_async_callback(services.diskless.close)
         until_done = self._background.until_done
         followers.append(DisklessFollower(services.diskless, services.auto_create, until_done))
-        services.configs.on_change(
-            lambda settings: self._connections.update(connection_settings(settings))
-        )
+        services.configs.on_change(self._limit_connections)
         self._publisher.start(followers)
 
-    async def _bind(self) -> None:
-        listeners = Listeners(self._services, self.settings, self._connections, self._memory)
+    async def _bind(self, securities: Mapping[str, ListenerSecurity]) -> None:
+        listeners = Listeners(
+            self._services, self.settings, securities, self._connections, self._memory
+        )
         self._listeners = listeners
         self._undo.push_async_callback(listeners.stop)
-        await listeners.bind()
+        await listeners.bind(self._addresses)
 
     async def _join(self, storage: NodeStorage, logs: LogManager) -> None:
         try:
@@ -353,14 +353,25 @@ class Node:
             self._services, self.settings.diskless, self._background, backup
         )
 
+    def _limit_connections(self, settings: BrokerSettings) -> None:
+        async def look_up() -> None:
+            found = await self._executor.run(partial(connection_settings, settings))
+            if settings is self._services.configs.current:
+                self._connections.update(found)
+
+        if settings.network.connections_per_ip_overrides:  # names, perhaps, of hosts far away
+            self._background.once("connection limits", look_up)
+        else:
+            self._connections.update(connection_settings(settings))
+
     async def reload_certificates(self) -> None:
         """Take up changed key and trust stores."""
         await self._executor.run(self._listeners.reload_certificates)
 
     async def start_http(self) -> None:
         """Serve /metrics and /health; last, because nobody's record waits for it."""
-        host, _, port = self.settings.observation.http_listener.rpartition(":")
-        if not port:
+        bound = self._addresses.http
+        if bound is None:
             return
         # A tenth of a second of imports, on a thread: clients are being served already.
         await self._executor.run(lambda: import_module("skylog.broker.http"))
@@ -376,6 +387,6 @@ class Node:
         export_stats(engine.store_stats, metrics)
         metrics.registry.register(DisklessCollector(engine, self.maintenance, self._clock))
         http = HttpServer(metrics, self.health, self._executor)
-        await http.start(host, int(port))
-        self.http_port, self._http_host = http.port, host
+        await http.start(bound)
+        self.http_port = http.port
         self._undo.push_async_callback(http.stop)

@@ -26,9 +26,9 @@ from skylog.client.admin.configs import (
     ConfigResource,
     ConfigSource,
     ConfigType,
-    Operation,
 )
 from skylog.client.cluster import Cluster
+from skylog.kernel.config import Operation
 from skylog.kernel.errors import ErrorCode, KafkaError
 
 app = new_app(

@@ -27,12 +27,12 @@ from skylog.client.admin.configs import (
     ConfigResource,
     ConfigSource,
     ConfigType,
-    Operation,
 )
 from skylog.client.admin.topics import CreatedTopic, NewTopic
 from skylog.client.cluster import Cluster
 from skylog.client.metadata import PartitionInfo, TopicInfo, TopicPartition
 from skylog.client.offsets import EARLIEST, LATEST, OffsetAtTime
+from skylog.kernel.config import Operation
 from skylog.kernel.errors import ErrorCode, KafkaError
 
 app = new_app(

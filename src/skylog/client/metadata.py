@@ -87,7 +87,6 @@ class Metadata:
         self.brokers: dict[int, Broker] = {}
         self.topics: dict[str, TopicInfo] = {}
         self.errors: dict[str, KafkaError] = {}
-        self._names: dict[Uuid, str] = {}
         self._updated: dict[str, float] = {}
 
     def update(self, answer: MetadataResponse, now: float, *, whole: bool) -> None:
@@ -100,7 +99,6 @@ class Metadata:
         }
         if whole:
             self.topics.clear()
-            self._names.clear()
             self.errors.clear()
         for topic in answer.topics:
             self._update_topic(topic, now)
@@ -114,20 +112,14 @@ class Metadata:
             self.errors[name] = error
             return
         self.errors.pop(name, None)
-        topic = self.topics[name] = TopicInfo.of(answer)
-        self._names[topic.topic_id] = name
+        self.topics[name] = TopicInfo.of(answer)
 
     def forget(self, topic: str) -> None:
         """Ask again before the topic is used the next time."""
-        known = self.topics.pop(topic, None)
-        if known is not None:
-            self._names.pop(known.topic_id, None)
+        self.topics.pop(topic, None)
 
     def fresh(self, topic: str, now: float, age_ms_max: int) -> TopicInfo | None:
         """The topic, unless it is unknown or was heard of too long ago."""
         if now - self._updated.get(topic, now) > age_ms_max / 1000:
             return None
         return self.topics.get(topic)
-
-    def name_of(self, topic_id: Uuid) -> str | None:
-        return self._names.get(topic_id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Protocol
 
 from skylog.controller.diskless import check_unchanged
@@ -13,6 +12,7 @@ from skylog.controller.image.configs import ConfigResource, ConfigResourceType
 from skylog.controller.names import check_topic_name
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import MIN_ISR, ControllerState, bounded
+from skylog.kernel.config import Operation, changed_list
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.kernel.ids import parse_node_id
 from skylog.kernel.limits import CONFIG_VALUE_CHARACTERS_MAX
@@ -27,15 +27,6 @@ from skylog.wire.messages.incremental_alter_configs_response import (
     IncrementalAlterConfigsResponse,
 )
 from skylog.wire.schema import Message
-
-
-class Operation(IntEnum):
-    """What to do to one value."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,14 +188,7 @@ def _changed_value(
         )
     if current is None:
         current = state.configs.default_value(resource.type, name)
-    entries = [entry for entry in (current or "").split(",") if entry]
-    for entry in (change.value or "").split(","):
-        if change.operation is Operation.SUBTRACT:
-            if entry in entries:
-                entries.remove(entry)
-        elif entry not in entries:
-            entries.append(entry)
-    return ",".join(entries)
+    return changed_list(current or "", change.operation, change.value or "")
 
 
 def _check_record(state: ControllerState, record: ConfigRecord) -> None:

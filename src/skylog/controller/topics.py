@@ -10,7 +10,7 @@ from skylog.controller.assignments import (
     bad_assignment,
     placed_partitions,
 )
-from skylog.controller.configs import ConfigChange, Operation, alter_resource
+from skylog.controller.configs import ConfigChange, alter_resource
 from skylog.controller.diskless import DISKLESS_ENABLE, is_wanted, with_coordinators
 from skylog.controller.draws import Draws
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType
@@ -18,6 +18,7 @@ from skylog.controller.image.topics import Partition, Topic
 from skylog.controller.names import check_topic_name
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import ControllerState, bounded
+from skylog.kernel.config import Operation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.kernel.limits import CONTROLLER_PARTITIONS_PER_REQUEST_MAX

@@ -21,6 +21,7 @@ from skylog.groups.records import group_record
 from skylog.groups.requests import Request
 from skylog.groups.step import Step
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.limits import GROUP_PENDING_MEMBERS_MAX
 from skylog.replicated.machine import Parked
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
 from skylog.wire.messages.heartbeat_response import HeartbeatResponse
@@ -97,6 +98,9 @@ def _join_new(step: Step, request: Request[JoinGroupRequest]) -> JoinReply:
         if old_id is not None:
             return _replace_static(step, request, old_id, member_id)
     elif request.version >= _MEMBER_ID_REQUIRED_VERSION:
+        if len(group.pending_joins) >= GROUP_PENDING_MEMBERS_MAX:
+            # Those who never come back go when their sessions end; until then, others try again.
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         group.pending_joins[member_id] = None
         step.start_session(member_id, message.session_timeout_ms)
         return join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id)

@@ -7,7 +7,6 @@ refuses becomes the error code in the place where that API has it.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -49,7 +48,6 @@ from skylog.wire.messages.sync_group_request import SyncGroupRequest
 from skylog.wire.messages.sync_group_response import SyncGroupResponse
 
 _log = get_logger("groups.coordinator")
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 _RELOAD_DELAY_MS: Final = 1_000
 
 
@@ -60,17 +58,6 @@ def java_hash(text: str) -> int:
     for high, low in zip(encoded[::2], encoded[1::2], strict=True):
         value = (value * 31 + (high << 8 | low)) & 0xFFFFFFFF
     return value - 2**32 if value >= 2**31 else value
-
-
-def java_address(host: str) -> str:
-    """An address as Java prints it, which is how Kafka shows and stores a member's host."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return f"/{host}"
-    if address.version == 4:
-        return f"/{address}"
-    return "/" + ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
 
 
 class GroupCoordinator:
@@ -176,7 +163,7 @@ class GroupCoordinator:
 
     def _request(self, message: Any, context: ClientContext) -> Request[Any]:
         return Request(
-            message, context.version, context.client_id or "", java_address(context.client_host)
+            message, context.version, context.client_id or "", _shown(context.client_host)
         )
 
     # Members
@@ -197,7 +184,7 @@ class GroupCoordinator:
                 message,
                 version,
                 context.client_id or "",
-                java_address(context.client_host),
+                _shown(context.client_host),
                 self._member_suffix(),
             )
             try:
@@ -358,6 +345,11 @@ class GroupCoordinator:
             else:
                 response.groups += outcome.groups
         return response
+
+
+def _shown(host: str) -> str:
+    """An address as Kafka shows and stores it: with Java's mark that it has no name."""
+    return f"/{host}"
 
 
 def _join_refusal(code: ErrorCode, member_id: str) -> JoinGroupResponse:

@@ -310,17 +310,16 @@ class GroupMachine:
         """One bounded part of a pass over all groups; a timer brings the next part at once."""
         group_ids = tuple(self._groups) if request.rest is None else request.rest
         records: list[GroupsRecord] = []
-        done = size = 0
+        done, room = 0, GROUP_PASS_RECORDS_BYTES_MAX
         for group_id in group_ids[:GROUP_PASS_GROUPS_MAX]:
-            if size >= GROUP_PASS_RECORDS_BYTES_MAX:
-                break
-            done += 1
             group = self._groups.get(group_id)
-            if group is None:
-                continue
-            removed = self._removed(request, group, now_ms)
-            records += removed
-            size += sum(_tombstone_bytes(record) for record in removed)
+            removed = [] if group is None else self._removed(request, group, now_ms)
+            fitting = _fitting(removed, room)
+            records += fitting
+            room -= sum(map(_tombstone_bytes, fitting))
+            if len(fitting) < len(removed):
+                break  # the next part begins with the rest of this group
+            done += 1
         rest = group_ids[done:]
         effects: tuple[Effect, ...] = ()
         match request:
@@ -346,8 +345,19 @@ class GroupMachine:
         return records
 
 
+def _fitting(records: list[GroupsRecord], bytes_max: int) -> list[GroupsRecord]:
+    """The first of the records, up to the one that fills the room."""
+    fitting: list[GroupsRecord] = []
+    for record in records:
+        if bytes_max <= 0:
+            break
+        bytes_max -= _tombstone_bytes(record)
+        fitting.append(record)
+    return fitting
+
+
 def _tombstone_bytes(record: GroupsRecord) -> int:
-    names = len(record.key.group)
+    names = len(record.key.group.encode())
     if isinstance(record, OffsetRecord):
         names += len(record.key.topic)
     return _TOMBSTONE_OVERHEAD_BYTES + names

@@ -113,7 +113,7 @@ class OffsetsLog:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing to read at {offset}")
 
     def snapshot_due(self, now_ms: int) -> bool:
-        return False  # the topic is kept short by compaction
+        return False  # compaction is what keeps such a topic short
 
     async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
         invariant(False, "a compacted topic has no snapshots")

@@ -13,7 +13,7 @@ MessageT_co = TypeVar("MessageT_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ClientContext:
-    """Who asks, and in which version of the API; ``client_host`` is an address without port."""
+    """Who asks, and in which version of the API; ``client_host`` is as Java writes addresses."""
 
     version: int
     client_id: str | None = None

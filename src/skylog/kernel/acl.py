@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Protocol
+from typing import Final
 
 
 class ResourceType(IntEnum):
@@ -59,26 +59,5 @@ class AclPermissionType(IntEnum):
     ALLOW = 3
 
 
-WILDCARD_RESOURCE = "*"
-CLUSTER_RESOURCE_NAME = "kafka-cluster"
-
-
-class Access(Protocol):
-    """What one principal may do: an authorizer's answer to one question, without side effects."""
-
-    def allows(self, operation: AclOperation, resource: ResourceType, name: str) -> bool: ...
-
-
-class AllowAll:
-    """No authorizer: everything is allowed."""
-
-    def allows(
-        self,
-        operation: AclOperation,
-        resource: ResourceType,
-        name: str,
-    ) -> bool:
-        return True
-
-
-ALLOW_ALL = AllowAll()
+WILDCARD_RESOURCE: Final = "*"
+CLUSTER_RESOURCE_NAME: Final = "kafka-cluster"

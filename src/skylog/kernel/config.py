@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -62,6 +63,30 @@ class Dynamic(Enum):
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does with a setting; lists can grow and shrink."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def changed_list(text: str, operation: int, given: str) -> str:
+    """The text of a list after APPEND, which adds what is missing, or SUBTRACT."""
+    entries = [entry for entry in text.split(",") if entry]
+    if operation == Operation.APPEND:
+        known = set(entries)
+        return ",".join([*entries, *(e for e in dict.fromkeys(given.split(",")) if e not in known)])
+    gone, left = Counter(given.split(",")), []
+    for entry in entries:
+        if gone[entry] > 0:
+            gone[entry] -= 1
+        else:
+            left.append(entry)
+    return ",".join(left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,10 @@ LISTEN_BACKLOG: Final = 512
 # Log lines: values may come from clients.
 LOG_FIELD_CHARACTERS_MAX: Final = 2_000
 LOG_TRACEBACK_CHARACTERS_MAX: Final = 20_000
+# Lines of one kind in one second: clients cause some. Of further ones only the number is logged.
+LOG_LINES_PER_SECOND_MAX: Final = 100
+# Requests that were refused; of more, only the number is logged.
+REFUSALS_LOGGED_PER_SECOND_MAX: Final = 50
 
 # Settings: a file or a value larger than this is no configuration.
 SETTINGS_FILE_BYTES_MAX: Final = 1024 * 1024
@@ -101,6 +105,8 @@ LOG_CHECKPOINT_BYTES_MAX: Final = 256 * 1024 * 1024
 # one offsets partition may. A group that is to be written must be smaller than a batch anyway.
 GROUP_MEMBER_METADATA_BYTES_MAX: Final = 4 * 1024 * 1024
 GROUP_METADATA_BYTES_MAX: Final = 64 * 1024 * 1024
+# Members of one group that were given an id and have not come back with it.
+GROUP_PENDING_MEMBERS_MAX: Final = 2_000
 # One part of a pass over all groups (expiry, deleted topics), so that it holds nobody up.
 GROUP_PASS_GROUPS_MAX: Final = 1_000
 GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024

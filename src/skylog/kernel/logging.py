@@ -6,7 +6,8 @@
 Loggers form a tree by the dots in their names, with ``root`` above all; a logger without a level
 of its own has its parent's. Levels are Kafka's and can change while the broker runs (that is what
 the BROKER_LOGGER resource of the configuration APIs changes). A call below the level costs one
-comparison. Writing a line never raises: losing a log line must not lose a request.
+comparison. Writing a line never raises: losing a log line must not lose a request. Of lines that
+come too often only some are written, so that no client can fill a disk.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import logging as standard
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -22,7 +24,11 @@ from typing import Any, Final, TextIO
 
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import ConfigError
-from skylog.kernel.limits import LOG_FIELD_CHARACTERS_MAX, LOG_TRACEBACK_CHARACTERS_MAX
+from skylog.kernel.limits import (
+    LOG_FIELD_CHARACTERS_MAX,
+    LOG_LINES_PER_SECOND_MAX,
+    LOG_TRACEBACK_CHARACTERS_MAX,
+)
 
 ROOT: Final = "root"
 FORMATS: Final = ("auto", "text", "json")
@@ -91,6 +97,9 @@ class Hub:
         self._stream: TextIO | None = None
         self._json = False
         self._clock: Clock = SystemClock()
+        # How often each line was written in the present second.
+        self._second = 0
+        self._lines: Counter[tuple[str, str]] = Counter()
 
     def direct(self, stream: TextIO | None, *, as_json: bool, clock: Clock) -> None:
         """Send lines to ``stream``; None is whatever standard error is at that moment."""
@@ -144,6 +153,30 @@ class Hub:
         trace: str | None = None,
     ) -> None:
         now_ms = self._clock.now_ms()
+        if now_ms // 1000 != self._second:
+            self._begin_second(now_ms)
+        if level >= Level.INFO:
+            self._lines[name, message] += 1
+            if self._lines[name, message] > LOG_LINES_PER_SECOND_MAX:
+                return
+        self._put(now_ms, name, level, message, fields, trace)
+
+    def _begin_second(self, now_ms: int) -> None:
+        lines, self._lines, self._second = self._lines, Counter(), now_ms // 1000
+        for (name, message), count in lines.items():
+            if count > LOG_LINES_PER_SECOND_MAX:
+                fields = {"of": message, "count": count - LOG_LINES_PER_SECOND_MAX}
+                self._put(now_ms, name, Level.WARN, "lines left out", fields, None)
+
+    def _put(
+        self,
+        now_ms: int,
+        name: str,
+        level: Level,
+        message: str,
+        fields: Mapping[str, Any],
+        trace: str | None,
+    ) -> None:
         line = (json_line if self._json else text_line)(now_ms, level, name, message, fields, trace)
         stream = self._stream or sys.stderr
         try:

@@ -48,6 +48,8 @@ class Files:
         # Some file systems cannot say what is cached; there every read waits for what it needs.
         self._knows_cached = True
         self._table: OrderedDict[str, Descriptor] = OrderedDict()
+        # The paths in the table by their directory: topics of many partitions are deleted at once.
+        self._under: dict[str, set[str]] = {}
         self._lock = threading.Lock()
 
     # -- descriptors ---------------------------------------------------------------------------
@@ -61,20 +63,28 @@ class Files:
                 return found
             found = Descriptor(self.open(path, os.O_RDWR))
             self._table[path] = found
+            self._under.setdefault(_parent(path), set()).add(path)
             if len(self._table) > self._open_files_max:
-                self._table.popitem(last=False)
+                self._drop(next(iter(self._table)))
             return found
+
+    def _drop(self, path: str) -> None:
+        if self._table.pop(path, None) is not None:
+            directory = _parent(path)
+            self._under[directory].discard(path)
+            if not self._under[directory]:
+                del self._under[directory]
 
     def forget(self, path: str) -> None:
         """Called before a path comes to mean another file, or none."""
         with self._lock:
-            self._table.pop(path, None)
+            self._drop(path)
 
     def forget_under(self, directory: str) -> None:
-        prefix = directory + "/"
+        """Forget the files that lie in a directory."""
         with self._lock:
-            for path in [path for path in self._table if path.startswith(prefix)]:
-                del self._table[path]
+            for path in tuple(self._under.get(directory, ())):
+                self._drop(path)
 
     @property
     def open_files(self) -> int:
@@ -191,6 +201,10 @@ class Files:
         return bytes(buffer[:done])
 
 
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
 def _half_of_allowed() -> int:
     """The other half of what the process may open is for connections."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -207,5 +221,6 @@ def _after(buffers: list[Buffer], count: int) -> list[Buffer]:
     return rest
 
 
-def storage_error(what: str, error: OSError) -> KafkaError:
-    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}")
+def storage_error(what: str, error: OSError, *, ambiguous: bool = False) -> KafkaError:
+    """``ambiguous`` where nobody knows what the disk holds now."""
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}", ambiguous=ambiguous)

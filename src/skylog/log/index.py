@@ -27,13 +27,25 @@ class Index:
     """What both kinds share: fixed-size entries, ascending in each of their two fields."""
 
     entry: Struct
-    __slots__ = ("_data", "_files", "_path", "_written", "base_offset", "entries_max", "unsynced")
+    # Entries that are kept free for the end of the segment.
+    reserved = 0
+    __slots__ = (
+        "_data",
+        "_files",
+        "_full_bytes",
+        "_path",
+        "_written",
+        "base_offset",
+        "entries_max",
+        "unsynced",
+    )
 
     def __init__(self, files: Files, path: str, base_offset: int, bytes_max: int) -> None:
         self._files = files
         self._path = path
         self.base_offset = base_offset
         self.entries_max = bytes_max // self.entry.size
+        self._full_bytes = (self.entries_max - self.reserved) * self.entry.size
         self._data = bytearray()
         self._written = 0
         self.unsynced = False
@@ -75,6 +87,10 @@ class Index:
         self._data += self.entry.pack(first, second)
 
     @property
+    def is_full(self) -> bool:
+        return len(self._data) >= self._full_bytes
+
+    @property
     def write_due(self) -> bool:
         return len(self._data) - self._written >= PENDING_ENTRIES_MAX * self.entry.size
 
@@ -114,10 +130,6 @@ class OffsetIndex(Index):
     entry = Struct(">iI")
     __slots__ = ()
 
-    @property
-    def is_full(self) -> bool:
-        return len(self) >= self.entries_max
-
     def append(self, last_offset: int, position: int) -> None:
         self.push(last_offset - self.base_offset, position)
 
@@ -145,12 +157,9 @@ class TimeIndex(Index):
     """The greatest timestamp seen up to a given last offset."""
 
     entry = Struct(">qi")
+    # The one that closes the segment.
+    reserved = 1
     __slots__ = ()
-
-    @property
-    def is_full(self) -> bool:
-        # One slot is kept for the entry that closes the segment.
-        return len(self) >= self.entries_max - 1
 
     @property
     def last(self) -> tuple[int, int]:

@@ -81,11 +81,9 @@ class ProducerEntry:
     def find_duplicate(self, batch: Batch) -> RememberedBatch | None:
         if batch.producer_epoch != self.epoch:
             return None
+        last = batch.last_sequence
         for known in self.batches:
-            if (
-                known.last_sequence == batch.last_sequence
-                and known.first_sequence == batch.base_sequence
-            ):
+            if known.last_sequence == last and known.first_sequence == batch.base_sequence:
                 return known
         return None
 

@@ -178,7 +178,7 @@ class LogWriter(LogReader):
     def append(self, batches: Sequence[Batch], leader_epoch: int, now_ms: int) -> AppendInfo:
         """Append as the leader: offsets are assigned, producers are checked.
 
-        Raises KafkaError and leaves the log as it was.
+        Raises KafkaError and leaves the log as it was, unless the error is ambiguous.
         """
         self._check_usable()
         known = self._producers.check(batches)
@@ -267,11 +267,14 @@ class LogWriter(LogReader):
     def _write_failed(self, segment: Segment, error: OSError) -> NoReturn:
         """Cut off what a failed write may have left, so that the next one starts clean."""
         _logger.error("append failed", directory=self.directory, error=str(error))
+        torn = False
         try:
             segment.cut_torn()
         except OSError as worse:
+            torn = True
             self._fail(worse)
-        raise storage_error(f"append to {self.topic}-{self.partition} failed", error) from error
+        what = f"append to {self.topic}-{self.partition} failed"
+        raise storage_error(what, error, ambiguous=torn) from error
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Begin a new segment. Raises OSError with the old one still in use."""
@@ -336,7 +339,8 @@ class LogWriter(LogReader):
                 return
         except OSError as error:
             self._fail(error)
-            raise storage_error(f"sync of {self.directory} failed", error) from error
+            what = f"sync of {self.directory} failed"
+            raise storage_error(what, error, ambiguous=True) from error
         self.recovery_point = max(self.recovery_point, end)
 
     def _sync_companions(self) -> bool:

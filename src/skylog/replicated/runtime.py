@@ -16,7 +16,6 @@ is lost later is never patched back, only unloaded and loaded again.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -25,12 +24,13 @@ from typing import Any, Generic, TypeVar
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, invariant
 from skylog.kernel.limits import RUNTIME_PENDING_REQUESTS_MAX
+from skylog.kernel.logging import get_logger
 from skylog.replicated.log import KeyValue, LoadedBatch, RecordCodec, RuntimeLog, Unsubscribe
 from skylog.replicated.machine import Answer, CancelTimer, Machine, Parked, Result, StartTimer
 from skylog.replicated.pending import Pending, Waiter
 from skylog.replicated.timers import Timer, Timers
 
-_logger = logging.getLogger(__name__)
+_logger = get_logger("replicated.runtime")
 RequestT = TypeVar("RequestT")
 # The log refuses the records for what they are: the machine has not changed and goes on.
 _REFUSED_RECORDS = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
@@ -213,7 +213,8 @@ class Runtime(Generic[RequestT]):
         except KafkaError as error:
             return Result(reply=error), ()
         except Exception:
-            _logger.exception("%s cannot handle a %s", self._kind.name, type(request).__name__)
+            name = type(request).__name__
+            _logger.exception("request not handled", machine=self._kind.name, request=name)
             return Result(reply=KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)), ()
 
     def _append(self, encoded: Sequence[KeyValue], waiter: Waiter | None) -> bool:
@@ -221,12 +222,14 @@ class Runtime(Generic[RequestT]):
             self._log.append(encoded)
         except KafkaError as error:
             if error.code in _REFUSED_RECORDS and not error.ambiguous:
+                if waiter is None:
+                    _logger.error("records refused", machine=self._kind.name, why=str(error))
                 self._reply_at(self._log.end_offset, waiter, error)
             else:
                 self._fail(error, waiter, appended=error.ambiguous)
             return False
         except Exception as error:
-            _logger.exception("%s cannot append to its log", self._kind.name)
+            _logger.exception("records not appended", machine=self._kind.name)
             self._fail(error, waiter, appended=True)
             return False
         if waiter is not None:
@@ -243,7 +246,7 @@ class Runtime(Generic[RequestT]):
             for event in result.volatile:
                 machine.apply(event, -1)  # type: ignore[union-attr]
         except Exception as error:
-            _logger.exception("%s cannot apply what it decided", self._kind.name)
+            _logger.exception("records not applied", machine=self._kind.name)
             self._fail(error, waiter, appended=bool(result.records))
             return False
         return True

@@ -97,7 +97,8 @@ class Partition:
         info = self.log.append(batches, self.leader_epoch, now_ms)
         if not info.duplicate:
             self._advance_high_watermark()
-            self._notify(sum(batch.size for batch in batches))
+            if self._watchers:
+                self._notify(sum(batch.size for batch in batches))
         return info
 
     def delete_records_before(self, offset: int) -> int:

@@ -18,9 +18,6 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 
 WILDCARD_PRINCIPAL: Final = "User:*"
 CLUSTER_NAME: Final = CLUSTER_RESOURCE_NAME
-# What responses say when authorized operations were not asked for.
-OPERATIONS_NOT_REQUESTED: Final = -(2**31)
-
 
 SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.TOPIC: (
@@ -58,14 +55,6 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
 
-_DENIED: Final = {
-    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
-}
-
 
 def supported_operations(resource_type: ResourceType) -> tuple[AclOperation, ...]:
     """The operations that mean something on a resource of this type."""
@@ -83,11 +72,6 @@ def operation_bits(operations: tuple[AclOperation, ...] | list[AclOperation]) ->
     for operation in operations:
         bits |= 1 << operation
     return bits
-
-
-def authorization_error(resource_type: ResourceType) -> ErrorCode:
-    """The code that a refused request on such a resource gets."""
-    return _DENIED[resource_type]
 
 
 class AclEntry(Protocol):

@@ -9,12 +9,11 @@ covers the resource.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from skylog.kernel.acl import (
     WILDCARD_RESOURCE,
-    Access,
     AclOperation,
     AclPermissionType,
     PatternType,
@@ -75,16 +74,6 @@ class Authorizer:
 
     def __len__(self) -> int:
         return len(self._acls)
-
-    def load(self, acls: Mapping[Uuid, AclEntry | AclBinding]) -> None:
-        """Forget what was known and take these."""
-        self._acls.clear()
-        self._literal.clear()
-        self._prefixed.clear()
-        self._lengths.clear()
-        for acl_id, entry in acls.items():
-            self.add(acl_id, entry)
-        self._decisions.clear()
 
     def add(self, acl_id: Uuid, entry: AclEntry | AclBinding) -> None:
         """Take an ACL; one that is known under this id is replaced."""
@@ -158,10 +147,6 @@ class Authorizer:
             )
         return allowed
 
-    def access(self, principal: str, host: str) -> Access:
-        """One caller's view, for code that asks about many names."""
-        return _Caller(self, principal, host)
-
     def authorized_operations(
         self, principal: str, host: str, resource_type: ResourceType, name: str
     ) -> int:
@@ -234,20 +219,6 @@ class Authorizer:
             acl.is_wildcard or not _dominated(acl, denied)
             for acl in relevant
             if acl.permission is AclPermissionType.ALLOW
-        )
-
-
-class _Caller:
-    """``Access`` of one principal on one host."""
-
-    def __init__(self, authorizer: Authorizer, principal: str, host: str) -> None:
-        self._authorizer = authorizer
-        self._principal = principal
-        self._host = host
-
-    def allows(self, operation: AclOperation, resource: ResourceType, name: str) -> bool:
-        return self._authorizer.authorize(
-            self._principal, self._host, operation, resource, name, audit=False
         )
 
 

@@ -33,12 +33,11 @@ from typing import Final
 from skylog.kernel.errors import ErrorCode, ProtocolError, invariant
 from skylog.security.principal import ANONYMOUS, user_principal
 from skylog.security.sasl import Mechanisms, SaslError, SaslServer
+from skylog.wire.apis import ApiKey
 from skylog.wire.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from skylog.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 
-API_VERSIONS: Final = 18
-SASL_HANDSHAKE: Final = 17
-SASL_AUTHENTICATE: Final = 36
+_UNAUTHENTICATED: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE)
 # Kafka refuses to begin again sooner: a client could keep the broker hashing.
 REAUTHENTICATION_INTERVAL_MS_MIN: Final = 1000
 
@@ -79,11 +78,11 @@ class Authentication:
     2. For each frame: while ``expects_raw_token``, ``raw_token(frame)`` is the whole answer,
        framed without a header. Else read the request header and ask ``admit(api_key, now_ms)``:
 
-       - ``CLOSE``: no answer; close after ``close_delay_ms``.
+       - ``CLOSE``: no answer; close.
        - ``ILLEGAL_STATE``: answer with the API's own response class and ILLEGAL_SASL_STATE, then
          close after ``close_delay_ms``.
-       - ``SERVE``: if ``owns(api_key)``, answer with ``handshake`` or ``authenticate``; else
-         hand the request to its handler.
+       - ``SERVE``: answer SaslHandshake with ``handshake`` and SaslAuthenticate with
+         ``authenticate``; hand any other request to its handler.
 
     3. After each answer: if ``failed``, hold the answer back for ``close_delay_ms``, then send it
        and close; if ``complete``, lift the limit on the size of requests.
@@ -112,11 +111,6 @@ class Authentication:
     def failed(self) -> bool:
         return self.state is State.FAILED
 
-    @staticmethod
-    def owns(api_key: int) -> bool:
-        """Whether this machine, and no other handler, answers the API."""
-        return api_key in (SASL_HANDSHAKE, SASL_AUTHENTICATE)
-
     @property
     def expects_raw_token(self) -> bool:
         """Whether the next frame is a bare token: a client that shook hands with version 0."""
@@ -140,13 +134,13 @@ class Authentication:
     def admit(self, api_key: int, now_ms: int) -> Admission:
         """Whether a request of this API may be served now; anything but SERVE ends in FAILED."""
         if self.state is State.AUTHENTICATED:
-            renews = api_key == SASL_HANDSHAKE and self._may_begin_again(now_ms)
+            renews = api_key == ApiKey.SASL_HANDSHAKE and self._may_begin_again(now_ms)
             if self.expires_ms is None or now_ms <= self.expires_ms or renews:
                 return Admission.SERVE
-        elif self.state is State.HANDSHAKE and api_key in (API_VERSIONS, SASL_HANDSHAKE):
+        elif self.state is State.HANDSHAKE and api_key in _UNAUTHENTICATED:
             return Admission.SERVE
         elif self.state is State.EXCHANGE:
-            if api_key == SASL_AUTHENTICATE:
+            if api_key == ApiKey.SASL_AUTHENTICATE:
                 return Admission.SERVE
             self._fail()
             return Admission.ILLEGAL_STATE

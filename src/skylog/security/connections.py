@@ -11,14 +11,11 @@ import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ConfigError
 from skylog.security.rates import INT32_MAX, Rate, throttle_ms
-
-IP_CONNECTION_RATE: Final = "connection_creation_rate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,4 +104,4 @@ def throttle_ms(observed: float, quota: float, elapsed_ms: int) -> int:
 
 def rounded_ms(value: float) -> int:
     """Halves round up, as in Java; an answer has 32 bits for it."""
-    return min(math.floor(value + 0.5), INT32_MAX)
+    return INT32_MAX if value >= INT32_MAX else math.floor(value + 0.5)

@@ -32,7 +32,6 @@ _EPOCH: Final = Struct(">i")
 _ATTRIBUTES: Final = Struct(">h")
 CODEC_BITS: Final = 0x07
 TRANSACTIONAL_BIT: Final = 0x10
-NO_PRODUCER: Final = -1
 NO_TIMESTAMP: Final = -1
 SEQUENCE_MAX: Final = 2**31 - 1
 
@@ -118,10 +117,6 @@ class Batch:
     @property
     def is_control(self) -> bool:
         return bool(self.attributes & 0x20)
-
-    @property
-    def has_delete_horizon(self) -> bool:
-        return bool(self.attributes & 0x40)
 
     @property
     def has_producer(self) -> bool:

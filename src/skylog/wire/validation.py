@@ -154,11 +154,12 @@ def validate(records: Buffer, rules: TopicRules, now_ms: int, version: int) -> V
     except KafkaError as error:
         raise UnreadableError(error.code, error.message) from error
     _check_header(batch, rules)
-    target = rules.target_codec(batch.codec)
-    if rules.full or target != batch.codec:
+    codec = batch.codec
+    target = rules.target_codec(codec)
+    if rules.full or target != codec:
         data = _decompressed(batch, rules)
         max_timestamp = _check_records(batch, data, rules, now_ms)
-        if target != batch.codec:
+        if target != codec:
             batch = _recompressed(batch, data, target, rules)
     else:
         max_timestamp = _check_header_timestamps(batch, rules, now_ms)

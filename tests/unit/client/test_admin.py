@@ -14,7 +14,6 @@ from skylog.client.admin.configs import (
     ConfigEntry,
     ConfigResource,
     ConfigType,
-    Operation,
 )
 from skylog.client.admin.security import ScramUser
 from skylog.client.admin.topics import CreatedTopic, NewTopic
@@ -22,6 +21,7 @@ from skylog.client.assignor import encode_assignment
 from skylog.client.metadata import TopicPartition
 from skylog.client.offsets import LATEST, CommittedOffset, OffsetAtTime
 from skylog.kernel.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from skylog.kernel.config import Operation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.secret import Secret

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skylog.groups.coordinator import GroupCoordinator, java_address, java_hash
+from skylog.groups.coordinator import GroupCoordinator, java_hash
 from skylog.groups.requests import ClientContext
 from skylog.groups.settings import GroupSettings
 from skylog.kernel.clock import ManualClock
@@ -92,18 +92,6 @@ def test_java_hash(text: str, expected: int) -> None:
 
 def test_the_smallest_number_is_partition_0() -> None:
     assert Shell().coordinator.partition_for("polygenelubricants") == 0
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        ("10.0.0.1", "/10.0.0.1"),
-        ("::1", "/0:0:0:0:0:0:0:1"),
-        ("fe80::1%eth0", "/fe80:0:0:0:0:0:0:1"),
-    ],
-)
-def test_addresses_look_as_in_java(host: str, expected: str) -> None:
-    assert java_address(host) == expected
 
 
 def _leave(version: int) -> LeaveGroupRequest:

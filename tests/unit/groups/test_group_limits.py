@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skylog.groups import machine
+from skylog.groups import classic, machine
 from skylog.groups.requests import Request
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.limits import GROUP_MEMBER_METADATA_BYTES_MAX
@@ -52,3 +52,13 @@ def test_who_leaves_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     assert join(bench, "second", NAME_BYTES) is ErrorCode.GROUP_MAX_SIZE_REACHED
     bench.advance(10 * 60_000)  # nobody has heard of the member for longer than its session
     assert join(bench, "second", 1000) is ErrorCode.NONE
+
+
+def test_members_that_do_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classic, "GROUP_PENDING_MEMBERS_MAX", 2)
+    bench = Bench()
+    for _ in range(2):
+        assert bench.ask(join_request("")).code is ErrorCode.MEMBER_ID_REQUIRED
+    assert bench.ask(join_request("")).code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    bench.advance(10 * 60_000)  # their sessions end
+    assert bench.ask(join_request("")).code is ErrorCode.MEMBER_ID_REQUIRED

@@ -263,6 +263,27 @@ def test_a_pass_over_many_groups_goes_on_in_parts() -> None:
     assert bench.timers["expiry"] == (bench.now_ms + CHECK_MS, ExpireOffsets())
 
 
+@pytest.mark.parametrize("group_id", ["group", "ü" * 200])
+def test_a_pass_over_a_large_group_goes_on_in_parts(
+    group_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skylog.groups.machine.GROUP_PASS_RECORDS_BYTES_MAX", 1000)
+    bench = Bench()
+    for number in range(30):
+        bench.commit(group_id=group_id, topic=f"topic-{number}")
+    bench.now_ms += RETENTION_MS
+    bench.run(ExpireOffsets())
+    left = len(list(bench.machine.snapshot()))
+    assert 0 < left < 30
+    parts = 1
+    while bench.timers["expiry"][0] == bench.now_ms:
+        parts += 1
+        bench.run(bench.timers.pop("expiry")[1])
+    assert list(bench.machine.snapshot()) == []
+    assert bench.machine.group(group_id) is None
+    assert parts > 1
+
+
 def _commit_record(group_id: str, now_ms: int) -> tuple[object, int]:
     bench = Bench(now_ms=now_ms)
     bench.commit(group_id=group_id)

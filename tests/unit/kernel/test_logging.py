@@ -12,7 +12,11 @@ import pytest
 from skylog.kernel import logging
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ConfigError
-from skylog.kernel.limits import LOG_FIELD_CHARACTERS_MAX, LOG_TRACEBACK_CHARACTERS_MAX
+from skylog.kernel.limits import (
+    LOG_FIELD_CHARACTERS_MAX,
+    LOG_LINES_PER_SECOND_MAX,
+    LOG_TRACEBACK_CHARACTERS_MAX,
+)
 from skylog.kernel.logging import Hub, Level, configure, get_logger, hub
 from skylog.kernel.secret import Secret
 
@@ -28,6 +32,23 @@ def test_text() -> None:
     made.logger("a.b").warning("closed", address="::1", why="a b", count=3)
     expected = '2023-11-14T22:13:20.123Z WARN  a.b: closed address=::1 why="a b" count=3\n'
     assert stream.getvalue() == expected
+
+
+def test_of_lines_that_come_too_often_only_some_are_written() -> None:
+    made, stream, clock = Hub(), io.StringIO(), ManualClock()
+    made.direct(stream, as_json=False, clock=clock)
+    for number in range(LOG_LINES_PER_SECOND_MAX + 7):
+        made.logger("a").warning("refused", number=number)
+        made.logger("b").debug("below the level")
+    made.logger("a").warning("something else")
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == LOG_LINES_PER_SECOND_MAX + 1
+    assert lines[-1].endswith("a: something else")
+    clock.advance(1000)
+    made.logger("a").warning("refused", number=0)
+    told, again = stream.getvalue().splitlines()[len(lines) :]
+    assert told.endswith("WARN  a: lines left out of=refused count=7")
+    assert again.endswith("a: refused number=0")
 
 
 def test_json() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from skylog.kernel.config import Operation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import CONFIG_VALUE_CHARACTERS_MAX
 from skylog.kernel.logging import Hub, Level
 from skylog.kernel.settings import load_settings
-from skylog.kernel.settings.dynamic import Operation, apply_changes, apply_logger_changes
+from skylog.kernel.settings.dynamic import apply_changes, apply_logger_changes
 from skylog.kernel.settings.dynamic import validate_broker_configs as validate_broker
 from skylog.kernel.settings.kafka_resource_facts import TOPIC as TOPIC_FACTS
 from skylog.kernel.settings.resources import ResourceRules

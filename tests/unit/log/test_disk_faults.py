@@ -17,11 +17,11 @@ def failing(call: str, part: str = "", code: int = errno.EIO) -> Callable[[str, 
     return lambda called, path: code if called == call and part in Path(path).name else None
 
 
-def storage_error(work: Callable[[], object]) -> None:
+def storage_error(work: Callable[[], object], *, ambiguous: bool = False) -> None:
     with pytest.raises(KafkaError) as caught:
         work()
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert not caught.value.ambiguous
+    assert caught.value.ambiguous is ambiguous
 
 
 @pytest.mark.parametrize("room", [0, 1, 30, 69])
@@ -57,7 +57,7 @@ def test_torn_bytes_that_stay_take_the_log_offline(tmp_path: Path) -> None:
     fill(log, [b"a"])
     files.bytes_left = 10
     files.fail = failing("truncate")
-    storage_error(lambda: log.append([batch(b"lost")], 0, NOW))
+    storage_error(lambda: log.append([batch(b"lost")], 0, NOW), ambiguous=True)
     assert log.is_offline
     files.bytes_left = None
     files.fail = failing("none")
@@ -73,13 +73,22 @@ def test_a_failed_sync_is_final(tmp_path: Path, part: str) -> None:
     log = open_log(tmp_path, files=files)
     fill(log, [b"a"])
     files.fail = failing("fsync", part)
-    storage_error(log.sync)
+    storage_error(log.sync, ambiguous=True)
     files.fail = failing("none")
     assert log.is_offline
     assert log.recovery_point == 0
     storage_error(log.sync)
     storage_error(lambda: log.append([batch(b"b")], 0, NOW))
     storage_error(log.close)
+
+
+def test_whether_an_append_whose_sync_failed_is_there_nobody_knows(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    log = open_log(tmp_path, LogConfig(flush_messages=1), files=files)
+    files.fail = failing("fsync")
+    storage_error(lambda: log.append([batch(b"a")], 0, NOW), ambiguous=True)
+    assert log.is_offline
+    assert read_values(open_log(tmp_path)) == [(0, b"a")]
 
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])

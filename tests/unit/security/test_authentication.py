@@ -9,9 +9,6 @@ import pytest
 from skylog.kernel.errors import ErrorCode, ProtocolError
 from skylog.kernel.secret import Secret
 from skylog.security.connection import (
-    API_VERSIONS,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
     Admission,
     Authentication,
     SaslSettings,
@@ -25,6 +22,7 @@ from skylog.security.scram import (
     create_credential,
     new_nonce,
 )
+from skylog.wire.apis import ApiKey
 
 METADATA = 3
 NOW = 1_000_000
@@ -64,7 +62,7 @@ def test_without_sasl_everything_is_served_at_once() -> None:
     assert connection.admit(METADATA, NOW) is Admission.SERVE
     connection.identified("User:CN=alice")
     assert connection.principal == "User:CN=alice"
-    assert connection.admit(SASL_HANDSHAKE, NOW) is Admission.SERVE
+    assert connection.admit(ApiKey.SASL_HANDSHAKE, NOW) is Admission.SERVE
     assert connection.handshake("PLAIN", 1, NOW).error_code == ErrorCode.ILLEGAL_SASL_STATE
     answer = connection.authenticate(GOOD, NOW)
     assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
@@ -76,12 +74,12 @@ def test_a_user_logs_in() -> None:
     connection = Authentication(sasl())
     connection.identified("User:CN=certificate")
     assert not connection.complete
-    assert connection.admit(API_VERSIONS, NOW) is Admission.SERVE
-    assert connection.admit(SASL_HANDSHAKE, NOW) is Admission.SERVE
+    assert connection.admit(ApiKey.API_VERSIONS, NOW) is Admission.SERVE
+    assert connection.admit(ApiKey.SASL_HANDSHAKE, NOW) is Admission.SERVE
     answer = connection.handshake("PLAIN", 1, NOW)
     assert (answer.error_code, answer.mechanisms) == (0, ["PLAIN", SCRAM.value])
     assert not connection.expects_raw_token
-    assert connection.admit(SASL_AUTHENTICATE, NOW) is Admission.SERVE
+    assert connection.admit(ApiKey.SASL_AUTHENTICATE, NOW) is Admission.SERVE
     token = connection.authenticate(GOOD, NOW)
     assert (token.error_code, token.error_message, token.auth_bytes) == (0, None, b"")
     assert token.session_lifetime_ms == 0
@@ -111,17 +109,17 @@ def test_an_unknown_mechanism_ends_it() -> None:
     assert answer.mechanisms == ["PLAIN", SCRAM.value]
     assert connection.failed
     assert connection.close_delay_ms == 70
-    assert connection.admit(SASL_HANDSHAKE, NOW) is Admission.CLOSE
+    assert connection.admit(ApiKey.SASL_HANDSHAKE, NOW) is Admission.CLOSE
 
 
-@pytest.mark.parametrize("key", [METADATA, SASL_AUTHENTICATE, 0, 1])
+@pytest.mark.parametrize("key", [METADATA, ApiKey.SASL_AUTHENTICATE, 0, 1])
 def test_nothing_else_is_served_before_the_handshake(key: int) -> None:
     connection = Authentication(sasl())
     assert connection.admit(key, NOW) is Admission.CLOSE
     assert connection.failed
 
 
-@pytest.mark.parametrize("key", [METADATA, API_VERSIONS, SASL_HANDSHAKE])
+@pytest.mark.parametrize("key", [METADATA, ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE])
 def test_nothing_else_is_served_during_the_exchange(key: int) -> None:
     connection = Authentication(sasl())
     connection.handshake("PLAIN", 1, NOW)
@@ -168,7 +166,7 @@ def test_a_session_that_ends_must_be_renewed() -> None:
     connection = authenticated(reauth_ms=5000)
     assert connection.expires_ms == NOW + 5000
     assert connection.admit(METADATA, NOW + 5000) is Admission.SERVE
-    assert connection.admit(SASL_HANDSHAKE, NOW + 5001) is Admission.SERVE
+    assert connection.admit(ApiKey.SASL_HANDSHAKE, NOW + 5001) is Admission.SERVE
     assert connection.handshake("PLAIN", 1, NOW + 5001).error_code == 0
     assert connection.state is State.EXCHANGE
     assert connection.authenticate(GOOD, NOW + 5001).session_lifetime_ms == 5000
@@ -203,9 +201,3 @@ def test_renewing_keeps_user_and_mechanism() -> None:
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert answer.error_message is not None
     assert "not supported for re-authentication of mechanism 'PLAIN'" in answer.error_message
-
-
-def test_only_its_two_apis_are_its_own() -> None:
-    assert Authentication.owns(SASL_HANDSHAKE)
-    assert Authentication.owns(SASL_AUTHENTICATE)
-    assert not Authentication.owns(API_VERSIONS)

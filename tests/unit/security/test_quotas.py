@@ -130,6 +130,7 @@ def test_request_time_waits_at_most_a_window() -> None:
 def test_zero_quota_waits_as_long_as_an_answer_can_say() -> None:
     assert throttle_ms(1, 0, 1000) == INT32_MAX
     assert throttle_ms(1e300, 1, 1000) == INT32_MAX
+    assert throttle_ms(1e300, 1e-320, 1000) == INT32_MAX
 
 
 def test_measurements_are_bounded_and_idle_ones_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,13 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from skylog.broker.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.wire.apis import ApiKey
 from skylog.wire.messages.api_versions_request import ApiVersionsRequest
 from skylog.wire.messages.api_versions_response import (
     ApiVersion,
@@ -28,7 +30,6 @@ from skylog.wire.messages.describe_log_dirs_response import (
 from skylog.wire.messages.init_producer_id_request import InitProducerIdRequest
 from skylog.wire.messages.init_producer_id_response import InitProducerIdResponse
 
-API_VERSIONS: Final = 18
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _NO_ID: Final = -1
 
@@ -41,7 +42,7 @@ def api_versions(offered: Offered) -> Callable[[RequestContext, Any], ApiVersion
     def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
         if request is None:
             # A version of the future: tell which versions of ApiVersions itself there are.
-            own = [api for api in offered() if api.api_key == API_VERSIONS]
+            own = [api for api in offered() if api.api_key == ApiKey.API_VERSIONS]
             return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, own)
         if context.version >= 3 and not _named_well(request):
             return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
@@ -81,10 +82,10 @@ async def forward(context: RequestContext, request: Any) -> Any:
     return await context.forward(request)
 
 
-def describe_log_dirs(
+async def describe_log_dirs(
     context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
-    """Handle DescribeLogDirs."""
+    """Handle DescribeLogDirs; a disk that does not answer holds up nobody else."""
     services = context.services
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
@@ -96,16 +97,16 @@ def describe_log_dirs(
             if wanted is None or (log.topic, log.partition) in wanted:
                 lag = max(log.high_watermark - log.log_end_offset, 0)
                 topics[log.topic].append(DescribeLogDirsPartition(log.partition, log.size, lag))
-        usage = shutil.disk_usage(path)
-        response.results.append(
-            DescribeLogDirsResult(
-                0,
-                path,
-                [DescribeLogDirsTopic(name, found) for name, found in topics.items()],
-                usage.total,
-                usage.free,
-            )
+        result = DescribeLogDirsResult(
+            log_dir=path,
+            topics=[DescribeLogDirsTopic(name, found) for name, found in topics.items()],
         )
+        response.results.append(result)
+        try:
+            usage = await services.executor.run(partial(shutil.disk_usage, path))
+            result.total_bytes, result.usable_bytes = usage.total, usage.free
+        except OSError:
+            result.error_code, result.topics = ErrorCode.KAFKA_STORAGE_ERROR, []
     return response
 
 
@@ -115,6 +116,8 @@ async def init_producer_id(
     """Handle InitProducerId of idempotent producers."""
     transactional_id = request.transactional_id
     if transactional_id is not None:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
         if not context.authorize(
             AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
         ):

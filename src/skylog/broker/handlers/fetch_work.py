@@ -38,7 +38,6 @@ Read = Callable[[], ReadInfo]
 
 Steps = Generator[Read | RemoteRead, Any, "Collected"]
 READ_COMMITTED = 1
-CONSUMER_REPLICA = -1
 _UNSEEN = (
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -260,9 +259,11 @@ class Fetch:
         if self.superseded:
             response.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
             return response
+        throttle_ms = 0
         if not self.from_follower:
-            context.throttle_ms = context.services.quotas.fetched(context, found.read_bytes)
-        if context.throttle_ms > 0:
+            throttle_ms = context.services.quotas.fetched(context, found.read_bytes)
+            context.throttle_ms = max(context.throttle_ms, throttle_ms)
+        if throttle_ms > 0:
             if not self.incremental:
                 # The client takes an empty answer to a full fetch for none, and begins anew.
                 context.services.fetch_sessions.close(session.id)

@@ -36,7 +36,6 @@ from skylog.wire.messages.metadata_response import (
 )
 
 BROKER_ENDPOINTS = 1
-UNKNOWN_OPERATIONS = -(2**31)
 
 
 def metadata(

@@ -281,19 +281,25 @@ def _delete_before(context: RequestContext, topic: str, index: int, offset: int)
 def describe_producers(
     context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
-    """Handle DescribeProducers: the producers that a partition's log remembers."""
+    """Handle DescribeProducers: the producers that a partition's log remembers.
+
+    Each partition once, since its answer is much longer than its number.
+    """
     response = DescribeProducersResponse()
+    asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
-        fault = _topic_fault(context, topic.name)
-        answers = TopicResponse(topic.name)
+        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    for name, indexes in asked.items():
+        fault = _topic_fault(context, name)
+        answers = TopicResponse(name)
         response.topics.append(answers)
-        for index in topic.partition_indexes:
+        for index in indexes:
             answer = PartitionResponse(index)
             answers.partitions.append(answer)
             try:
                 if fault is not None:
                     raise fault
-                partition = context.services.replicas.leader_of(topic.name, index)
+                partition = context.services.replicas.leader_of(name, index)
             except KafkaError as error:
                 answer.error_code = error.code
                 answer.error_message = error.message or error.code.name

@@ -365,7 +365,8 @@ def _finish(
     context: RequestContext, request: ProduceRequest, response: ProduceResponse
 ) -> ProduceResponse | None:
     services = context.services
-    context.throttle_ms = services.quotas.produced(context, context.request_bytes)
+    throttle_ms = services.quotas.produced(context, context.request_bytes)
+    context.throttle_ms = max(context.throttle_ms, throttle_ms)
     answers = [p for t in response.responses for p in t.partition_responses]
     if request.acks == NONE:
         if any(answer.error_code for answer in answers):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from skylog.client.admin.ask import outcome
 from skylog.client.cluster import Cluster
 from skylog.client.connection import ClientConnection
+from skylog.kernel.config import Operation
 from skylog.kernel.errors import KafkaError
 from skylog.wire.messages.describe_configs_request import (
     DescribeConfigsRequest,
@@ -59,15 +60,6 @@ class ConfigSource(IntEnum):
     BROKER_LOGGER = 6
     CLIENT_METRICS = 7
     GROUP = 8
-
-
-class Operation(IntEnum):
-    """What to do to a value; lists can grow and shrink."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from skylog.controller.image.brokers import MIGRATING_DIRECTORY
 from skylog.controller.image.delta import Delta
 from skylog.kernel.errors import invariant
-from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.kernel.ids import Uuid
 from skylog.wire.messages.clear_elr_record import ClearElrRecord
 from skylog.wire.messages.partition_change_record import PartitionChangeRecord
 from skylog.wire.messages.partition_record import PartitionRecord
@@ -27,8 +28,6 @@ RECOVERED = 0
 RECOVERING = 1
 NO_RECOVERY_CHANGE = -1
 NO_COORDINATOR = -1
-
-MIGRATING_DIRECTORY = ZERO_UUID
 
 Replicas = tuple[int, ...]
 TopicIdPartition = tuple[Uuid, int]

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from enum import IntEnum
 from typing import Final
 
-from skylog.kernel.config import ConfigKey, ConfigType, Dynamic, Schema, format_value
+from skylog.kernel.config import (
+    ConfigKey,
+    ConfigType,
+    Dynamic,
+    Operation,
+    Schema,
+    changed_list,
+    format_value,
+)
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.kernel.logging import ROOT, Hub, Level
 from skylog.kernel.settings.broker import BrokerSettings, build_settings
@@ -61,15 +68,6 @@ _CLUSTER_LEVEL_LISTENER: Final = frozenset(
 )
 # Sockets are bound once, at start.
 _AT_START: Final = frozenset({"listeners", "listener.security.protocol.map"})
-
-
-class Operation(IntEnum):
-    """What IncrementalAlterConfigs does with a setting."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 Change = tuple[str, int, str | None]  # name, operation, value
@@ -122,15 +120,7 @@ def _changed_list(
     if key.type is not ConfigType.LIST:
         verb = Operation(operation).name.lower()
         raise invalid_config(f"Config value {verb} is not allowed for config key: {name}")
-    old = texts.get(name, format_value(key.default or ()))
-    items = [item for item in old.split(",") if item]
-    given = value.split(",")
-    if operation == Operation.APPEND:
-        return ",".join([*items, *(item for item in given if item not in items)])
-    for item in given:
-        if item in items:
-            items.remove(item)
-    return ",".join(items)
+    return changed_list(texts.get(name, format_value(key.default or ())), operation, value)
 
 
 def validate_broker_configs(

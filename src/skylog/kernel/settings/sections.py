@@ -92,8 +92,8 @@ class NetworkSettings:
     )
     queued_bytes_max: int = setting(
         "queued.max.request.bytes",
-        "Request bytes in memory at once before reading from sockets pauses; -1 is the built-in"
-        " budget.",
+        "Request bytes in memory at once; beyond them the oldest unfinished requests are cut off."
+        " -1 is the built-in budget.",
     )
     sasl_receive_bytes_max: int = setting(
         "sasl.server.max.receive.size", "Largest request before authentication is complete."
