@@ -10,6 +10,8 @@ import pytest
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import ZERO_UUID
 from skylog.testing import Broker
+from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
+from skylog.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
 from skylog.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -159,3 +161,17 @@ def test_offsets_outlive_the_broker(tmp_path: Any) -> None:
         assert commit(client, "g", 41) == 0
     with Broker(directory=tmp_path) as broker, Client(broker.bootstrap) as client:
         assert committed(client, "g") == (41, "")
+
+
+def test_who_is_named_many_times_is_described_once(client: Client) -> None:
+    joined = alone_in(client, "described")
+    sync(client, "described", joined)
+    [group] = client.ask(DescribeGroupsRequest(["described"] * 100)).groups
+    assert (group.error_code, len(group.members)) == (0, 1)
+    asked = [OffsetFetchRequestGroup("described", topics=None)] * 3
+    found = client.ask(OffsetFetchRequest(groups=asked)).groups
+    invalid = ErrorCode.INVALID_REQUEST
+    assert [group.error_code for group in found] == [0, invalid, invalid]
+    topic = TopicRequest("t", [0, 0, 0])
+    [producers] = client.ask(DescribeProducersRequest([topic, topic])).topics
+    assert [partition.partition_index for partition in producers.partitions] == [0]

@@ -29,11 +29,17 @@ from tests.interop.wire import SCENARIOS, Side, differences
 pytestmark = pytest.mark.interop
 
 
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node]]:
     """A skylog and a Kafka that have just started."""
-    ours = start_skylog(tmp_path_factory.mktemp("ours"))
-    kafkas = start_kafka(tmp_path_factory.mktemp("kafkas"))
+    ours = start_skylog(tmp_path_factory.mktemp("ours"), SETTINGS)
+    kafkas = start_kafka(tmp_path_factory.mktemp("kafkas"), SETTINGS)
     yield ours, kafkas
     kafkas.process.stop()
     assert ours.process.alive

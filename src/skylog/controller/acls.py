@@ -7,7 +7,8 @@ from skylog.controller.image import ClusterImage
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import ControllerState, bounded
 from skylog.kernel.acl import PatternType, ResourceType
-from skylog.kernel.errors import KafkaError
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.limits import CONTROLLER_RECORDS_PER_REQUEST_MAX
 from skylog.replicated.machine import Result
 from skylog.security.acls import AclBinding, AclFilter, validate
 from skylog.wire.messages.access_control_entry_record import AccessControlEntryRecord
@@ -66,6 +67,7 @@ def delete_acls(
 ) -> Result[DeleteAclsResponse]:
     """An ACL that several filters choose is in the answer to each, and removed once."""
     response = DeleteAclsResponse()
+    matches = 0
     removed: dict[bytes, Message] = {}
     for wanted in message.filters:
         result = DeleteAclsFilterResult(0, None)
@@ -91,7 +93,9 @@ def delete_acls(
                         acl.permission,
                     )
                 )
-        bounded(list(removed.values()))
+        matches += len(result.matching_acls)
+        if matches > CONTROLLER_RECORDS_PER_REQUEST_MAX:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, "The filters match too many ACLs at once.")
     return Result(response, list(removed.values()))
 
 

@@ -22,7 +22,6 @@ class ControllerRequest:
     seed: bytes = b""
     # The log's end: a broker's epoch is the offset at which its registration is written.
     next_offset: int = 0
-    principal: str = ""
     # Counts changed partitions against the caller's quota; raises THROTTLING_QUOTA_EXCEEDED.
     charge: Callable[[int], None] = no_charge
 

@@ -71,7 +71,6 @@ class Controller:
         self,
         message: Message,
         version: int,
-        principal: str = "",
         charge: Callable[[int], None] = no_charge,
     ) -> Any:
         """The response, once what it says is committed; KafkaError if the request fails whole.
@@ -84,7 +83,6 @@ class Controller:
                 version,
                 seed=self._rng.randbytes(_SEED_BYTES),
                 next_offset=self._log.end_offset,
-                principal=principal,
                 charge=charge,
             )
         )

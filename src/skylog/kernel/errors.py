@@ -11,6 +11,8 @@ import sys
 from enum import IntEnum
 from typing import NoReturn
 
+from skylog.kernel.limits import ERROR_MESSAGE_CHARACTERS_MAX
+
 
 class ErrorCode(IntEnum):
     """Kafka's error codes, all that a 4.3 client knows."""
@@ -201,6 +203,8 @@ class KafkaError(SkylogError):
         self, code: ErrorCode, message: str | None = None, *, ambiguous: bool = False
     ) -> None:
         invariant(not ambiguous or code in RETRIABLE, f"{code.name} cannot report an unknown end")
+        if message is not None and len(message) > ERROR_MESSAGE_CHARACTERS_MAX:
+            message = message[:ERROR_MESSAGE_CHARACTERS_MAX] + "…"
         super().__init__(f"{code.name}: {message}" if message else code.name)
         self.code = code
         self.message = message

@@ -74,6 +74,9 @@ VALIDATIONS_AT_ONCE_MAX: Final = 2
 # Each member of a gzip stream costs a copy of what follows it; producers write one.
 GZIP_MEMBERS_MAX: Final = 1024
 
+# What an error says to a client: it may quote the client, and a string has 32,767 bytes at most.
+ERROR_MESSAGE_CHARACTERS_MAX: Final = 8_000
+
 # Wire: elements that take no bytes, whose count nothing else bounds.
 WIRE_EMPTY_ELEMENTS_MAX: Final = 10_000
 # Topics, partitions, groups and whatever else one request may list in all.

@@ -96,6 +96,15 @@ def test_filters_choose_what_is_deleted() -> None:
     assert create(bench, acl("t")) == [0]
 
 
+def test_filters_may_not_match_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skylog.controller.acls.CONTROLLER_RECORDS_PER_REQUEST_MAX", 3)
+    bench = Bench()
+    create(bench, acl("a"), acl("b"))
+    every = DeleteAclsFilter(TOPIC, None, LITERAL, None, None, ANY, ANY)
+    assert bench.refused(DeleteAclsRequest([every] * 2)).code is ErrorCode.POLICY_VIOLATION
+    assert len(bench.ask(DeleteAclsRequest([every])).filter_results[0].matching_acls) == 2
+
+
 def test_acls_are_listed_by_what_they_are_about() -> None:
     bench = Bench()
     create(bench, acl("t"), acl("t", operation=WRITE), acl("u"))

@@ -222,8 +222,8 @@ async def alter_configs(
             code, message = _outcome(error)
             response.responses.append(legacy.AlterConfigsResourceResponse(code, message, *key))
         except ConfigError as error:
-            code = ErrorCode.INVALID_REQUEST
-            response.responses.append(legacy.AlterConfigsResourceResponse(code, str(error), *key))
+            code, message = _outcome(KafkaError(ErrorCode.INVALID_REQUEST, str(error)))
+            response.responses.append(legacy.AlterConfigsResourceResponse(code, message, *key))
     if accepted:
         request.resources = accepted
         response.responses += (await context.forward(request)).responses

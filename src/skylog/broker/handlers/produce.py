@@ -355,7 +355,9 @@ async def _wait(
             error = wait.exception()
         else:
             wait.cancel()
-        if isinstance(error, KafkaError):
+        if error is not None:
+            if not isinstance(error, KafkaError):
+                raise error  # a bug, and no reason to call the batch written
             slot.answer.base_offset = slot.answer.log_start_offset = -1
             _fail(context, slot, error, slot.partition.topic if slot.partition else "")
     return _finish(context, request, response)

@@ -74,7 +74,7 @@ def describe_acls(context: RequestContext, request: DescribeAclsRequest) -> Desc
         key = (acl.resource_type, acl.resource_name, acl.pattern_type)
         resource = resources.setdefault(key, DescribeAclsResource(*key))
         resource.acls.append(AclDescription(acl.principal, acl.host, acl.operation, acl.permission))
-    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+    return DescribeAclsResponse(error_message="", resources=list(resources.values()))
 
 
 async def alter_acls(context: RequestContext, request: Any) -> Any:
