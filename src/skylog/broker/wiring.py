@@ -71,7 +71,6 @@ from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings import BrokerSettings
 from skylog.log.files import Files
 from skylog.log.manager import LogManager
-from skylog.objects.metered import export_stats
 from skylog.quorum.node import QuorumConfig, QuorumNode
 from skylog.quorum.storage import NodeStorage, format_if_new
 from skylog.quorum.voters import Endpoint
@@ -379,12 +378,13 @@ class Node:
         from skylog.broker.observe import BrokerCollector  # noqa: PLC0415
         from skylog.broker.observe_diskless import DisklessCollector  # noqa: PLC0415
         from skylog.kernel.metrics import Metrics  # noqa: PLC0415
+        from skylog.objects.metered import StoreCollector  # noqa: PLC0415
 
         metrics, engine = Metrics(), self._services.diskless
         listeners = self._listeners
         collector = BrokerCollector(self._services, listeners.dispatchers, listeners)
         metrics.registry.register(collector)
-        export_stats(engine.store_stats, metrics)
+        metrics.registry.register(StoreCollector(engine.store_stats))
         metrics.registry.register(DisklessCollector(engine, self.maintenance, self._clock))
         http = HttpServer(metrics, self.health, self._executor)
         await http.start(bound)

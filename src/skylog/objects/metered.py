@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, Literal, TypeAlias, get_args
 
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
 from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
-from skylog.kernel.metrics import Metrics
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import NotFound, ObjectError, ObjectInfo, ObjectStore, Payload, size_of
 
@@ -76,21 +77,26 @@ class StoreStats:
             raise
 
 
-def export_stats(stats: StoreStats, metrics: Metrics) -> None:
-    """Show ``stats`` in ``metrics``; they are read when somebody looks."""
-    shown = {
-        "requests": "Requests to object storage, each attempt.",
-        "failures": "Requests to object storage that failed.",
-        "throttled": "Requests that object storage answered with slow down.",
-        "bytes": "Bytes written to and read from object storage.",
-    }
-    for field_name, help_text in shown.items():
-        gauge = metrics.gauge(f"objects_{field_name}", help_text, ["operation"])
-        for name, counted in stats.operations.items():
-            gauge.labels(name).set_function(partial(getattr, counted, field_name))
-    metrics.gauge_of(
-        "objects_cost_dollars", "Estimate of what the requests cost.", lambda: stats.cost
-    )
+class StoreCollector(Collector):
+    """Reads the totals of a store for Prometheus."""
+
+    def __init__(self, stats: StoreStats) -> None:
+        self._stats = stats
+
+    def collect(self) -> Iterator[Metric]:
+        shown = {
+            "requests": "Requests to object storage, each attempt.",
+            "failures": "Requests to object storage that failed.",
+            "throttled": "Requests that object storage answered with slow down.",
+            "bytes": "Bytes written to and read from object storage.",
+        }
+        for field_name, text in shown.items():
+            family = GaugeMetricFamily(f"skylog_objects_{field_name}", text, labels=["operation"])
+            for name, counted in self._stats.operations.items():
+                family.add_metric([name], getattr(counted, field_name))
+            yield family
+        text = "Estimate of what the requests cost."
+        yield GaugeMetricFamily("skylog_objects_cost_dollars", text, value=self._stats.cost)
 
 
 class MeteredStore:

@@ -15,7 +15,7 @@ from skylog.objects.faulty import Faults, FaultyStore
 from skylog.objects.keys import ObjectKey
 from skylog.objects.limited import LimitedStore
 from skylog.objects.memory import MemoryStore
-from skylog.objects.metered import FREE, OPERATIONS, MeteredStore, StoreStats, export_stats
+from skylog.objects.metered import FREE, OPERATIONS, MeteredStore, StoreCollector, StoreStats
 from skylog.objects.retrying import RetryBudget, RetryingStore, RetryPolicy
 from skylog.objects.store import (
     Exists,
@@ -279,7 +279,7 @@ async def test_failed_attempts_are_counted_each() -> None:
 async def test_counts_are_shown_as_metrics() -> None:
     metrics = Metrics()
     store = MeteredStore(MemoryStore())
-    export_stats(store.stats, metrics)
+    metrics.registry.register(StoreCollector(store.stats))
     await store.put(KEY, b"12345")
     shown = metrics.exposition().decode()
     assert 'skylog_objects_requests{operation="put"} 1.0' in shown
