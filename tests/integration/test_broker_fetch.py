@@ -242,6 +242,20 @@ def test_a_fetch_of_many_is_woken_by_any(broker: Broker, client: Client, other: 
     assert values(found["any", 13].records) == [b"x"]  # type: ignore[attr-defined]
 
 
+def test_what_lay_there_before_the_wait_is_told_with_what_came(
+    broker: Broker, client: Client, other: Client
+) -> None:
+    client.create("both", partitions=3)
+    client.produce("both", b"before", index=1)
+    size = len(batch(b"before"))
+    begin(client, *(("both", index, 0) for index in range(3)), min_bytes=2 * size)
+    parked(broker, "both", 2)
+    other.produce("both", b"after.", index=2)
+    found = end(client)
+    told_values = [values(found["both", index].records) for index in range(3)]  # type: ignore[attr-defined]
+    assert told_values == [[], [b"before"], [b"after."]]
+
+
 def test_the_wait_ends_with_its_time(client: Client) -> None:
     client.create("time")
     client.produce("time", b"x")

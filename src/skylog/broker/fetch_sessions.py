@@ -57,6 +57,7 @@ class Entry:
 
     __slots__ = (
         "index",
+        "moved",
         "partition",
         "sent_high_watermark",
         "sent_log_start",
@@ -73,6 +74,8 @@ class Entry:
         self.index = index
         self.wanted = FetchPartition()
         self.partition: Watched | None = None
+        # Whether the replica has moved since it was last read.
+        self.moved = True
         self.sent_high_watermark = -1
         self.sent_log_start = -1
 
@@ -94,6 +97,7 @@ class Entry:
 
     def partition_moved(self, appended_bytes: int) -> None:
         session = self.session
+        self.moved = True
         session.ready[self] = None
         session.moved(appended_bytes or _CHANGE)
 

@@ -180,12 +180,11 @@ class QuotaFollower:
             self._connections.update_ip_rate(parts["ip"], value)
 
 
-def delete_strays(logs: LogManager, image: ClusterImage) -> None:
-    """Drop logs of topics that were deleted while this broker was away."""
+def put_strays_aside(logs: LogManager, image: ClusterImage) -> None:
+    """Logs that metadata does not know, mostly of topics that were deleted while this broker was
+    away. They are kept for the operator, as by Kafka: it may be the metadata that is missing."""
     for stray in logs.logs():
         topic = image.topic_by_id(stray.topic_id)
         if topic is None or stray.partition not in topic.partitions:
-            log.warning(
-                "log of a deleted topic dropped", topic=stray.topic, partition=stray.partition
-            )
-            logs.delete(stray.topic, stray.partition)
+            log.warning("stray log put aside", topic=stray.topic, partition=stray.partition)
+            logs.delete(stray.topic, stray.partition, stray=True)

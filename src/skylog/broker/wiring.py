@@ -38,7 +38,7 @@ from skylog.broker.followers import (
     ConfigFollower,
     PartitionFollower,
     QuotaFollower,
-    delete_strays,
+    put_strays_aside,
 )
 from skylog.broker.in_flight import Memory
 from skylog.broker.lifecycle import Lifecycle
@@ -300,7 +300,7 @@ class Node:
         self._undo.push_async_callback(lambda: logs.close(self._lifecycle.broker_epoch))
         self._undo.callback(unsubscribe)
         self._undo.push_async_callback(services.groups.close)
-        delete_strays(logs, self._image)
+        put_strays_aside(logs, self._image)
         followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
         if services.authorizer is not None:
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))

@@ -245,10 +245,10 @@ class LogManager(LogHost):
         self._add(home, log)
         return log
 
-    def delete(self, topic: str, index: int) -> None:
-        """Take a partition away: at once for everybody, from the disk a little later."""
+    def delete(self, topic: str, index: int, *, stray: bool = False) -> None:
+        """Take a partition away; its files go a little later or, if it is stray, are put aside."""
         if (topic, index) in self._logs:
-            self._remove((topic, index), DELETE_DIR_SUFFIX)
+            self._remove((topic, index), STRAY_DIR_SUFFIX if stray else DELETE_DIR_SUFFIX)
 
     def _remove(self, key: TopicPartition, suffix: str) -> None:
         log, home = self._logs.pop(key), self._homes.pop(key)

@@ -106,7 +106,8 @@ class FrameAssembler:
                     return frames
                 break
             position = start + length
-            frames.append(memoryview(bytes(data[start:position])))
+            # Writable, so that a produced batch gets its offset where it lies.
+            frames.append(memoryview(bytearray(data[start:position])))
         self._head = bytes(data[position:])
         return frames
 

@@ -16,7 +16,7 @@ from skylog.broker.followers import (
     ConfigFollower,
     PartitionFollower,
     QuotaFollower,
-    delete_strays,
+    put_strays_aside,
 )
 from skylog.broker.publisher import MetadataPublisher, everything
 from skylog.broker.traffic import Traffic
@@ -318,7 +318,7 @@ async def test_a_bug_in_one_turn_does_not_end_the_turns(monkeypatch: pytest.Monk
     assert len(failed) == 1
 
 
-def test_logs_of_topics_that_are_gone_are_dropped() -> None:
+def test_logs_of_topics_that_are_gone_are_put_aside() -> None:
     image = ClusterImage()
     for record in topic("t", 1, partitions=2):
         image.apply(record)
@@ -326,12 +326,15 @@ def test_logs_of_topics_that_are_gone_are_dropped() -> None:
         SimpleNamespace(topic=name, partition=index, topic_id=topic_id(number))
         for name, index, number in (("t", 0, 1), ("t", 2, 1), ("u", 0, 2))
     ]
-    dropped: list[tuple[str, int]] = []
-    logs: Any = SimpleNamespace(
-        logs=lambda: iter(stored), delete=lambda name, index: dropped.append((name, index))
-    )
-    delete_strays(logs, image)
-    assert dropped == [("t", 2), ("u", 0)]
+    aside: list[tuple[str, int]] = []
+
+    def delete(name: str, index: int, *, stray: bool) -> None:
+        assert stray
+        aside.append((name, index))
+
+    logs: Any = SimpleNamespace(logs=lambda: iter(stored), delete=delete)
+    put_strays_aside(logs, image)
+    assert aside == [("t", 2), ("u", 0)]
 
 
 # Permissions and quotas

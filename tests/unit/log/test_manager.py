@@ -176,6 +176,20 @@ async def test_a_log_of_another_topic_is_put_aside(tmp_path: Path) -> None:
         assert [log.topic_id for log in manager.logs()] == [SECOND]
 
 
+async def test_the_files_of_a_stray_log_are_kept(tmp_path: Path) -> None:
+    clock = ManualClock(NOW)
+    async with started(tmp_path, clock) as manager:
+        fill(manager.get_or_create("t", 0, FIRST, CONFIG), [b"old"])
+        manager.delete("t", 0, stray=True)
+        assert manager.get("t", 0) is None
+        clock.advance(10 * 60_000)
+        await manager.remove_discarded()
+    async with started(tmp_path, clock) as manager:
+        assert list(manager.logs()) == []
+        [stray] = tmp_path.glob("t-0.*-stray")
+        assert (stray / "00000000000000000000.log").stat().st_size > 0
+
+
 async def test_the_log_start_is_checkpointed_soon(tmp_path: Path) -> None:
     manager = new_manager(tmp_path)
     await manager.start()

@@ -59,8 +59,8 @@ async def _finish(work: Fetch, steps: Steps, read: Read | RemoteRead) -> Collect
         return found
 
 
-async def _collect(work: Fetch) -> Collected:
-    steps = work.collect()
+async def _collect(work: Fetch, before: Collected) -> Collected:
+    steps = work.collect(before)
     try:
         read = next(steps)
     except StopIteration as done:
@@ -102,7 +102,7 @@ async def _wait(work: Fetch, found: Collected) -> FetchResponse:
             finally:
                 timer.cancel()
             if not work.superseded:
-                found = await _collect(work)
+                found = await _collect(work, found)
             if work.enough(found) or connection.ended or loop.time() >= deadline:
                 return work.respond(found)
     finally:

@@ -80,6 +80,8 @@ class Fetch:
         self.replica_id = (
             request.replica_state.replica_id if context.version >= 15 else request.replica_id
         )
+        self.from_follower = self.replica_id >= 0
+        self._read_committed = request.isolation_level == READ_COMMITTED
         self.bytes_max = min(
             request.max_bytes,
             services.settings.network.fetch_bytes_max,
@@ -93,18 +95,15 @@ class Fetch:
         self._refused: set[Entry] | None = None
 
     @property
-    def from_follower(self) -> bool:
-        return self.replica_id >= 0
-
-    @property
     def superseded(self) -> bool:
         """Whether a later request of the same session has come, so that this one is stale."""
         expected = next_epoch(self.request.session_epoch)
         return self.incremental and self.session.epoch != expected and self.session.id != NO_SESSION
 
-    def collect(self) -> Steps:
+    def collect(self, before: Collected | None = None) -> Steps:
         """Read what is ready, in the session's order, within the budget.
 
+        What an earlier pass ``before`` has read, and what did not move since, is not read again.
         Yields each read that would wait for the disk; it expects the outcome back.
         """
         found = Collected()
@@ -113,11 +112,14 @@ class Fetch:
         remote: list[tuple[Entry, DisklessPartition]] = []
         for entry in tuple(self.session.ready):
             try:
-                partition = self._locate(entry)
-                if isinstance(partition, DisklessPartition):
-                    remote.append((entry, partition))
-                    continue
-                answer = yield from self._read(entry, partition, budget, found.read_bytes == 0)
+                answer = None if before is None else self._unmoved(entry, before)
+                if answer is None:
+                    entry.moved = False
+                    partition = self._locate(entry)
+                    if isinstance(partition, DisklessPartition):
+                        remote.append((entry, partition))
+                        continue
+                    answer = yield from self._read(entry, partition, budget, found.read_bytes == 0)
             except RefusedError as error:
                 answer = self._failed(entry, error)
                 found.refused.add(entry)
@@ -138,6 +140,13 @@ class Fetch:
         # Kafka; what was lost while waiting is told at once.
         found.urgent = found.urgent or not found.refused <= self._refused
         return found
+
+    @staticmethod
+    def _unmoved(entry: Entry, before: Collected) -> PartitionData | None:
+        """What was found before, if it was a replica and has not moved."""
+        if entry.moved or entry.partition is None or entry in before.refused:
+            return None
+        return before.answers.get(entry)
 
     def _read_remote(
         self, entries: list[tuple[Entry, DisklessPartition]], budget: int, found: Collected
@@ -185,10 +194,6 @@ class Fetch:
             data = yield partial(read, block=True)
         answer.records = data.buffer
         return answer
-
-    @property
-    def _read_committed(self) -> bool:
-        return self.request.isolation_level == READ_COMMITTED
 
     def _locate(self, entry: Entry) -> Partition | DisklessPartition:
         """The replica that serves an entry, or Kafka's error for why there is none."""

@@ -92,8 +92,9 @@ def produce(
         for slot in _slots(context, request, topic, transactional):
             answers.partition_responses.append(slot.answer)
             slots.append(slot)
-    if any(slot.rules is not None and is_long(_records(slot), slot.rules) for slot in slots):
-        return _produce_slowly(context, request, response, slots)
+    for slot in slots:
+        if slot.rules is not None and is_long(_records(slot), slot.rules):
+            return _produce_slowly(context, request, response, slots)
     now_ms = context.services.clock.now_ms()
     pending = Pending()
     for slot in slots:
@@ -113,8 +114,10 @@ def produce(
 
 def _each_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
     """Of a partition that stands twice in a request only the last counts, as with Kafka."""
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        return topics
+    if len(topics) == 1:
+        listed = topics[0].partition_data
+        if len(listed) == 1 or len({data.index for data in listed}) == len(listed):
+            return topics
     kept: dict[tuple[str, Uuid], dict[int, PartitionProduceData]] = {}
     for topic in topics:
         partitions = kept.setdefault((topic.name, topic.topic_id), {})
@@ -369,16 +372,14 @@ def _finish(
     services = context.services
     throttle_ms = services.quotas.produced(context, context.request_bytes)
     context.throttle_ms = max(context.throttle_ms, throttle_ms)
-    answers = [p for t in response.responses for p in t.partition_responses]
+    failed = [p for t in response.responses for p in t.partition_responses if p.error_code]
     if request.acks == NONE:
-        if any(answer.error_code for answer in answers):
+        if failed:
             raise Close("a batch sent with acks=0 failed")
         return None
-    leaders = {
-        answer.current_leader.leader_id
-        for answer in answers
-        if answer.current_leader.leader_id >= 0
-    }
+    if not failed:
+        return response
+    leaders = {answer.current_leader.leader_id for answer in failed} - {-1}
     for node in services.image.endpoints(leaders, context.listener):
         response.node_endpoints.append(NodeEndpoint(node.id, node.host, node.port, node.rack))
     return response
