@@ -25,8 +25,8 @@ $(STAMP): requirements-dev.txt requirements-native.txt pyproject.toml setup.py t
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: setup ## Start skylog with embedded defaults (data in ./skylog-data)
-	@$(BIN)/skylog server
+run: setup ## Start skylog with embedded defaults and a diskless demo topic
+	@$(BIN)/skylog server --demo
 
 test: setup ## Run the tests that need nothing but Python
 	$(BIN)/pytest -n auto -m "not interop"

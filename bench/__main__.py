@@ -17,7 +17,8 @@ from typing import Any
 from bench import table
 from bench.clusters import kafka_classpath
 from bench.measure import Figure
-from bench.scenarios import SCENARIOS, Plan
+from bench.plan import Plan
+from bench.scenarios import SCENARIOS
 
 QUICK = {"rounds": 1, "records": 100_000, "latency_records": 4_000, "idle_seconds": 4.0}
 

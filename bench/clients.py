@@ -1,6 +1,6 @@
 """The load: librdkafka in a process of its own, and Kafka's own performance tools.
 
-``python -m bench.clients produce|consume|latency …`` is that process; it prints one line of JSON.
+``python -m bench.clients produce|consume|latency|acks …`` is that process; it prints one JSON line.
 """
 
 from __future__ import annotations
@@ -45,9 +45,12 @@ EAGER_NOTE = "fetch.queue.backoff.ms=5"
 # -- the side of the bench -------------------------------------------------------------------
 
 
-def librdkafka(role: str, bootstrap: str, topic: str, count: int) -> dict[str, float]:
+def librdkafka(
+    role: str, bootstrap: str, topic: str, count: int, partitions: int = PARTITIONS
+) -> dict[str, float]:
     """Run a client of librdkafka and take what it measured."""
     command = [sys.executable, "-m", "bench.clients", role, bootstrap, topic, str(count)]
+    command += ["--partitions", str(partitions)]
     done = subprocess.run(
         command,
         check=True,
@@ -113,8 +116,8 @@ class Topics:
     def __init__(self, bootstrap: str) -> None:
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
 
-    def create(self, names: list[str], partitions: int = PARTITIONS) -> None:
-        new = [NewTopic(name, partitions, 1) for name in names]
+    def create(self, names: list[str], partitions: int = PARTITIONS, **configs: str) -> None:
+        new = [NewTopic(name, partitions, 1, config=configs) for name in names]
         for future in self._admin.create_topics(new, request_timeout=60).values():
             future.result()
 
@@ -131,7 +134,7 @@ def _fail(error: Any) -> None:
         raise SystemExit(f"not delivered: {error}")
 
 
-def produce(bootstrap: str, topic: str, count: int) -> dict[str, float]:
+def produce(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str, float]:
     """Send as fast as the client's own queue allows; ends when all is acknowledged."""
     undelivered: list[KafkaError] = []
 
@@ -141,14 +144,14 @@ def produce(bootstrap: str, topic: str, count: int) -> dict[str, float]:
 
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
     value = os.urandom(RECORD_BYTES)
-    for partition in range(PARTITIONS):
+    for partition in range(partitions):
         producer.produce(topic, value, partition=partition)
     producer.flush()
     started = time.perf_counter()
     for index in range(count):
         while True:
             try:
-                producer.produce(topic, value, partition=index % PARTITIONS, on_delivery=delivered)
+                producer.produce(topic, value, partition=index % partitions, on_delivery=delivered)
                 break
             except BufferError:
                 producer.poll(0.01)
@@ -160,11 +163,11 @@ def produce(bootstrap: str, topic: str, count: int) -> dict[str, float]:
 
 
 def consume(
-    bootstrap: str, topic: str, count: int, settings: Mapping[str, Any] = PLAIN
+    bootstrap: str, topic: str, count: int, partitions: int, settings: Mapping[str, Any] = PLAIN
 ) -> dict[str, float]:
     """Read from the beginning until ``count`` records have come; counts from the first on."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", **settings})
-    consumer.assign([TopicPartition(topic, i, OFFSET_BEGINNING) for i in range(PARTITIONS)])
+    consumer.assign([TopicPartition(topic, i, OFFSET_BEGINNING) for i in range(partitions)])
     first = consumer.consume(1, 60)
     started = time.perf_counter()
     seen = 0
@@ -182,7 +185,7 @@ def consume(
     return {"mb_per_second": seen * RECORD_BYTES / seconds / MEGABYTE}
 
 
-def latency(bootstrap: str, topic: str, count: int) -> dict[str, float]:
+def latency(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str, float]:
     """From when a record was due to be sent until the application has it, in ms.
 
     The schedule does not wait for anybody, so a stall is counted for all records that it delays.
@@ -192,7 +195,7 @@ def latency(bootstrap: str, topic: str, count: int) -> dict[str, float]:
 
     def receive() -> None:
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})
-        consumer.assign([TopicPartition(topic, i, OFFSET_BEGINNING) for i in range(PARTITIONS)])
+        consumer.assign([TopicPartition(topic, i, OFFSET_BEGINNING) for i in range(partitions)])
         while len(delays) < count:
             message = consumer.poll(30)
             if message is None:
@@ -219,7 +222,7 @@ def latency(bootstrap: str, topic: str, count: int) -> dict[str, float]:
         while (wait := due - time.perf_counter_ns()) > 0:
             producer.poll(0)
             time.sleep(wait / 1e9)
-        producer.produce(topic, due.to_bytes(8, "big") + rest, partition=index % PARTITIONS)
+        producer.produce(topic, due.to_bytes(8, "big") + rest, partition=index % partitions)
     producer.flush()
     receiver.join()
     if len(delays) < count:
@@ -229,20 +232,47 @@ def latency(bootstrap: str, topic: str, count: int) -> dict[str, float]:
     return {"p50_ms": ranks[49], "p99_ms": ranks[98]}
 
 
+def acks(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str, float]:
+    """From when a record was due to be sent until it was acknowledged, in ms."""
+    delays: list[float] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    value = os.urandom(RECORD_BYTES)
+    for partition in range(partitions):
+        producer.produce(topic, value, partition=partition)
+    producer.flush()
+    started = time.perf_counter_ns()
+    for index in range(count):
+        due = started + index * 1_000_000_000 // LATENCY_RATE
+        while (wait := due - time.perf_counter_ns()) > 0:
+            producer.poll(min(wait / 1e9, 0.001))
+
+        def acknowledged(error: KafkaError | None, _: Any, due: int = due) -> None:
+            _fail(error)
+            delays.append((time.perf_counter_ns() - due) / 1e6)
+
+        producer.produce(topic, value, partition=index % partitions, on_delivery=acknowledged)
+    producer.flush()
+    ranks = statistics.quantiles(delays[count // 5 :], n=100)
+    return {"p50_ms": ranks[49], "p99_ms": ranks[98]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    roles: dict[str, Callable[[str, str, int], dict[str, float]]] = {
+    roles: dict[str, Callable[..., dict[str, float]]] = {
         "produce": produce,
         "consume": consume,
         "consume-eagerly": partial(consume, settings=EAGER),
         "latency": latency,
+        "acks": acks,
     }
     parser.add_argument("role", choices=roles)
     parser.add_argument("bootstrap")
     parser.add_argument("topic")
     parser.add_argument("count", type=int)
+    parser.add_argument("--partitions", type=int, default=PARTITIONS)
     given = parser.parse_args()
-    print(json.dumps(roles[given.role](given.bootstrap, given.topic, given.count)))
+    role = roles[given.role]
+    print(json.dumps(role(given.bootstrap, given.topic, given.count, given.partitions)))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -160,9 +161,19 @@ class Cluster(ABC):
 
 
 class Skylog(Cluster):
-    """With its embedded defaults; only addresses and the directory are given."""
+    """With its embedded defaults; only addresses and the directory are given, and what
+    ``settings`` says."""
 
     name = "skylog"
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self._settings = settings or {}
+        self._http_port = free_port()
+
+    @property
+    def metrics_url(self) -> str:
+        return f"http://127.0.0.1:{self._http_port}/metrics"
 
     def prepare(self) -> None:
         """Nothing: it formats its directory when it first starts."""
@@ -172,7 +183,8 @@ class Skylog(Cluster):
         overrides = {
             "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
             "log.dirs": str(self.directory / "data"),
-            "http.listener": "127.0.0.1:0",
+            "http.listener": f"127.0.0.1:{self._http_port}",
+            **self._settings,
         }
         arguments = [f"--override={key}={value}" for key, value in overrides.items()]
         entry = "from skylog.cli.main import main; main()"

@@ -9,14 +9,15 @@ import socket
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from confluent_kafka import Producer
 
 from bench import clients
 from bench.clusters import SIDES, Cluster, Skylog, new_cluster
+from bench.diskless import diskless
 from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, spent, usage
+from bench.plan import Plan
 from skylog.wire.apis import ApiKey, encode_request_header
 from skylog.wire.codec import encode
 from skylog.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -36,25 +37,6 @@ RUNS = (
     ("Java", "produce"),
     ("Java", "consume"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How much is done."""
-
-    classpath: str
-    rounds: int = 3
-    records: int = 500_000
-    latency_records: int = 10_000
-    many_topics: int = 1_000
-    idle_seconds: float = 10.0
-    say: Callable[[str], None] = print
-
-    def turns(self) -> Iterator[tuple[int, str]]:
-        """Round and side; who went first goes second in the next round."""
-        for number in range(self.rounds):
-            for side in SIDES if number % 2 == 0 else reversed(SIDES):
-                yield number, side
 
 
 @contextlib.contextmanager
@@ -275,4 +257,5 @@ SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
     "throughput": throughput,
     "latency": latency,
     "partitions": partitions,
+    "diskless": diskless,
 }

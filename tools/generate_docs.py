@@ -15,14 +15,17 @@ from pathlib import Path
 
 from reference_apis import apis_page
 from reference_cli import cli_page
+from reference_requirements import requirements_page
 
 from skylog.kernel.config import ConfigKey, Dynamic, Schema
 from skylog.kernel.errors import RETRIABLE, ErrorCode
 from skylog.kernel.settings import definitions
+from skylog.kernel.settings.diskless import DisklessSettings
 from skylog.kernel.settings.fields import bound
 from skylog.kernel.settings.layers import EMBEDDED, OPEN_PREFIXES
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS, NodeSettings
+from skylog.kernel.settings.storage import StorageSettings
 from skylog.kernel.settings.topic_facts import TOPIC_BROKER_DOCS, TOPIC_SYNONYMS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -111,7 +114,7 @@ def settings_page() -> str:
     lines += SETTINGS_INTRODUCTION.format(embedded=embedded, prefixes=prefixes).split("\n")
     is_read = read_somewhere()
     used: set[str] = set()
-    for section in SECTIONS:
+    for section in (*SECTIONS, DisklessSettings, StorageSettings):
         names = sorted(known.name for field, known in bound(section).items() if is_read(field))
         if section is NodeSettings:
             names = sorted([*names, *definitions.OTHER_NAME_DOCS])
@@ -170,6 +173,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "apis.md": lambda: apis_page(GENERATED),
     "cli.md": lambda: cli_page(GENERATED),
+    "../requirements.md": lambda: requirements_page(GENERATED),
 }
 
 

@@ -109,7 +109,7 @@ class Generator:
         names = ("LAST", "NEVER", "UNSET", "Field", "Message", "Struct", "Versions")
         used = [n for n in names if re.search(rf"\b{n}\b", body)]
         out = [
-            f'"""Generated from Kafka\'s {name}.json; do not edit."""',
+            f'"""Generated from {name}.json; do not edit."""',
             "",
             "from __future__ import annotations",
             "",
@@ -187,9 +187,13 @@ class Generator:
 
 
 def schemas(directory: Path) -> Iterator[dict[str, Any]]:
-    paths = [*directory.rglob("common/*/*.json"), *(ROOT / "schemas").rglob("*.json")]
+    """Kafka's schemas and ours; ``extensions`` has tagged fields of ours for Kafka's messages."""
+    paths = [*directory.rglob("common/*/*.json"), *(ROOT / "schemas").glob("*.json")]
+    extensions = load(ROOT / "schemas" / "extensions" / "extensions.json")
     for path in sorted(paths, key=lambda p: p.name):
         schema = load(path)
+        if schema["name"] in extensions:
+            schema["fields"] = [*schema["fields"], *extensions[schema["name"]]]
         if not SKIPPED.match(schema["name"]) and schema["validVersions"] != "none":
             yield schema
 
@@ -197,7 +201,8 @@ def schemas(directory: Path) -> Iterator[dict[str, Any]]:
 def index(loaded: list[dict[str, Any]]) -> str:
     """The table of all messages by type and key: names only, so that nothing is imported early."""
     out = ['"""Generated: every message by type and key; do not edit."""', "", ""]
-    for kind in ("request", "response", "metadata", "coordinator-key", "coordinator-value"):
+    kinds = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
+    for kind in (*kinds, "diskless-record"):
         rows = sorted(
             (s["apiKey"], s["name"]) for s in loaded if s["type"] == kind and "apiKey" in s
         )

@@ -1,11 +1,14 @@
 #!/bin/sh
-# Install what `make interop` needs beyond .venv: Kafka's jars, kcat, kafkajs and a franz-go client.
+# Install what `make interop` needs beyond .venv: Kafka's jars, kcat, kafkajs, a franz-go client, and
+# the object-storage servers versitygw (S3) and Azurite (Azure).
 # Everything but system packages lands in ${XDG_CACHE_HOME:-~/.cache}/skylog. Does nothing twice.
 set -eu
 
 kafkajs=2.2.4
 kafkajs_snappy=1.1.0
 go_toolchain=1.24.13
+versitygw=1.8.0
+azurite=3.37.0
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/skylog
@@ -66,6 +69,13 @@ need npm npm
 need node nodejs
 need go golang
 
+# Postgres's server programs stand outside of PATH; tests run a server of their own with them.
+has_postgres() {
+    command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
+}
+has_postgres || apt_install postgresql
+has_postgres || fail "initdb is still missing after installing postgresql"
+
 # SKYLOG_KAFKA_JARS may name jars that somebody else provides; maven is needed only without them.
 if [ -z "${SKYLOG_KAFKA_JARS:-}" ]; then
     need mvn maven
@@ -87,5 +97,21 @@ if [ "$(cat "$program.sum" 2>/dev/null)" != "$sources" ]; then
     (cd "$here/tests/interop/go" && "$go" build -o "$program" .) >&2 \
         || fail "cannot build the franz-go client"
     echo "$sources" >"$program.sum"
+fi
+
+gateway=$cache/versitygw
+if [ "$(cat "$gateway.version" 2>/dev/null)" != "$versitygw" ]; then
+    go=$(modern_go)
+    GOBIN=$cache "$go" install "github.com/versity/versitygw/cmd/versitygw@v$versitygw" >&2 \
+        || fail "cannot build versitygw"
+    echo "$versitygw" >"$gateway.version"
+fi
+
+emulator=$cache/azurite
+if [ "$(cat "$emulator/.complete" 2>/dev/null)" != "$azurite" ]; then
+    mkdir -p "$emulator"
+    npm install --prefix "$emulator" --no-audit --no-fund --loglevel=error --ignore-scripts \
+        "azurite@$azurite" >&2 || fail "cannot fetch azurite"
+    echo "$azurite" >"$emulator/.complete"
 fi
 echo "interop: ready" >&2

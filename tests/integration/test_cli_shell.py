@@ -193,7 +193,7 @@ def test_the_welcome_names_commands_that_work(tmp_path: Path) -> None:
             commands += [line.strip()] if line.startswith("  ") else []
             if "Ctrl-C stops the node" in line:
                 break
-        create, produce, consume = commands
+        create, produce, consume, show = commands
         program = tmp_path / "skylog"
         program.write_text(f'#!/bin/sh\nexec {RUN[0]} -c "{RUN[2]}" "$@"\n')
         program.chmod(0o755)
@@ -204,6 +204,7 @@ def test_the_welcome_names_commands_that_work(tmp_path: Path) -> None:
             f"{consume} --max 1", shell=True, env=path, check=True, capture_output=True
         )
         assert out.stdout == b"hello, log\n"
+        subprocess.run(show, shell=True, env=path, check=True, capture_output=True)
     finally:
         server.send_signal(signal.SIGINT)
         server.stdout.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
-from skylog.kernel.topics import CONSUMER_OFFSETS
+from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
 from skylog.wire.messages.create_topics_request import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 log = get_logger("broker.auto_create")
 CREATE_TIMEOUT_MS = 15_000
 CREATE_VERSION = 7
+DISKLESS = ("diskless.enable", "true")
 
 
 class AutoCreate:
@@ -38,6 +39,12 @@ class AutoCreate:
         # A caller that goes away must not cancel what others wait for.
         outcomes = await asyncio.gather(*(asyncio.shield(task) for task in tasks.values()))
         return dict(zip(tasks, outcomes, strict=True))
+
+    async def create_diskless(self, name: str) -> None:
+        """Create one diskless topic; one that is there is left as it is."""
+        topic = CreatableTopic(name, -1, -1, configs=[CreatableTopicConfig(*DISKLESS)])
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=CREATE_TIMEOUT_MS)
+        await self._controller.submit(request, CREATE_VERSION)
 
     def _task(self, name: str) -> asyncio.Task[ErrorCode]:
         task = self._under_way.get(name)
@@ -61,6 +68,8 @@ class AutoCreate:
         return ErrorCode.NONE
 
     def _topic(self, name: str) -> CreatableTopic:
+        if name == DISKLESS_METADATA:
+            return self._diskless_metadata()
         if name != CONSUMER_OFFSETS:
             return CreatableTopic(name, -1, -1)
         groups = self._settings.groups
@@ -73,5 +82,23 @@ class AutoCreate:
             name,
             groups.offsets_topic_partitions,
             groups.offsets_topic_replication_factor,
+            configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
+        )
+
+    def _diskless_metadata(self) -> CreatableTopic:
+        """The coordinators' log: kept until a snapshot covers it, never lost by an election."""
+        diskless = self._settings.diskless
+        configs = {
+            "cleanup.policy": "delete",
+            "retention.ms": "-1",
+            "retention.bytes": "-1",
+            "min.insync.replicas": str(diskless.metadata_isr_min),
+            "unclean.leader.election.enable": "false",
+            "compression.type": "producer",
+        }
+        return CreatableTopic(
+            DISKLESS_METADATA,
+            diskless.metadata_partitions,
+            diskless.metadata_replication_factor,
             configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
         )

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from skylog.kernel.errors import KafkaError
 from skylog.kernel.logging import get_logger
 
 log = get_logger("broker.background")
 Work = Callable[[], Awaitable[object]]
+RETRY_SECONDS = 0.2
+SETTLED_SECONDS_MAX = 10.0
 
 
 class Background:
@@ -16,6 +19,7 @@ class Background:
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self._once: set[asyncio.Task[None]] = set()
 
     def every(
         self, interval_ms: int, name: str, work: Work, *, first_ms: int | None = None
@@ -30,11 +34,35 @@ class Background:
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
+    def until_done(self, name: str, work: Work) -> None:
+        """Run ``work`` now, and again after a while each time that it fails."""
+        task = asyncio.ensure_future(self._retry(name, work))
+        self._once.add(task)
+        task.add_done_callback(self._once.discard)
+
+    async def settled(self) -> None:
+        """Wait for what is run until it is done, for a while at most."""
+        if self._once:
+            await asyncio.wait(tuple(self._once), timeout=SETTLED_SECONDS_MAX)
+
     async def stop(self) -> None:
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._once]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*tuple(self._tasks), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
+
+    async def _retry(self, name: str, work: Work) -> None:
+        while True:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
+                expected = isinstance(error, KafkaError) and error.retriable
+                tell = log.debug if expected else log.warning
+                tell("background work failed, tried again", work=name, why=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
 
     async def _loop(self, interval_ms: int, first_ms: int, name: str, work: Work) -> None:
         await asyncio.sleep(first_ms / 1000)

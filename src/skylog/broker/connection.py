@@ -1,6 +1,8 @@
 """One client connection: frames in, answers out, strictly in order.
 
 A connection handles one request at a time, as Kafka does, so answers cannot overtake each other.
+Produce requests whose order is settled but whose answer waits for an object store may *overlap*:
+the next one begins, and the answers still leave in order.
 Most requests are answered at once, inside the callback that brought their last byte, without a
 task or a queue; only an answer that must wait (a long poll, an off-loop validation) costs a task.
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from skylog.kernel import limits
@@ -29,10 +31,20 @@ if TYPE_CHECKING:
     from skylog.broker.server import Listener
 
 log = get_logger("broker.connection")
+PRODUCE = b"\0\0"  # the API key with which the frame of a Produce request begins
 
 
 class Close(Exception):  # noqa: N818 - a verdict, not an error
     """The connection ends here, without an answer."""
+
+
+class Overlapping:
+    """An answer that takes long and does not keep the next Produce request from beginning."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self, answer: Awaitable[Any]) -> None:
+        self.answer = answer
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -57,6 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answers_held = 0
         self._turn_is_over = False
         self._task: asyncio.Task[None] | None = None
+        self._overlapping: deque[tuple[asyncio.Future[Any], int]] = deque()
         self._muted: asyncio.TimerHandle | None = None
         self._writing_paused = False
         self._reading_paused = False
@@ -167,7 +180,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pump()
 
     def _blocked(self) -> bool:
-        if self._task is not None or self._muted is not None:
+        if self._task is not None or self._muted is not None or self._must_not_overlap():
             return True
         if self._draining:
             return False
@@ -175,23 +188,63 @@ class Connection(asyncio.BufferedProtocol):
         # A write that failed ends the connection a little later; nothing may begin until then.
         return self._writing_paused or self._closing or transport is None or transport.is_closing()
 
+    def _must_not_overlap(self) -> bool:
+        """Whether the next request has to wait for answers that are still outstanding."""
+        if not self._overlapping:
+            return False
+        full = len(self._overlapping) >= limits.CONNECTION_REQUESTS_OVERLAPPING_MAX
+        return full or bytes(self._waiting[0][:2]) != PRODUCE
+
     def _handle(self, frame: memoryview) -> None:
         try:
             answer = self.listener.dispatcher.dispatch(self, frame)
-            if answer is None or isinstance(answer, Answer):
+            if isinstance(answer, Overlapping):
+                self._overlap(asyncio.ensure_future(answer.answer), len(frame))
+            elif answer is not None and not isinstance(answer, Answer):
+                self._working_bytes += len(frame)
+                finish = self._finish(answer, len(frame))
+                self._task = asyncio.get_running_loop().create_task(finish)
+            elif self._overlapping:
+                settled = asyncio.get_running_loop().create_future()
+                settled.set_result(answer)
+                self._overlap(settled, 0)
+            else:
                 self._send(answer)
-                return
-            self._working_bytes = len(frame)
-            self._task = asyncio.get_running_loop().create_task(self._finish(answer))
         except (Close, ProtocolError) as verdict:
             self.close(str(verdict))
         except Exception:
             log.exception("request failed", address=self.address)
             self.close("internal error")
 
-    async def _finish(self, answer: Any) -> None:
+    def _overlap(self, answer: asyncio.Future[Any], size: int) -> None:
+        self._overlapping.append((answer, size))
+        self._working_bytes += size
+        answer.add_done_callback(self._overlapped)
+
+    def _overlapped(self, _: asyncio.Future[Any]) -> None:
+        """Send the answers whose turn has come."""
+        while self._overlapping and self._overlapping[0][0].done():
+            answer, size = self._overlapping.popleft()
+            self._working_bytes -= size
+            if answer.cancelled():
+                continue
+            error = answer.exception()
+            if error is None:
+                self._send(answer.result())
+            elif isinstance(error, Close | ProtocolError):
+                self.close(str(error))
+            else:
+                log.error("request failed", address=self.address, why=repr(error))
+                self.close("internal error")
+        self._pump()
+        self._report_requests()
+
+    async def _finish(self, answer: Any, size: int) -> None:
         try:
-            self._send(await answer)
+            result = await answer
+            if self._overlapping:
+                await asyncio.wait([outstanding for outstanding, _ in self._overlapping])
+            self._send(result)
         except (Close, ProtocolError) as verdict:
             self.close(str(verdict))
         except asyncio.CancelledError:
@@ -201,7 +254,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close("internal error")
         finally:
             self._task = None
-            self._working_bytes = 0
+            self._working_bytes -= size
         self._pump()
         self._report_requests()
 
@@ -242,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def busy(self) -> bool:
-        return self._task is not None or bool(self._waiting)
+        return self._task is not None or bool(self._waiting) or bool(self._overlapping)
 
     @property
     def task(self) -> asyncio.Task[None] | None:

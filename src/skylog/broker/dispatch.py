@@ -14,7 +14,7 @@ from functools import cache
 from struct import Struct as Format
 from typing import TYPE_CHECKING, Any, Final
 
-from skylog.broker.connection import Answer, Close, Connection
+from skylog.broker.connection import Answer, Close, Connection, Overlapping
 from skylog.broker.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
@@ -59,6 +59,8 @@ class Row:
     versions: Versions
     broker: bool = True
     controller: bool = False
+    # For brokers among themselves: on their listener alone, and not in the answer to ApiVersions.
+    private: bool = False
     # Shapes the answer to a request that failed as a whole, where ``error_code`` at the top of
     # the response does not exist.
     fail: Callable[[Any, KafkaError], Message] | None = None
@@ -112,6 +114,8 @@ class Dispatcher:
                 quotas.worked(context, self._services.clock.monotonic() - began)
         if response is None or isinstance(response, Message):
             return self._answer(context, response)
+        if isinstance(response, Overlapping):
+            return Overlapping(self._later(context, request, response.answer))
         return self._later(context, request, response)
 
     async def _later(

@@ -20,14 +20,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Protocol
 
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.rng import Random
-from skylog.replication.partition import Partition
 from skylog.wire.messages.fetch_request import FetchPartition, FetchRequest
 
 NO_SESSION: Final = 0
@@ -39,6 +38,18 @@ EPOCH_MAX: Final = 2**31 - 1
 _CHANGE: Final = 2**32
 
 Key = tuple[Uuid | str, int]
+
+
+class Watched(Protocol):
+    """A partition, classic or diskless, as a session sees it."""
+
+    topic: str
+    leader_id: int
+    leader_epoch: int
+
+    def watch(self, watcher: Any) -> None: ...
+
+    def unwatch(self, watcher: Any) -> None: ...
 
 
 class Entry:
@@ -62,7 +73,7 @@ class Entry:
         self.topic_id = topic_id
         self.index = index
         self.wanted = FetchPartition()
-        self.partition: Partition | None = None
+        self.partition: Watched | None = None
         # Whether the replica has moved since it was last read.
         self.moved = True
         self.sent_high_watermark = -1
@@ -72,7 +83,7 @@ class Entry:
     def key(self) -> Key:
         return (self.topic_id if self.session.uses_topic_ids else self.topic, self.index)
 
-    def attach(self, partition: Partition | None) -> None:
+    def attach(self, partition: Watched | None) -> None:
         """Watch the replica that serves this entry; none, once the session is closed."""
         if self.session.closed:
             partition = None

@@ -10,7 +10,7 @@ from skylog.groups.offsets_log import OffsetsLog
 from skylog.kernel import limits
 from skylog.kernel.errors import KafkaError
 from skylog.kernel.logging import get_logger
-from skylog.kernel.topics import CONSUMER_OFFSETS
+from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
 
 if TYPE_CHECKING:
     from skylog.broker.configs import Configs
@@ -40,8 +40,8 @@ class PartitionFollower:
         self._started = False
         # Partitions that are still to be made.
         self._due: dict[tuple[Uuid, int], None] = {}
-        # Offsets partitions that this broker coordinates, with the epoch in which it took over.
-        self._coordinated: dict[int, int] = {}
+        # Partitions whose coordinator this broker is, with the epoch in which it took over.
+        self._coordinated: dict[tuple[str, int], int] = {}
 
     def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
         for topic in delta.topics_deleted.values():
@@ -86,9 +86,8 @@ class PartitionFollower:
     def _deleted(self, topic: Topic) -> None:
         self._services.replicas.delete_topic(topic.name)
         self._services.traffic.forget(topic.name)
-        if topic.name == CONSUMER_OFFSETS:
-            for index in topic.partitions:
-                self._resign(index)
+        for index in topic.partitions:
+            self._resign(topic.name, index)
 
     def _changed(self, topic: Topic, indexes: Iterable[int]) -> None:
         services = self._services
@@ -97,6 +96,8 @@ class PartitionFollower:
         config = services.configs.log_config(topic.name)
         for index in indexes:
             state = topic.partitions[index]
+            if state.is_diskless:
+                continue  # it has no log here
             try:
                 partition = services.replicas.assign(
                     topic.name, index, topic.topic_id, state, config
@@ -105,20 +106,29 @@ class PartitionFollower:
                 # A disk that fails one partition must not keep the others from being served.
                 log.error("partition not served", topic=topic.name, partition=index, why=str(error))
                 continue
-            if topic.name == CONSUMER_OFFSETS:
-                self._coordinate(index, partition)
+            if topic.name in (CONSUMER_OFFSETS, DISKLESS_METADATA):
+                self._coordinate(topic.name, index, partition)
 
-    def _coordinate(self, index: int, partition: Partition | None) -> None:
+    def _coordinate(self, topic: str, index: int, partition: Partition | None) -> None:
         if partition is None or not partition.is_leader:
-            self._resign(index)
-        elif self._coordinated.get(index) != partition.leader_epoch:
-            self._coordinated[index] = partition.leader_epoch
-            services = self._services
+            self._resign(topic, index)
+            return
+        if self._coordinated.get((topic, index)) == partition.leader_epoch:
+            return
+        self._coordinated[topic, index] = partition.leader_epoch
+        services = self._services
+        if topic == DISKLESS_METADATA:
+            services.diskless.coordinators.partition_led(index, partition)
+        else:
             offsets = OffsetsLog(partition, services.clock, services.executor)
             services.groups.partition_led(index, offsets)
 
-    def _resign(self, index: int) -> None:
-        if self._coordinated.pop(index, None) is not None:
+    def _resign(self, topic: str, index: int) -> None:
+        if self._coordinated.pop((topic, index), None) is None:
+            return
+        if topic == DISKLESS_METADATA:
+            self._services.diskless.coordinators.partition_resigned(index)
+        else:
             self._services.groups.partition_resigned(index)
 
 

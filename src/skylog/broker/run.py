@@ -7,7 +7,7 @@ import contextlib
 import gc
 import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from skylog.broker.memory import keep_freed_buffers
 from skylog.broker.wiring import Node
@@ -17,13 +17,18 @@ from skylog.kernel.settings import BrokerSettings
 log = get_logger("broker.run")
 
 
-def run_node(settings: BrokerSettings, on_ready: Callable[[Node], None]) -> None:
+def run_node(
+    settings: BrokerSettings,
+    on_ready: Callable[[Node], None],
+    *,
+    diskless_topics: Sequence[str] = (),
+) -> None:
     """Run until a signal ends it; raises ConfigError or StorageError if it cannot start."""
     import uvloop  # noqa: PLC0415 - tests run nodes on other loops
 
     keep_freed_buffers()
     allow_many_files()
-    uvloop.run(_run(settings, on_ready))
+    uvloop.run(_run(settings, on_ready, diskless_topics))
 
 
 def allow_many_files() -> None:
@@ -33,7 +38,9 @@ def allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _run(settings: BrokerSettings, on_ready: Callable[[Node], None]) -> None:
+async def _run(
+    settings: BrokerSettings, on_ready: Callable[[Node], None], diskless_topics: Sequence[str]
+) -> None:
     loop = asyncio.get_running_loop()
     end: asyncio.Future[Exception | None] = loop.create_future()
 
@@ -50,6 +57,8 @@ async def _run(settings: BrokerSettings, on_ready: Callable[[Node], None]) -> No
     gc.enable()
     try:
         await node.start_http()
+        for topic in diskless_topics:
+            await node.create_diskless_topic(topic)
         on_ready(node)
         error = await end
     finally:

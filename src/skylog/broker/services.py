@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from skylog.broker.auto_create import AutoCreate
     from skylog.broker.configs import Configs
     from skylog.broker.controller_channel import ControllerChannel
+    from skylog.broker.diskless import DisklessEngine
     from skylog.broker.features import Features
     from skylog.broker.fetch_sessions import FetchSessions
     from skylog.broker.in_flight import Memory
@@ -51,3 +53,6 @@ class Services:
     features: Features
     traffic: Traffic
     memory: Memory
+    diskless: DisklessEngine
+    # Waits for what metadata has set in motion: new diskless partitions at their coordinators.
+    settled: Callable[[], Awaitable[None]]

@@ -14,6 +14,7 @@ from skylog.broker.dispatch import Permission, Row
 from skylog.broker.handlers import (
     cluster,
     configs,
+    diskless_apis,
     failures,
     fetch,
     group_offsets,
@@ -141,15 +142,40 @@ _ADMINISTRATION: Final[list[_Spec]] = [
 ]  # fmt: skip
 
 
+def _private(fail: Any) -> dict[str, Any]:
+    return {"private": True, "fail": fail}
+
+
+_DISKLESS: Final[list[_Spec]] = [
+    (_Key.DISKLESS_CREATE_PARTITIONS, diskless_apis.create_partitions,
+     _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.create_partitions_failed)),
+    (_Key.DISKLESS_DELETE_TOPICS, diskless_apis.delete_topics,
+     _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.delete_topics_failed)),
+    (_Key.DISKLESS_COMMIT_FILE, diskless_apis.commit_file,
+     _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.commit_file_failed)),
+    (_Key.DISKLESS_DELETE_RECORDS, diskless_apis.delete_records,
+     _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.delete_records_failed)),
+    (_Key.DISKLESS_LIST_OFFSETS, diskless_apis.list_offsets,
+     _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.list_offsets_failed)),
+    (_Key.DISKLESS_FIND_BATCHES, diskless_apis.find_batches,
+     _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.find_batches_failed)),
+    (_Key.DISKLESS_DESCRIBE_FILES, diskless_apis.describe_files,
+     _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.describe_files_failed)),
+]  # fmt: skip
+
+
 def _rows() -> Mapping[ApiKey, Row]:
     """The rows but ApiVersions, which depends on what a listener offers."""
-    specs = [*_DATA, *_ADMINISTRATION]
+    specs = [*_DATA, *_ADMINISTRATION, *_DISKLESS]
     return {key: _row(key, handler, permission, **more) for key, handler, permission, more in specs}
 
 
-def broker_table() -> Mapping[ApiKey, Row]:
-    """What a broker's listener serves."""
-    return _with_api_versions({key: row for key, row in _rows().items() if row.broker})
+def broker_table(*, inter_broker: bool = False) -> Mapping[ApiKey, Row]:
+    """What a broker's listener serves, to clients or also to other brokers."""
+    rows = _rows().items()
+    return _with_api_versions(
+        {key: row for key, row in rows if row.broker and (inter_broker or not row.private)}
+    )
 
 
 def controller_table() -> Mapping[ApiKey, Row]:
@@ -161,7 +187,7 @@ def _with_api_versions(rows: dict[ApiKey, Row]) -> Mapping[ApiKey, Row]:
     offered: list[ApiVersion] = []
     handler = cluster.api_versions(lambda: offered)
     rows[ApiKey.API_VERSIONS] = _row(ApiKey.API_VERSIONS, handler, None, controller=True)
-    for key in sorted(rows):
+    for key in sorted(key for key, row in rows.items() if not row.private):
         versions = rows[key].versions
         low = PRODUCE_OFFERED_FROM if key is ApiKey.PRODUCE else versions.low
         offered.append(ApiVersion(key, low, versions.high))

@@ -36,6 +36,7 @@ def controller_settings(settings: BrokerSettings, storage: NodeStorage) -> Contr
         replication_factor_default=settings.topics.replication_factor,
         session_timeout_ms=settings.node.session_timeout_ms,
         delete_topic_enable=settings.topics.delete_enable,
+        diskless_coordinators=settings.diskless.metadata_partitions,
     )
 
 

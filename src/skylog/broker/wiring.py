@@ -16,10 +16,21 @@ from typing import Any
 from skylog.broker.audit import new_authorizer
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.background import Background
+from skylog.broker.backup import open_backup
 from skylog.broker.configs import Configs
 from skylog.broker.controller_channel import LocalController
 from skylog.broker.controller_configs import ControllerConfigs
-from skylog.broker.dispatch import Dispatcher
+from skylog.broker.diskless import (
+    OBJECTS_DIRECTORY,
+    DisklessEngine,
+    DisklessFollower,
+    open_engine,
+)
+from skylog.broker.diskless_planes import (
+    coordinators_by_metadata,
+    open_coordinators,
+    open_plane,
+)
 from skylog.broker.features import Features
 from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
 from skylog.broker.followers import (
@@ -31,13 +42,13 @@ from skylog.broker.followers import (
 )
 from skylog.broker.in_flight import Memory
 from skylog.broker.lifecycle import Lifecycle
+from skylog.broker.listeners import Listeners, listener_securities
+from skylog.broker.maintenance import start_maintenance
 from skylog.broker.producer_ids import ProducerIds
 from skylog.broker.publisher import Follower, MetadataPublisher
 from skylog.broker.quota_gate import QuotaGate
-from skylog.broker.server import Listener
 from skylog.broker.services import Services
 from skylog.broker.sockets import Addresses
-from skylog.broker.table import broker_table, controller_table
 from skylog.broker.traffic import Traffic
 from skylog.broker.translate import (
     advertised_host,
@@ -49,10 +60,11 @@ from skylog.broker.translate import (
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
+from skylog.diskless.files.backup import MetadataBackup
 from skylog.groups.coordinator import GroupCoordinator
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock, SystemClock
-from skylog.kernel.errors import ConfigError, StorageError
+from skylog.kernel.errors import StorageError
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random, system_random
@@ -66,7 +78,6 @@ from skylog.replication.manager import ReplicaManager
 from skylog.security.connections import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
 from skylog.security.quotas import ClientQuotas
-from skylog.wire.messages import broker_registration_request as registration
 
 log = get_logger("broker.node")
 EXECUTOR_THREADS = 8
@@ -74,7 +85,6 @@ SWEEP_INTERVAL_MS = 5_000
 TLS_RELOAD_INTERVAL_MS = 60_000
 SNAPSHOT_CHECK_INTERVAL_MS = 5_000
 RESTART_INTERVAL_MS = 1_000
-_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 class Node:
@@ -107,7 +117,6 @@ class Node:
         )
         self._connections = ConnectionLimits(connection_settings(settings), self._clock)
         self._memory = Memory(settings.network.queued_bytes_max)
-        self._listeners: dict[str, Listener] = {}
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
         self._addresses = Addresses()
@@ -135,6 +144,19 @@ class Node:
         """``host:port`` of /metrics and /health."""
         return f"{self._addresses.http_host}:{self.http_port}"
 
+    def has_topic(self, name: str) -> bool:
+        return self._image.topic(name) is not None
+
+    @property
+    def objects_directory(self) -> str:
+        """Where diskless topics have their data unless a store is configured."""
+        return f"{self.settings.node.log_dirs[0]}/{OBJECTS_DIRECTORY}"
+
+    async def create_diskless_topic(self, name: str) -> None:
+        """Create a topic with the cluster's defaults, unless it is there."""
+        await self._services.auto_create.create_diskless(name)
+        await self._services.settled()
+
     def health(self) -> dict[str, Any]:
         """For /health: whether this node serves, and who it is."""
         return {
@@ -151,7 +173,7 @@ class Node:
         undo.callback(self._executor.close)
         undo.callback(self._validators.close)
         # What can be wrong with settings and addresses is found before anything is written.
-        securities = self._securities()
+        securities = listener_securities(self.settings, self._image, self._rng)
         undo.callback(self._addresses.release)
         self._addresses.take(self.settings)
         logs = LogManager(
@@ -179,9 +201,8 @@ class Node:
         await self._follow_metadata(quorum, logs)
         await self._bind(securities)
         await self._join(storage, logs)
-        for listener in self._listeners.values():
-            await listener.serve()
-        self._start_background(controller, logs)
+        await self._listeners.serve()
+        self._start_background(controller, logs, open_backup(self._services, storage, quorum))
 
     def _directories(self) -> list[Path]:
         return [Path(directory).absolute() for directory in self.settings.node.log_dirs]
@@ -260,7 +281,16 @@ class Node:
             features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
             traffic=Traffic(),
             memory=self._memory,
+            diskless=self._open_engine(),
+            settled=self._background.settled,
         )
+
+    def _open_engine(self) -> DisklessEngine:
+        settings, clock, rng = self.settings, self._clock, self._rng
+        coordinators = open_coordinators(settings, self._files, clock, self._executor)
+        coordinator_of = coordinators_by_metadata(self._image)
+        plane = open_plane(settings, coordinators, coordinator_of, clock, rng)
+        return open_engine(settings, plane, coordinators, coordinator_of, clock, rng)
 
     async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
         services = self._services
@@ -275,52 +305,25 @@ class Node:
         if services.authorizer is not None:
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))
         followers.append(QuotaFollower(self._client_quotas, self._connections))
+        await services.diskless.plane.start()
+        self._undo.push_async_callback(services.diskless.close)
+        until_done = self._background.until_done
+        followers.append(DisklessFollower(services.diskless, services.auto_create, until_done))
         services.configs.on_change(self._limit_connections)
         self._publisher.start(followers)
 
-    def _securities(self) -> dict[str, ListenerSecurity]:
-        delay_ms = self.settings.network.failed_authentication_delay_ms
-        return {
-            settings.name: ListenerSecurity(
-                settings, self._image, self._rng, failed_delay_ms=delay_ms
-            )
-            for settings in self.settings.listeners
-        }
-
     async def _bind(self, securities: Mapping[str, ListenerSecurity]) -> None:
-        services = self._services
-        self._dispatchers = {
-            False: Dispatcher(services, broker_table()),
-            True: Dispatcher(services, controller_table()),
-        }
-        for settings in self.settings.listeners:
-            listener = Listener(
-                settings.name,
-                self._dispatchers[settings.controller],
-                securities[settings.name],
-                self._connections,
-                self._clock,
-                self.settings.network,
-                self._memory,
-            )
-            self._listeners[settings.name] = listener
-            self._undo.push_async_callback(listener.stop)
-            await listener.bind(self._addresses.listeners[settings.name])
+        listeners = Listeners(
+            self._services, self.settings, securities, self._connections, self._memory
+        )
+        self._listeners = listeners
+        self._undo.push_async_callback(listeners.stop)
+        await listeners.bind(self._addresses)
 
     async def _join(self, storage: NodeStorage, logs: LogManager) -> None:
-        advertised = [
-            registration.Listener(
-                listener.name,
-                advertised_host(listener),
-                listener.advertised_port or self._listeners[listener.name].port,
-                _PROTOCOL_NUMBERS[listener.protocol],
-            )
-            for listener in self.settings.broker_listeners
-            if listener.advertised
-        ]
         try:
             await self._lifecycle.join(
-                advertised,
+                self._listeners.advertised(),
                 SUPPORTED_FEATURES,
                 list(storage.directory_ids.values()),
                 logs.previous_broker_epoch,
@@ -332,16 +335,22 @@ class Node:
             ) from error
         self._undo.push_async_callback(self._lifecycle.leave)
         await self._services.groups.loaded()
+        await self._services.diskless.coordinators.loaded()
 
     # -- running -------------------------------------------------------------------------------
 
-    def _start_background(self, controller: Controller, logs: LogManager) -> None:
+    def _start_background(
+        self, controller: Controller, logs: LogManager, backup: MetadataBackup | None
+    ) -> None:
         every = self._background.every
         self._undo.push_async_callback(self._background.stop)
-        every(SWEEP_INTERVAL_MS, "close idle connections", self._sweep)
+        every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
+        self.maintenance = start_maintenance(
+            self._services, self.settings.diskless, self._background, backup
+        )
 
     def _limit_connections(self, settings: BrokerSettings) -> None:
         async def look_up() -> None:
@@ -354,21 +363,9 @@ class Node:
         else:
             self._connections.update(connection_settings(settings))
 
-    async def _sweep(self) -> None:
-        for listener in self._listeners.values():
-            listener.sweep()
-
     async def reload_certificates(self) -> None:
-        """Take up changed key and trust stores; ConfigError once all others are taken up."""
-        failed: ConfigError | None = None
-        for listener in self._listeners.values():
-            if listener.security.tls is not None:
-                try:
-                    await self._executor.run(listener.security.tls.reload_if_changed)
-                except ConfigError as error:
-                    failed = error
-        if failed is not None:
-            raise failed
+        """Take up changed key and trust stores."""
+        await self._executor.run(self._listeners.reload_certificates)
 
     async def start_http(self) -> None:
         """Serve /metrics and /health; last, because nobody's record waits for it."""
@@ -379,13 +376,16 @@ class Node:
         await self._executor.run(lambda: import_module("skylog.broker.http"))
         from skylog.broker.http import HttpServer  # noqa: PLC0415
         from skylog.broker.observe import BrokerCollector  # noqa: PLC0415
+        from skylog.broker.observe_diskless import DisklessCollector  # noqa: PLC0415
         from skylog.kernel.metrics import Metrics  # noqa: PLC0415
+        from skylog.objects.metered import StoreCollector  # noqa: PLC0415
 
-        collector = BrokerCollector(
-            self._services, self._dispatchers.values(), self._listeners.values()
-        )
-        metrics = Metrics()
+        metrics, engine = Metrics(), self._services.diskless
+        listeners = self._listeners
+        collector = BrokerCollector(self._services, listeners.dispatchers, listeners)
         metrics.registry.register(collector)
+        metrics.registry.register(StoreCollector(engine.store_stats))
+        metrics.registry.register(DisklessCollector(engine, self.maintenance, self._clock))
         http = HttpServer(metrics, self.health, self._executor)
         await http.start(bound)
         self.http_port = http.port

@@ -34,7 +34,13 @@ Override = Annotated[
         "SKYLOG_LOG_RETENTION_HOURS=1 skylog server",
     )
 )
-def server(config: Config = None, override: Override = None) -> None:
+def server(
+    config: Config = None,
+    override: Override = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Create the diskless topic demo, to try things on.")
+    ] = False,
+) -> None:
     """Start a node: broker and controller in one process, formatted on first start.
 
     Runs until Ctrl-C or SIGTERM, which let it shut down in good order.
@@ -42,17 +48,18 @@ def server(config: Config = None, override: Override = None) -> None:
     # A start makes much and drops little: the collector runs again when the node is up.
     gc.disable()
     try:
-        _serve(config, override or [])
+        _serve(config, override or [], demo=demo)
     finally:
         gc.enable()
 
 
-def _serve(config: Path | None, overrides: list[str]) -> None:
+def _serve(config: Path | None, overrides: list[str], *, demo: bool) -> None:
     from skylog.broker.run import run_node  # noqa: PLC0415 - not needed for --help
-    from skylog.cli.welcome import welcome  # noqa: PLC0415
+    from skylog.cli.welcome import DEMO_TOPIC, welcome  # noqa: PLC0415
     from skylog.kernel.logging import configure  # noqa: PLC0415
     from skylog.kernel.settings import load_settings  # noqa: PLC0415
 
     settings = load_settings(config, os.environ, overrides)
     configure(level=settings.observation.log_level, format=settings.observation.log_format)
-    run_node(settings, welcome)
+    topics = [DEMO_TOPIC] if demo else []
+    run_node(settings, welcome, diskless_topics=topics)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from skylog.cli.options import BOOTSTRAP_DEFAULT
 
+DEMO_TOPIC = "demo"
+
 if TYPE_CHECKING:
     from skylog.broker.wiring import Node
 
@@ -30,12 +32,16 @@ def welcome(node: Node) -> None:
         lines.append(f"metrics and health: http://{node.http_address}/metrics, /health")
     skylog = command_name(sys.argv[0])
     where = "" if address == BOOTSTRAP_DEFAULT else f" --bootstrap {address}"
+    lines += ["", "Try, in another terminal:"]
+    if node.has_topic(DEMO_TOPIC):
+        topic, show = DEMO_TOPIC, f"  find {node.objects_directory} -type f  # its files"
+    else:
+        topic, show = "hello", f"  {skylog} topics describe hello{where}"
+        lines.append(f"  {skylog} topics create hello --partitions 3{where}")
     lines += [
-        "",
-        "Try, in another terminal:",
-        f"  {skylog} topics create hello --partitions 3{where}",
-        f"  echo 'hello, log' | {skylog} produce hello{where}",
-        f"  {skylog} consume hello --from-beginning{where}",
+        f"  echo 'hello, log' | {skylog} produce {topic}{where}",
+        f"  {skylog} consume {topic} --from-beginning{where}",
+        show,
         f"or any Kafka client with bootstrap.servers={address}. Ctrl-C stops the node.",
         "",
     ]

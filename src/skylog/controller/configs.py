@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from skylog.controller.diskless import check_unchanged
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType
 from skylog.controller.names import check_topic_name
 from skylog.controller.requests import ControllerRequest
@@ -162,6 +163,9 @@ def _set_values(
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
     if not new:
         _check_existence(state, resource)
+        check_unchanged(
+            state, resource, {name: value for name, value in after.items() if value is not None}
+        )
     return [*records, *_forget_eligible_leaders(state, records)]
 
 

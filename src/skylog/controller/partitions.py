@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from skylog.controller.assignments import assigned_partition, bad_assignment, placed_partitions
+from skylog.controller.diskless import with_coordinators
 from skylog.controller.draws import Draws
 from skylog.controller.image.topics import Topic
 from skylog.controller.requests import ControllerRequest
@@ -72,6 +73,8 @@ def _add_partitions(
             assigned_partition(state, first + number, assignment.broker_ids, replication_factor)
             for number, assignment in enumerate(wanted.assignments)
         ]
+    if topic.partitions[0].is_diskless:
+        partitions = with_coordinators(state, partitions, draws)
     return [
         found.to_record(topic.topic_id, first + number) for number, found in enumerate(partitions)
     ]

@@ -11,6 +11,7 @@ from skylog.controller.assignments import (
     placed_partitions,
 )
 from skylog.controller.configs import ConfigChange, alter_resource
+from skylog.controller.diskless import DISKLESS_ENABLE, is_wanted, with_coordinators
 from skylog.controller.draws import Draws
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType
 from skylog.controller.image.topics import Partition, Topic
@@ -23,6 +24,7 @@ from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.kernel.limits import CONTROLLER_PARTITIONS_PER_REQUEST_MAX
 from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.replicated.machine import Result
+from skylog.wire.messages.config_record import ConfigRecord
 from skylog.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from skylog.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from skylog.wire.messages.delete_topics_request import DeleteTopicsRequest
@@ -93,6 +95,12 @@ def _create_topic(
     request.charge(len(partitions))
     topic_id = draws.uuid()
     overrides = {config.name: config.value for config in topic.configs if config.value is not None}
+    if is_wanted(state, topic.name, overrides):
+        partitions = with_coordinators(state, partitions, draws)
+        if DISKLESS_ENABLE not in overrides:
+            # The cluster's default may change; what this topic is may not.
+            kind = ConfigResourceType.TOPIC
+            config_records.append(ConfigRecord(kind, topic.name, DISKLESS_ENABLE, "true"))
     result = CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,

@@ -38,6 +38,9 @@ IN_FLIGHT_BYTES_COUNTED_MIN: Final = 64 * 1024
 FETCH_BYTES_UNDER_PRESSURE: Final = 1024 * 1024
 # How long a shutdown waits for clients to take the answers that were written for them.
 SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
+# Produce requests of one connection whose batches are on their way to an object store; their bytes
+# are bounded by diskless.produce.inflight.max.bytes. With few, small requests make small files.
+CONNECTION_REQUESTS_OVERLAPPING_MAX: Final = 256
 # Of the files that the process may open, those that neither logs nor connections get.
 OPEN_FILES_RESERVED: Final = 32
 LISTEN_BACKLOG: Final = 512
@@ -132,3 +135,26 @@ CLIENT_SASL_TURNS_MAX: Final = 8
 
 # Partitions that all fetch sessions of a broker may hold; a fetch beyond them gets no session.
 FETCH_SESSION_PARTITIONS_MAX: Final = 1_000_000
+
+# Files that puts into a local directory never finished; the next start removes them.
+OBJECT_TEMPORARY_AGE_MS_MAX: Final = 60 * 60 * 1000
+# Keys that one bulk deletion names, as in S3; what a listing counts as one request.
+OBJECT_KEYS_PER_REQUEST: Final = 1000
+
+# A diskless coordinator: partitions and producers that it keeps at hand, requests that wait for it,
+# those that it handles in one turn of its thread, and answers to commits kept for a repetition.
+DISKLESS_CACHED_ROWS_MAX: Final = 100_000
+DISKLESS_PENDING_REQUESTS_MAX: Final = 10_000
+DISKLESS_REQUESTS_PER_TURN_MAX: Final = 32
+DISKLESS_ANSWERS_KEPT_MS: Final = 2 * 60 * 60 * 1000
+# How much of a coordinator's log is read at once while it is loaded.
+DISKLESS_LOAD_READ_BYTES: Final = 4 * 1024 * 1024
+# Commits under an unknown outcome whose division among coordinators is remembered.
+DISKLESS_UNSETTLED_FILES_MAX: Final = 10_000
+# Producers and partitions whose lost batch a writer waits for.
+DISKLESS_LOST_BATCHES_MAX: Final = 10_000
+# Partitions whose retention is enforced in one call of the control plane.
+DISKLESS_RETENTION_PARTITIONS_PER_CALL: Final = 100
+# A backup of metadata: a stretch of a log in one object, and the list of all objects.
+DISKLESS_BACKUP_PIECE_BYTES: Final = 16 * 1024 * 1024
+DISKLESS_BACKUP_MANIFEST_BYTES_MAX: Final = 64 * 1024 * 1024

@@ -10,7 +10,10 @@ from skylog.kernel.limits import TOPIC_NAME_CHARACTERS_MAX
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
 CLUSTER_METADATA: Final = "__cluster_metadata"
-INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
+DISKLESS_METADATA: Final = "__diskless_metadata"
+INTERNAL_TOPICS: Final = frozenset(
+    {CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state", DISKLESS_METADATA}
+)
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 

@@ -151,6 +151,11 @@ class MetadataLog:
         """Whether a voters record was ever written; those of formatting lie in a snapshot at 0."""
         return self._quorum[-1][0] >= 0
 
+    @property
+    def stored(self) -> Log:
+        """The partition itself, for who copies what is committed."""
+        return self._log
+
     def begin_epoch(self, epoch: int) -> None:
         self._log.assign_epoch(epoch)
 

@@ -22,6 +22,7 @@ from skylog.kernel.rng import Random
 from skylog.kernel.settings.sections import QuorumSettings
 from skylog.log.files import Files
 from skylog.log.locks import DirectoryLock
+from skylog.log.log import Log
 from skylog.quorum.control import leader_change
 from skylog.quorum.describe import describe_quorum
 from skylog.quorum.election import ElectionState
@@ -243,6 +244,11 @@ class QuorumNode:
         _logger.info("metadata snapshot written", offset=end_offset, bytes=written.size)
 
     # -- what others want to know --------------------------------------------------------------
+
+    @property
+    def stored(self) -> Log:
+        """The log on disk, for who copies what is committed."""
+        return self._log.stored
 
     @property
     def epoch(self) -> int:

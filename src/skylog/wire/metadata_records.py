@@ -1,7 +1,11 @@
-"""Records of the metadata log: frame version, type and version as varints, then the body."""
+"""Records of the metadata logs: frame version, type and version as varints, then the body.
+
+Cluster metadata and the diskless coordinators frame their records alike and number them apart.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from skylog.kernel.errors import ProtocolError
@@ -10,7 +14,7 @@ from skylog.wire.codec import decode_at, encode
 from skylog.wire.messages import index
 from skylog.wire.reader_source import unsigned_varint
 from skylog.wire.registry import message_class
-from skylog.wire.schema import Message
+from skylog.wire.schema import Message, MessageType
 from skylog.wire.writer_source import pack_unsigned_varint
 
 _FRAME_VERSION: Final = 1
@@ -18,21 +22,39 @@ _NUMBER_MAX: Final = 32767
 
 
 def encode_metadata(message: Message, version: int | None = None) -> bytes:
-    """The value of a metadata record; without a version, in the highest there is."""
-    if message.TYPE != "metadata":
-        raise ProtocolError(f"{type(message).__name__} is no metadata record")
+    """The value of a cluster metadata record; without a version, in the highest there is."""
+    return _encode(message, version, "metadata")
+
+
+def decode_metadata(data: Buffer | None) -> Message | None:
+    """The cluster metadata record in a value; None only for a value that is null.
+
+    As in Kafka, an unknown type or version is an error: a node must not go on with a part of the
+    cluster's state.
+    """
+    return _decode(data, index.METADATAS)
+
+
+def encode_diskless(message: Message, version: int | None = None) -> bytes:
+    """The value of a diskless coordinator's record."""
+    return _encode(message, version, "diskless-record")
+
+
+def decode_diskless(data: Buffer | None) -> Message | None:
+    """The diskless coordinator's record in a value."""
+    return _decode(data, index.DISKLESS_RECORDS)
+
+
+def _encode(message: Message, version: int | None, kind: MessageType) -> bytes:
+    if kind != message.TYPE:
+        raise ProtocolError(f"{type(message).__name__} is no {kind} record")
     if version is None:
         version = message.VERSIONS.high
     head = (_FRAME_VERSION, message.API_KEY, version)
     return b"".join(map(pack_unsigned_varint, head)) + encode(message, version)
 
 
-def decode_metadata(data: Buffer | None) -> Message | None:
-    """The record in a value; None only for a value that is null.
-
-    As in Kafka, an unknown type or version is an error: a node must not go on with a part of the
-    cluster's state.
-    """
+def _decode(data: Buffer | None, table: Mapping[int, tuple[str, ...]]) -> Message | None:
     if data is None:
         return None
     frame, position = _number(data, 0)
@@ -40,7 +62,7 @@ def decode_metadata(data: Buffer | None) -> Message | None:
         raise ProtocolError(f"a metadata record of frame version {frame}")
     key, position = _number(data, position)
     version, position = _number(data, position)
-    names = index.METADATAS.get(key)
+    names = table.get(key)
     if names is None:
         raise ProtocolError(f"a metadata record of unknown type {key}")
     message, position = decode_at(message_class(names[0]), data, version, position)

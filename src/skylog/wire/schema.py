@@ -18,6 +18,7 @@ MessageType = Literal[
     "metadata",
     "coordinator-key",
     "coordinator-value",
+    "diskless-record",
     "struct",
 ]
 

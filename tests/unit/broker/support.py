@@ -103,7 +103,7 @@ class World:
             memory=SimpleNamespace(answers=SimpleNamespace(left=10**9)),
             quotas=QuotaGate(self.quotas, self.clock),
             fetch_sessions=self.sessions,
-            image=self,
+            image=SimpleNamespace(partition=self.state, endpoints=self.endpoints),
             replicas=self,
             traffic=Traffic(),
             executor=None,
@@ -115,6 +115,11 @@ class World:
         return self.partitions.get((topic, index))
 
     get = partition
+
+    def state(self, topic: str, index: int) -> Any:
+        """What metadata says of a partition, as far as a fetch asks."""
+        found = self.partitions.get((topic, index)) is not None
+        return SimpleNamespace(is_diskless=False) if found else None
 
     def endpoints(self, nodes: object, listener: str) -> list[Any]:
         return []

@@ -16,6 +16,14 @@ TLS = ("listeners=SSL://127.0.0.1:0",)
 PEM = ("ssl.keystore.type=PEM", "ssl.keystore.location=server.pem")
 
 REFUSED = [
+    (
+        ["diskless.commit.age.max.ms=1800000"],
+        [
+            "diskless.commit.age.max.ms",
+            "1800000",
+            "diskless.coordinator.orphan.scan.grace.period.ms=3600000",
+        ],
+    ),
     (["listeners=127.0.0.1:9092"], ["listeners", "NAME://host:port"]),
     (["listeners=PLAINTEXT://h:70000"], ["listeners", "70000", "65535"]),
     (["listeners=PLAINTEXT://h:1,PLAINTEXT://h:2"], ["listeners", "different name"]),

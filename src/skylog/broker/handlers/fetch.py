@@ -7,292 +7,14 @@ it move to a thread, and only when there is nothing to say does the request wait
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Awaitable
 
 from skylog.broker.context import RequestContext
-from skylog.broker.fetch_sessions import (
-    NO_SESSION,
-    Entry,
-    FetchSession,
-    group_by_topic,
-    next_epoch,
-)
-from skylog.kernel import limits
-from skylog.kernel.acl import AclOperation
-from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.log.files import WouldBlock
-from skylog.log.log import ReadInfo
-from skylog.replication.partition import Partition
+from skylog.broker.handlers.fetch_remote import RemoteRead, fetch_remote
+from skylog.broker.handlers.fetch_work import Collected, Fetch, Read, Steps
+from skylog.kernel.errors import KafkaError
 from skylog.wire.messages.fetch_request import FetchRequest
-from skylog.wire.messages.fetch_response import (
-    EpochEndOffset,
-    FetchableTopicResponse,
-    FetchResponse,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-)
-
-Read = Callable[[], ReadInfo]
-Steps = Generator[Read, ReadInfo, "Collected"]
-READ_COMMITTED = 1
-_UNSEEN = (
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-)
-_TELL_LEADER_FROM = 16
-_TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-
-
-class RefusedError(KafkaError):
-    """A partition that cannot be fetched as things stand, whatever its log holds."""
-
-
-@dataclass(slots=True)
-class Collected:
-    """What one pass over the session found."""
-
-    answers: dict[Entry, PartitionData] = field(default_factory=dict)
-    read_bytes: int = 0
-    refused: set[Entry] = field(default_factory=set)
-    urgent: bool = False  # an error of a log, or a divergence, is told at once
-
-
-class Fetch:
-    """One Fetch request from its session to its answer."""
-
-    def __init__(
-        self,
-        context: RequestContext,
-        request: FetchRequest,
-        session: FetchSession,
-        *,
-        incremental: bool,
-    ) -> None:
-        services = context.services
-        self.context = context
-        self.request = request
-        self.session = session
-        self.incremental = incremental
-        self.replica_id = (
-            request.replica_state.replica_id if context.version >= 15 else request.replica_id
-        )
-        self.from_follower = self.replica_id >= 0
-        self._read_committed = request.isolation_level == READ_COMMITTED
-        self.bytes_max = min(
-            request.max_bytes,
-            services.settings.network.fetch_bytes_max,
-            max(services.memory.answers.left, limits.FETCH_BYTES_UNDER_PRESSURE),
-        )
-        if not self.from_follower:
-            self.bytes_max = min(self.bytes_max, services.quotas.fetch_bytes_max(context))
-        self.bytes_min = min(request.min_bytes, self.bytes_max)
-        # The session's progress when it was last looked at.
-        self.seen = session.progress
-        self._refused: set[Entry] | None = None
-
-    @property
-    def superseded(self) -> bool:
-        """Whether a later request of the same session has come, so that this one is stale."""
-        expected = next_epoch(self.request.session_epoch)
-        return self.incremental and self.session.epoch != expected and self.session.id != NO_SESSION
-
-    def collect(self, before: Collected | None = None) -> Steps:
-        """Read what is ready, in the session's order, within the budget.
-
-        What an earlier pass ``before`` has read, and what did not move since, is not read again.
-        Yields each read that would wait for the disk; it expects the outcome back.
-        """
-        found = Collected()
-        budget = self.bytes_max
-        self.seen = self.session.progress
-        for entry in tuple(self.session.ready):
-            try:
-                known = None if before is None else self._unmoved(entry, before)
-                answer = known or (yield from self._read(entry, budget, found.read_bytes == 0))
-            except RefusedError as error:
-                answer = self._failed(entry, error)
-                found.refused.add(entry)
-            except KafkaError as error:
-                answer = self._failed(entry, error)
-                found.urgent = True
-            size = len(answer.records or b"")
-            if answer.diverging_epoch.epoch >= 0:
-                found.urgent = True
-            found.answers[entry] = answer
-            found.read_bytes += size
-            budget = max(budget - size, 0)
-        if self._refused is None:
-            self._refused = found.refused
-        # What is refused from the start does not keep the others from waiting for data, as with
-        # Kafka; what was lost while waiting is told at once.
-        found.urgent = found.urgent or not found.refused <= self._refused
-        return found
-
-    @staticmethod
-    def _unmoved(entry: Entry, before: Collected) -> PartitionData | None:
-        """What was found before, if it was a replica and has not moved."""
-        if entry.moved or entry.partition is None or entry in before.refused:
-            return None
-        return before.answers.get(entry)
-
-    def _read(
-        self, entry: Entry, budget: int, first: bool
-    ) -> Generator[Read, ReadInfo, PartitionData]:
-        wanted = entry.wanted
-        entry.moved = False
-        partition = self._locate(entry)
-        log = partition.log
-        answer = PartitionData(
-            entry.index,
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
-            log_start_offset=log.log_start_offset,
-            aborted_transactions=[] if self._read_committed else None,
-            records=b"",
-        )
-        if wanted.last_fetched_epoch >= 0:
-            epoch, end = log.epoch_end_offset(wanted.last_fetched_epoch)
-            if epoch < 0 or end < 0 or wanted.fetch_offset < log.log_start_offset:
-                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-            if epoch < wanted.last_fetched_epoch or end < wanted.fetch_offset:
-                answer.diverging_epoch = EpochEndOffset(epoch, end)
-                return answer
-        limit = log.log_end_offset
-        if not self.from_follower:
-            limit = log.last_stable_offset if self._read_committed else log.high_watermark
-        size = min(wanted.partition_max_bytes, budget)
-        if size < 0 and log.log_start_offset <= wanted.fetch_offset < limit:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        read = partial(log.read, wanted.fetch_offset, size, limit, min_one=first)
-        try:
-            data = read(block=False)
-        except WouldBlock:
-            data = yield partial(read, block=True)
-        answer.records = data.buffer
-        return answer
-
-    def _locate(self, entry: Entry) -> Partition:
-        """The replica that serves an entry, or Kafka's error for why there is none."""
-        context, services = self.context, self.context.services
-        name: str | None = entry.topic
-        if self.session.uses_topic_ids:
-            name = services.image.topic_name(entry.topic_id)
-            if name is None:
-                # A session remembers the name of a topic that was deleted since.
-                gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                raise RefusedError(gone if entry.topic else ErrorCode.UNKNOWN_TOPIC_ID)
-            entry.topic = name
-        assert name is not None  # noqa: S101 - for the type checker
-        if self.from_follower:
-            allowed = context.authorize_cluster(AclOperation.CLUSTER_ACTION)
-        else:
-            allowed = context.allowed(name)
-        if not allowed:
-            raise RefusedError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        if services.image.partition(name, entry.index) is None:
-            entry.attach(None)
-            raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        entry.attach(services.replicas.get(name, entry.index))
-        epoch = entry.wanted.current_leader_epoch
-        partition = services.replicas.leader_of(name, entry.index, epoch)
-        if self.from_follower and not partition.has_follower(self.replica_id):
-            unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            raise KafkaError(unknown if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH)
-        return partition
-
-    def _failed(self, entry: Entry, error: KafkaError) -> PartitionData:
-        code = error.code
-        if code is ErrorCode.KAFKA_STORAGE_ERROR and self.context.version <= 5:
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # what such old clients retry
-        answer = PartitionData(
-            entry.index,
-            error_code=code,
-            high_watermark=-1,
-            # Kafka says "none" before it looks into a log, and null when that fails.
-            aborted_transactions=[] if code in _UNSEEN else None,
-            records=b"",
-        )
-        partition = entry.partition
-        # Older clients could not read it.
-        tell = self.context.version >= _TELL_LEADER_FROM and code in _TELL_LEADER
-        if tell and partition is not None:
-            answer.current_leader = LeaderIdAndEpoch(partition.leader_id, partition.leader_epoch)
-        return answer
-
-    def enough(self, found: Collected) -> bool:
-        return (
-            found.urgent
-            or self.request.max_wait_ms <= 0
-            or len(found.refused) == len(self.session.entries)
-            or found.read_bytes >= self.bytes_min
-            or self.superseded
-        )
-
-    def respond(self, found: Collected) -> FetchResponse:
-        """Make the answer and note what the client now knows."""
-        context, session = self.context, self.session
-        response = FetchResponse(session_id=session.id)
-        if self.superseded:
-            response.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
-            return response
-        throttle_ms = 0
-        if not self.from_follower:
-            throttle_ms = context.services.quotas.fetched(context, found.read_bytes)
-            context.throttle_ms = max(context.throttle_ms, throttle_ms)
-        if throttle_ms > 0:
-            if not self.incremental:
-                # The client takes an empty answer to a full fetch for none, and begins anew.
-                context.services.fetch_sessions.close(session.id)
-                response.session_id = NO_SESSION
-            return response
-        moved = session.progress != self.seen
-        told = []
-        for entry, answer in found.answers.items():
-            if not self.incremental or self._news(entry, answer):
-                told.append(entry)
-            self._note(entry, answer, moved)
-        told.sort(key=found.refused.__contains__)  # Kafka lists them last
-        for topic, topic_id, entries in group_by_topic(told):
-            answers = [found.answers[entry] for entry in entries]
-            response.responses.append(FetchableTopicResponse(topic, topic_id, answers))
-        leaders = {a.current_leader.leader_id for a in found.answers.values()} - {-1}
-        for node in context.services.image.endpoints(leaders, context.listener):
-            response.node_endpoints.append(NodeEndpoint(node.id, node.host, node.port, node.rack))
-        return response
-
-    def release(self) -> None:
-        """A fetch without a session leaves nothing behind."""
-        if self.session.id == NO_SESSION:
-            self.session.close()
-
-    def _news(self, entry: Entry, answer: PartitionData) -> bool:
-        return bool(
-            answer.error_code
-            or answer.records
-            or answer.diverging_epoch.epoch >= 0
-            or answer.high_watermark != entry.sent_high_watermark
-            or answer.log_start_offset != entry.sent_log_start
-        )
-
-    def _note(self, entry: Entry, answer: PartitionData, moved: bool) -> None:
-        entry.sent_high_watermark = answer.high_watermark
-        entry.sent_log_start = answer.log_start_offset
-        size = len(answer.records or b"")
-        # The client's next request moves the offset and makes the entry ready again; what was
-        # read but not taken (a client that repeats its offset without saying so) stays ready, and
-        # so does all that may have moved after it was read.
-        more = moved or answer.high_watermark > entry.wanted.fetch_offset
-        if answer.error_code or answer.diverging_epoch.epoch >= 0:
-            # Kafka repeats an error in every answer until it is gone.
-            entry.sent_high_watermark = -1
-            more = True
-        self.session.served(entry, data=size > 0, more=more)
-        if size and entry.partition is not None:
-            self.context.services.traffic.fetched(entry.partition.topic, size)
+from skylog.wire.messages.fetch_response import FetchResponse
 
 
 def fetch(
@@ -319,13 +41,15 @@ def fetch(
     return waits
 
 
-async def _finish(work: Fetch, steps: Steps, read: Read) -> Collected:
+async def _finish(work: Fetch, steps: Steps, read: Read | RemoteRead) -> Collected:
     """Go through steps of which at least one must wait for the disk, on a thread."""
     run = work.context.services.executor.run
     try:
         while True:
             try:
-                data = await run(read)
+                data = await (
+                    fetch_remote(work.context, read) if isinstance(read, RemoteRead) else run(read)
+                )
             except KafkaError as error:
                 read = steps.throw(error)
             else:
@@ -345,7 +69,7 @@ async def _collect(work: Fetch, before: Collected) -> Collected:
     return await _finish(work, steps, read)
 
 
-async def _fetch_slowly(work: Fetch, steps: Steps, read: Read) -> FetchResponse:
+async def _fetch_slowly(work: Fetch, steps: Steps, read: Read | RemoteRead) -> FetchResponse:
     try:
         found = await _finish(work, steps, read)
         if work.enough(found):

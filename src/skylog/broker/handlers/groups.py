@@ -13,7 +13,7 @@ from skylog.groups.responses import fit_join
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.topics import CONSUMER_OFFSETS
+from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
@@ -51,6 +51,7 @@ from skylog.wire.messages.sync_group_response import SyncGroupResponse
 
 GROUP = 0
 TRANSACTION = 1
+DISKLESS = 100  # ours, for brokers
 
 
 def _require(context: RequestContext, group_id: str) -> None:
@@ -256,6 +257,8 @@ async def _coordinator(context: RequestContext, key_type: int, key: str) -> Coor
                 raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             # Clients look for a coordinator for ever. InitProducerId is where they hear the truth.
             return _this_node(context, key)
+        if key_type == DISKLESS:
+            return _diskless_coordinator(context, key)
         if key_type != GROUP:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
         if not context.allowed(key):
@@ -270,6 +273,20 @@ def _this_node(context: RequestContext, key: str) -> Coordinator:
     services = context.services
     for node in services.image.endpoints([services.settings.node.node_id], context.listener):
         return Coordinator(key, node.id, node.host, node.port, error_message="")
+    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _diskless_coordinator(context: RequestContext, key: str) -> Coordinator:
+    """The leader of a partition of the coordinators' topic; the key is its number."""
+    if not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if not key.isascii() or not key.isdigit() or len(key) > 9:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is no number of a coordinator.")
+    image = context.services.image
+    state = image.partition(DISKLESS_METADATA, int(key))
+    if state is not None:
+        for node in image.endpoints([state.leader], context.listener):
+            return Coordinator(key, node.id, node.host, node.port, error_message="")
     raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from skylog.broker.context import RequestContext
+from skylog.broker.handlers.diskless_offsets import (
+    delete_diskless_records,
+    diskless_partition,
+    end_of_epochs,
+    list_diskless_offsets,
+)
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import Uuid
 from skylog.kernel.topics import is_internal, topic_name_fault
 from skylog.log.files import WouldBlock
 from skylog.replication.partition import Partition
@@ -63,6 +70,7 @@ DEBUGGING: Final = -2
 HIGH_WATERMARK: Final = -1
 INVALID_LOW_WATERMARK: Final = -1
 
+T = TypeVar("T")
 Found = tuple[int, int, int]  # timestamp, offset, leader epoch
 _NOTHING: Final[Found] = (-1, -1, -1)
 
@@ -79,6 +87,7 @@ def list_offsets(
     """Handle ListOffsets; a search that must touch the disk runs on a thread."""
     response = ListOffsetsResponse()
     searches: list[tuple[ListOffsetsPartitionResponse, Search]] = []
+    remote: list[tuple[ListOffsetsPartitionResponse, tuple[Uuid, int], int]] = []
     seen = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     for topic in request.topics:
         allowed = context.allowed(topic.name)
@@ -93,6 +102,11 @@ def list_offsets(
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if seen[topic.name, wanted.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
+                _check_timestamp(context, wanted)
+                place = diskless_partition(context, topic.name, wanted.partition_index)
+                if place is not None:
+                    remote.append((answer, place, wanted.timestamp))
+                    continue
                 search = _search(context, request, topic.name, wanted)
                 try:
                     _fill(context, answer, search(block=False))
@@ -100,14 +114,19 @@ def list_offsets(
                     searches.append((answer, search))
             except KafkaError as error:
                 answer.error_code = error.code
-    return _search_slowly(context, response, searches) if searches else response
+    if not searches and not remote:
+        return response
+    return _search_slowly(context, response, searches, remote)
 
 
 async def _search_slowly(
     context: RequestContext,
     response: ListOffsetsResponse,
     searches: list[tuple[ListOffsetsPartitionResponse, Search]],
+    remote: list[tuple[ListOffsetsPartitionResponse, tuple[Uuid, int], int]],
 ) -> ListOffsetsResponse:
+    if remote:
+        await list_diskless_offsets(context.services.diskless, remote)
     for answer, search in searches:
         try:
             found = await context.services.executor.run(partial(search, block=True))
@@ -123,12 +142,15 @@ def _fill(context: RequestContext, answer: ListOffsetsPartitionResponse, found: 
         answer.leader_epoch = epoch
 
 
+def _check_timestamp(context: RequestContext, wanted: ListOffsetsPartition) -> None:
+    if wanted.timestamp < 0 and context.version < _SINCE.get(wanted.timestamp, 1 << 15):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
 def _search(
     context: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
 ) -> Search:
     """How to find an offset; KafkaError if it may not be looked for."""
-    if wanted.timestamp < 0 and context.version < _SINCE.get(wanted.timestamp, 1 << 15):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     replicas = context.services.replicas
     partition = replicas.get(topic, wanted.partition_index)
     if request.replica_id != DEBUGGING or partition is None:
@@ -164,16 +186,30 @@ def _at(partition: Partition, timestamp: int, limit: int, *, block: bool) -> Fou
 
 def offset_for_leader_epoch(
     context: RequestContext, request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
+) -> OffsetForLeaderEpochResponse | Awaitable[OffsetForLeaderEpochResponse]:
     """Handle OffsetForLeaderEpoch: where an epoch ends in the leader's log."""
     any_topic = context.authorize_cluster(AclOperation.CLUSTER_ACTION, audit=False)
     response = OffsetForLeaderEpochResponse()
+    remote: list[tuple[EpochEndOffset, tuple[Uuid, int], int]] = []
     for topic in request.topics:
         allowed = any_topic or context.allowed(topic.topic)
         answers = OffsetForLeaderTopicResult(topic.topic)
         response.topics.append(answers)
         for wanted in topic.partitions:
-            answers.partitions.append(_epoch_end(context, topic.topic, wanted, allowed))
+            place = diskless_partition(context, topic.topic, wanted.partition)
+            if allowed and place is not None:
+                answer = EpochEndOffset(partition=wanted.partition)
+                remote.append((answer, place, wanted.leader_epoch))
+            else:
+                answer = _epoch_end(context, topic.topic, wanted, allowed)
+            answers.partitions.append(answer)
+    if not remote:
+        return response
+    return _then(end_of_epochs(context.services.diskless, remote), response)
+
+
+async def _then(work: Awaitable[None], response: T) -> T:
+    await work
     return response
 
 
@@ -194,9 +230,12 @@ def _epoch_end(
     return answer
 
 
-def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+def delete_records(
+    context: RequestContext, request: DeleteRecordsRequest
+) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
     """Handle DeleteRecords: move the start of logs up."""
     response = DeleteRecordsResponse()
+    remote: list[tuple[DeleteRecordsPartitionResult, tuple[Uuid, int], int]] = []
     for topic in request.topics:
         allowed = context.allowed(topic.name)
         answers = DeleteRecordsTopicResult(topic.name)
@@ -209,10 +248,16 @@ def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> De
             try:
                 if not allowed:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                place = diskless_partition(context, topic.name, index)
+                if place is not None:
+                    remote.append((answer, place, wanted.offset))
+                    continue
                 answer.low_watermark = _delete_before(context, topic.name, index, wanted.offset)
             except KafkaError as error:
                 answer.error_code = error.code
-    return response
+    if not remote:
+        return response
+    return _then(delete_diskless_records(context.services.diskless, remote), response)
 
 
 def _delete_before(context: RequestContext, topic: str, index: int, offset: int) -> int:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from skylog.broker.connection import Close
+from skylog.broker.connection import Close, Overlapping
 from skylog.broker.context import RequestContext
+from skylog.diskless.partitions import DisklessPartition
+from skylog.diskless.plane import CREATE_TIME, LOG_APPEND_TIME
+from skylog.diskless.writer import AppendResult, Item
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
@@ -64,13 +67,21 @@ class Slot:
 
     data: PartitionProduceData
     answer: PartitionProduceResponse
-    partition: Partition | None = None
+    partition: Partition | DisklessPartition | None = None
     rules: TopicRules | None = None
+
+
+@dataclass(slots=True)
+class Pending:
+    """What the answer has to wait for."""
+
+    waits: list[tuple[Slot, asyncio.Future[None]]] = field(default_factory=list)
+    remote: list[tuple[Slot, Item]] = field(default_factory=list)
 
 
 def produce(
     context: RequestContext, request: ProduceRequest
-) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | Overlapping | None:
     """Handle a Produce request; None for ``acks=0``."""
     response = ProduceResponse()
     slots: list[Slot] = []
@@ -85,14 +96,19 @@ def produce(
         if slot.rules is not None and is_long(_records(slot), slot.rules):
             return _produce_slowly(context, request, response, slots)
     now_ms = context.services.clock.now_ms()
-    waits = []
+    pending = Pending()
     for slot in slots:
         if slot.partition is not None:
-            wait = _append(context, request, slot, _validated(context, slot, now_ms), now_ms)
-            if wait is not None:
-                waits.append((slot, wait))
-    if waits:
-        return _wait(context, request, response, waits)
+            validated = _validated(context, slot, now_ms)
+            _append(context, request, slot, validated, pending)
+    if pending.remote:
+        writer = context.services.diskless.writer
+        if not writer.has_room:
+            return _write_later(context, request, response, pending)
+        written = writer.submit(context.correlation_id, [item for _, item in pending.remote])
+        return Overlapping(_written(context, request, response, pending, written))
+    if pending.waits:
+        return _wait(context, request, response, pending.waits)
     return _finish(context, request, response)
 
 
@@ -139,9 +155,12 @@ def _slots(
         yield slot
 
 
-def _writable(context: RequestContext, request: ProduceRequest, name: str, index: int) -> Partition:
+def _writable(
+    context: RequestContext, request: ProduceRequest, name: str, index: int
+) -> Partition | DisklessPartition:
     services = context.services
-    if services.image.partition(name, index) is None:
+    state = services.image.partition(name, index)
+    if state is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if request.acks not in (ALL, NONE, LEADER):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -149,6 +168,8 @@ def _writable(context: RequestContext, request: ProduceRequest, name: str, index
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}"
         )
+    if state.is_diskless:
+        return services.diskless.partition(services.image, name, index)
     partition = services.replicas.leader_of(name, index)
     if request.acks == ALL:
         # More replicas than there are cannot be asked for.
@@ -197,21 +218,28 @@ def _append(
     request: ProduceRequest,
     slot: Slot,
     validated: Validated | KafkaError,
-    now_ms: int,
-) -> asyncio.Future[None] | None:
-    """Append one batch and fill its answer; what to await for ``acks=all``, if anything."""
+    pending: Pending,
+) -> None:
+    """Append one batch and fill its answer, or note what that has to wait for."""
     partition = slot.partition
     assert partition is not None  # noqa: S101 - for the type checker
     answer = slot.answer
     try:
         if isinstance(validated, KafkaError):
             raise validated
-        info = partition.append((validated.batch,), now_ms)
+        if isinstance(partition, DisklessPartition):
+            stamped = LOG_APPEND_TIME if validated.log_append_time >= 0 else CREATE_TIME
+            topic, topic_id, index = partition.topic, partition.topic_id, partition.index
+            item = Item(topic, topic_id, index, validated.batch, stamped)
+            pending.remote.append((slot, item))
+            return
+        info = partition.append((validated.batch,), context.services.clock.now_ms())
     except KafkaError as error:
-        if not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START:
+        told = not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START
+        if told and isinstance(partition, Partition):
             answer.log_start_offset = partition.log.log_start_offset
         _fail(context, slot, error, partition.topic)
-        return None
+        return
     answer.base_offset = info.first_offset
     answer.log_start_offset = info.log_start_offset
     if info.duplicate:
@@ -220,7 +248,9 @@ def _append(
     elif validated.log_append_time >= 0:
         answer.log_append_time_ms = validated.log_append_time
     context.services.traffic.produced(partition.topic, validated.batch)
-    return partition.committed(info.last_offset) if request.acks == ALL else None
+    wait = partition.committed(info.last_offset) if request.acks == ALL else None
+    if wait is not None:
+        pending.waits.append((slot, wait))
 
 
 def _fail(context: RequestContext, slot: Slot, error: KafkaError, topic: str) -> None:
@@ -256,20 +286,61 @@ async def _produce_slowly(
     results = await services.validators.run(
         lambda: [_validated(context, slot, now_ms) for slot in chosen]
     )
-    waits = []
+    pending = Pending()
     for slot, validated in zip(chosen, results, strict=True):
         partition = slot.partition
         assert partition is not None  # noqa: S101 - for the type checker
         outcome = validated
         if partition.deleted:  # while the batch was being looked at
             outcome = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        elif not partition.is_leader:
+        elif isinstance(partition, Partition) and not partition.is_leader:
             outcome = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        wait = _append(context, request, slot, outcome, now_ms)
-        if wait is not None:
-            waits.append((slot, wait))
-    if waits:
-        return await _wait(context, request, response, waits)
+        _append(context, request, slot, outcome, pending)
+    if pending.remote:
+        return await _write_later(context, request, response, pending)
+    if pending.waits:
+        return await _wait(context, request, response, pending.waits)
+    return _finish(context, request, response)
+
+
+async def _write_later(
+    context: RequestContext,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    pending: Pending,
+) -> ProduceResponse | None:
+    """Wait for room in the writer first; the client's next request waits meanwhile."""
+    items = [item for _, item in pending.remote]
+    written = asyncio.ensure_future(
+        context.services.diskless.writer.append(context.correlation_id, items)
+    )
+    return await _written(context, request, response, pending, written)
+
+
+async def _written(
+    context: RequestContext,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    pending: Pending,
+    written: asyncio.Future[list[AppendResult]],
+) -> ProduceResponse | None:
+    """Until the object store has it and offsets are assigned; then whatever else there is."""
+    await asyncio.wait({written}, timeout=max(request.timeout_ms, 0) / 1000)
+    results = (
+        written.result()
+        if written.done()
+        else [AppendResult(ErrorCode.REQUEST_TIMED_OUT)] * len(pending.remote)
+    )
+    for (slot, item), result in zip(pending.remote, results, strict=True):
+        if result.error is not ErrorCode.NONE:
+            _fail(context, slot, KafkaError(result.error, result.message), item.topic)
+            continue
+        slot.answer.base_offset = result.base_offset
+        slot.answer.log_append_time_ms = result.log_append_time
+        slot.answer.log_start_offset = result.log_start_offset
+        context.services.traffic.produced(item.topic, item.batch)
+    if pending.waits:
+        return await _wait(context, request, response, pending.waits)
     return _finish(context, request, response)
 
 

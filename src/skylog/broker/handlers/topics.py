@@ -51,6 +51,7 @@ async def create_topics(
     request.topics = accepted
     context.charge_mutations(sum(max(t.num_partitions, len(t.assignments), 1) for t in accepted), 6)
     response: CreateTopicsResponse = await context.forward(request)
+    await context.services.settled()
     for answer in response.topics:
         if not answer.error_code and not context.authorize(
             AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, answer.name, audit=False

@@ -27,6 +27,7 @@ NO_LEADER_CHANGE = -2
 RECOVERED = 0
 RECOVERING = 1
 NO_RECOVERY_CHANGE = -1
+NO_COORDINATOR = -1
 
 Replicas = tuple[int, ...]
 TopicIdPartition = tuple[Uuid, int]
@@ -48,6 +49,8 @@ class Partition:
     adding_replicas: Replicas = ()
     elr: Replicas = ()
     last_known_elr: Replicas = ()
+    # The diskless coordinator that orders this partition's batches; none: a classic partition.
+    diskless_coordinator: int = NO_COORDINATOR
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> Partition:
@@ -64,6 +67,7 @@ class Partition:
             adding_replicas=tuple(record.adding_replicas),
             elr=tuple(record.eligible_leader_replicas or ()),
             last_known_elr=tuple(record.last_known_elr or ()),
+            diskless_coordinator=record.diskless_coordinator_id,
         )
 
     def to_record(self, topic_id: Uuid, partition: int) -> PartitionRecord:
@@ -81,6 +85,7 @@ class Partition:
             directories=list(self.directories),
             eligible_leader_replicas=list(self.elr) or None,
             last_known_elr=list(self.last_known_elr) or None,
+            diskless_coordinator_id=self.diskless_coordinator,
         )
 
     def merge(self, record: PartitionChangeRecord) -> Partition:
@@ -102,11 +107,16 @@ class Partition:
             adding_replicas=_or(record.adding_replicas, self.adding_replicas),
             elr=_or(record.eligible_leader_replicas, self.elr),
             last_known_elr=_or(record.last_known_elr, self.last_known_elr),
+            diskless_coordinator=self.diskless_coordinator,
         )
 
     @property
     def reassigning(self) -> bool:
         return bool(self.removing_replicas or self.adding_replicas)
+
+    @property
+    def is_diskless(self) -> bool:
+        return self.diskless_coordinator != NO_COORDINATOR
 
     @property
     def preferred_replica(self) -> int:

@@ -11,6 +11,7 @@ from skylog.kernel.config import Value
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.settings.checks import check_settings, check_texts
 from skylog.kernel.settings.definitions import BROKER, REQUIRED
+from skylog.kernel.settings.diskless import DisklessSettings
 from skylog.kernel.settings.fields import bind
 from skylog.kernel.settings.layers import Given, gather
 from skylog.kernel.settings.listeners import (
@@ -31,6 +32,7 @@ from skylog.kernel.settings.sections import (
     QuotaSettings,
     TopicSettings,
 )
+from skylog.kernel.settings.storage import StorageSettings
 from skylog.kernel.settings.synonyms import Layers
 
 
@@ -55,6 +57,8 @@ class BrokerSettings:
     quotas: QuotaSettings
     security: AccessSettings
     observation: ObservationSettings
+    storage: StorageSettings
+    diskless: DisklessSettings
     listener_texts: ListenerTexts = field(repr=False)
     listeners: tuple[ListenerSettings, ...]
     inter_broker_listener: str
@@ -142,6 +146,8 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         quotas=bind(QuotaSettings, effective),
         security=bind(AccessSettings, effective),
         observation=bind(ObservationSettings, effective),
+        storage=bind(StorageSettings, effective),
+        diskless=bind(DisklessSettings, effective),
         listener_texts=listener_texts,
         listeners=build_listeners(
             listener_texts,

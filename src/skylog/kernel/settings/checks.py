@@ -130,6 +130,7 @@ def check_settings(settings: BrokerSettings) -> None:
     for listener in settings.listeners:
         _check_security(listener)
     _check_http(settings)
+    _check_diskless(settings)
 
 
 def _check_log(settings: BrokerSettings) -> None:
@@ -318,3 +319,14 @@ def _check_http(settings: BrokerSettings) -> None:
     address = settings.observation.http_listener
     if address and parse_host_port(address) is None:
         raise problem("http.listener", address, "host:port with a port up to 65535, or empty")
+
+
+def _check_diskless(settings: BrokerSettings) -> None:
+    """No object that the scan for orphans or the cleaner deletes may still be committed."""
+    age_ms, grace_ms = settings.diskless.commit_age_max_ms, settings.diskless.grace_ms
+    if age_ms * 2 >= grace_ms:
+        raise problem(
+            "diskless.commit.age.max.ms",
+            age_ms,
+            f"it must be below half of diskless.coordinator.orphan.scan.grace.period.ms={grace_ms}",
+        )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from skylog.kernel.config import ConfigKey, ConfigType, Dynamic, Importance, Schema, parse
-from skylog.kernel.settings import kafka_broker_facts, kafka_resource_facts
+from skylog.kernel.settings import diskless, kafka_broker_facts, kafka_resource_facts, storage
 from skylog.kernel.settings.fields import docs_of
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS
@@ -24,7 +24,7 @@ REQUIRED: Final = ("process.roles", "node.id", "controller.listener.names")
 # Where our default is another than Kafka's: nothing listens to the world unasked.
 DEFAULTS: Final[Mapping[str, str]] = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
 
-_SECTION_DOCS: Final = docs_of(*SECTIONS)
+_SECTION_DOCS: Final = docs_of(*SECTIONS, diskless.DisklessSettings, storage.StorageSettings)
 
 
 def _key(fact: kafka_broker_facts.Fact, docs: Mapping[str, str]) -> ConfigKey:
@@ -85,9 +85,18 @@ KAFKA_BROKER: Final = _schema(
     ((*fact[:2], DEFAULTS.get(fact[0], fact[2]), *fact[3:]) for fact in kafka_broker_facts.BROKER),
     _BROKER_DOCS,
 )
-BROKER: Final = Schema((*KAFKA_BROKER.values(), *OWN, *AUTHORIZER))
+DISKLESS: Final = tuple(
+    _key((*fact, "MEDIUM", "read-only", False), _SECTION_DOCS)
+    for fact in (*diskless.FACTS, *storage.FACTS)
+)
+_LOG_DISKLESS: Final = _key(
+    ("log.diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "cluster-wide", False),
+    TOPIC_BROKER_DOCS,
+)
+BROKER: Final = Schema((*KAFKA_BROKER.values(), *OWN, *AUTHORIZER, *DISKLESS, _LOG_DISKLESS))
 BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, {})
-TOPIC: Final = _schema(kafka_resource_facts.TOPIC, TOPIC_DOCS)
+_OWN_TOPIC: Final = (("diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "read-only", False),)
+TOPIC: Final = _schema((*kafka_resource_facts.TOPIC, *_OWN_TOPIC), TOPIC_DOCS)
 GROUP: Final = _schema(kafka_resource_facts.GROUP, {})
 CLIENT_METRICS: Final = _schema(kafka_resource_facts.CLIENT_METRICS, {})
 CLIENT_QUOTA: Final = _schema(kafka_resource_facts.CLIENT_QUOTA, {})

@@ -43,6 +43,9 @@ EMBEDDED: Final[Mapping[str, str]] = {
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
+    "diskless.metadata.topic.num.partitions": "1",
+    "diskless.metadata.topic.replication.factor": "1",
+    "diskless.metadata.topic.min.isr": "1",
 }
 
 

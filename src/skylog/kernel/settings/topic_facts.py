@@ -62,6 +62,7 @@ TOPIC_SYNONYMS: Final[Mapping[str, tuple[Synonym, ...]]] = {
     "message.timestamp.after.max.ms": _log("message.timestamp.after.max.ms"),
     "local.retention.ms": _log("local.retention.ms"),
     "local.retention.bytes": _log("local.retention.bytes"),
+    "diskless.enable": _log("diskless.enable"),
 }
 
 TOPIC_DOCS: Final[Mapping[str, str]] = {
@@ -71,6 +72,8 @@ TOPIC_DOCS: Final[Mapping[str, str]] = {
     "compression.lz4.level": "Level when compression.type is lz4.",
     "compression.type": "Codec that records are stored in; producer keeps what was sent.",
     "compression.zstd.level": "Level when compression.type is zstd.",
+    "diskless.enable": "Whether the topic's data goes to object storage instead of local logs; set"
+    " when the topic is created.",
     "file.delete.delay.ms": "Delay between dropping a segment and deleting its files.",
     "flush.messages": "Records after which the log is synced to disk.",
     "flush.ms": "Time after which the log is synced to disk.",

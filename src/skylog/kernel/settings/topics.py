@@ -116,11 +116,23 @@ def validate_topic_configs(overrides: Mapping[str, str | None], settings: Broker
             raise invalid_config(f"Unknown topic config name: {name}")
     values = {**topic_defaults(settings), **parsed(TOPIC, texts)}
     _check_compaction_lag(values)
+    _check_diskless(values)
     if values["remote.storage.enable"]:
         raise invalid_config(
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."
         )
+
+
+def _check_diskless(values: Mapping[str, Value]) -> None:
+    if not values["diskless.enable"]:
+        return
+    if "compact" in values["cleanup.policy"]:
+        raise invalid_config(
+            "A diskless topic cannot be compacted yet: cleanup.policy must be delete."
+        )
+    if values["remote.storage.enable"]:
+        raise invalid_config("A diskless topic cannot have remote.storage.enable yet.")
 
 
 def _check_compaction_lag(values: Mapping[str, Value]) -> None:

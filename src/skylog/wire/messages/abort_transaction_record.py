@@ -1,4 +1,4 @@
-"""Generated from Kafka's AbortTransactionRecord.json; do not edit."""
+"""Generated from AbortTransactionRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AccessControlEntryRecord.json; do not edit."""
+"""Generated from AccessControlEntryRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AddOffsetsToTxnRequest.json; do not edit."""
+"""Generated from AddOffsetsToTxnRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AddOffsetsToTxnResponse.json; do not edit."""
+"""Generated from AddOffsetsToTxnResponse.json; do not edit."""
 
 from __future__ import annotations
 

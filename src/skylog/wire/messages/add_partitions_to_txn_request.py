@@ -1,4 +1,4 @@
-"""Generated from Kafka's AddPartitionsToTxnRequest.json; do not edit."""
+"""Generated from AddPartitionsToTxnRequest.json; do not edit."""
 
 from __future__ import annotations
 

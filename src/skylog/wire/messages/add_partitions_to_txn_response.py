@@ -1,4 +1,4 @@
-"""Generated from Kafka's AddPartitionsToTxnResponse.json; do not edit."""
+"""Generated from AddPartitionsToTxnResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AddRaftVoterRequest.json; do not edit."""
+"""Generated from AddRaftVoterRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AddRaftVoterResponse.json; do not edit."""
+"""Generated from AddRaftVoterResponse.json; do not edit."""
 
 from __future__ import annotations
 

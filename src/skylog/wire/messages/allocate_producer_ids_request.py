@@ -1,4 +1,4 @@
-"""Generated from Kafka's AllocateProducerIdsRequest.json; do not edit."""
+"""Generated from AllocateProducerIdsRequest.json; do not edit."""
 
 from __future__ import annotations
 

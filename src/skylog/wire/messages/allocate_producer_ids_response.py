@@ -1,4 +1,4 @@
-"""Generated from Kafka's AllocateProducerIdsResponse.json; do not edit."""
+"""Generated from AllocateProducerIdsResponse.json; do not edit."""
 
 from __future__ import annotations
 

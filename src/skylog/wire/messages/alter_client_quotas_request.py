@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterClientQuotasRequest.json; do not edit."""
+"""Generated from AlterClientQuotasRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterClientQuotasResponse.json; do not edit."""
+"""Generated from AlterClientQuotasResponse.json; do not edit."""
 
 from __future__ import annotations
 

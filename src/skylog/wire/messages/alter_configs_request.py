@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterConfigsRequest.json; do not edit."""
+"""Generated from AlterConfigsRequest.json; do not edit."""
 
 from __future__ import annotations
 

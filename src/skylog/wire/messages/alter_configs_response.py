@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterConfigsResponse.json; do not edit."""
+"""Generated from AlterConfigsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterPartitionReassignmentsRequest.json; do not edit."""
+"""Generated from AlterPartitionReassignmentsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterPartitionReassignmentsResponse.json; do not edit."""
+"""Generated from AlterPartitionReassignmentsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterPartitionRequest.json; do not edit."""
+"""Generated from AlterPartitionRequest.json; do not edit."""
 
 from __future__ import annotations
 

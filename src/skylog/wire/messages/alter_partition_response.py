@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterPartitionResponse.json; do not edit."""
+"""Generated from AlterPartitionResponse.json; do not edit."""
 
 from __future__ import annotations
 

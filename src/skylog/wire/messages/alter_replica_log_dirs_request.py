@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterReplicaLogDirsRequest.json; do not edit."""
+"""Generated from AlterReplicaLogDirsRequest.json; do not edit."""
 
 from __future__ import annotations
 

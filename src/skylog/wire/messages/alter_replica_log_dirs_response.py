@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterReplicaLogDirsResponse.json; do not edit."""
+"""Generated from AlterReplicaLogDirsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterShareGroupOffsetsRequest.json; do not edit."""
+"""Generated from AlterShareGroupOffsetsRequest.json; do not edit."""
 
 from __future__ import annotations
 

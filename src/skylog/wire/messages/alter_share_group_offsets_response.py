@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterShareGroupOffsetsResponse.json; do not edit."""
+"""Generated from AlterShareGroupOffsetsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterUserScramCredentialsRequest.json; do not edit."""
+"""Generated from AlterUserScramCredentialsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's AlterUserScramCredentialsResponse.json; do not edit."""
+"""Generated from AlterUserScramCredentialsResponse.json; do not edit."""
 
 from __future__ import annotations
 

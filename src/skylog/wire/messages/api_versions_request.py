@@ -1,4 +1,4 @@
-"""Generated from Kafka's ApiVersionsRequest.json; do not edit."""
+"""Generated from ApiVersionsRequest.json; do not edit."""
 
 from __future__ import annotations
 

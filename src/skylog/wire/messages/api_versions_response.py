@@ -1,4 +1,4 @@
-"""Generated from Kafka's ApiVersionsResponse.json; do not edit."""
+"""Generated from ApiVersionsResponse.json; do not edit."""
 
 from __future__ import annotations
 

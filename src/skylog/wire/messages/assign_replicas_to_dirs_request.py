@@ -1,4 +1,4 @@
-"""Generated from Kafka's AssignReplicasToDirsRequest.json; do not edit."""
+"""Generated from AssignReplicasToDirsRequest.json; do not edit."""
 
 from __future__ import annotations
 

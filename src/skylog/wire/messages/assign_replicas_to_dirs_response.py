@@ -1,4 +1,4 @@
-"""Generated from Kafka's AssignReplicasToDirsResponse.json; do not edit."""
+"""Generated from AssignReplicasToDirsResponse.json; do not edit."""
 
 from __future__ import annotations
 

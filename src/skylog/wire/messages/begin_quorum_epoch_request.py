@@ -1,4 +1,4 @@
-"""Generated from Kafka's BeginQuorumEpochRequest.json; do not edit."""
+"""Generated from BeginQuorumEpochRequest.json; do not edit."""
 
 from __future__ import annotations
 

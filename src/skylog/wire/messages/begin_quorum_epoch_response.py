@@ -1,4 +1,4 @@
-"""Generated from Kafka's BeginQuorumEpochResponse.json; do not edit."""
+"""Generated from BeginQuorumEpochResponse.json; do not edit."""
 
 from __future__ import annotations
 

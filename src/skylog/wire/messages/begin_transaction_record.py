@@ -1,4 +1,4 @@
-"""Generated from Kafka's BeginTransactionRecord.json; do not edit."""
+"""Generated from BeginTransactionRecord.json; do not edit."""
 
 from __future__ import annotations
 

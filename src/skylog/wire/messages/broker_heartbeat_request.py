@@ -1,4 +1,4 @@
-"""Generated from Kafka's BrokerHeartbeatRequest.json; do not edit."""
+"""Generated from BrokerHeartbeatRequest.json; do not edit."""
 
 from __future__ import annotations
 

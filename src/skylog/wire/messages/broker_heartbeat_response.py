@@ -1,4 +1,4 @@
-"""Generated from Kafka's BrokerHeartbeatResponse.json; do not edit."""
+"""Generated from BrokerHeartbeatResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's BrokerRegistrationChangeRecord.json; do not edit."""
+"""Generated from BrokerRegistrationChangeRecord.json; do not edit."""
 
 from __future__ import annotations
 

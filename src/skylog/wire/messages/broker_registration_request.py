@@ -1,4 +1,4 @@
-"""Generated from Kafka's BrokerRegistrationRequest.json; do not edit."""
+"""Generated from BrokerRegistrationRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's BrokerRegistrationResponse.json; do not edit."""
+"""Generated from BrokerRegistrationResponse.json; do not edit."""
 
 from __future__ import annotations
 

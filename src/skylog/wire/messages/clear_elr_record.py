@@ -1,4 +1,4 @@
-"""Generated from Kafka's ClearElrRecord.json; do not edit."""
+"""Generated from ClearElrRecord.json; do not edit."""
 
 from __future__ import annotations
 

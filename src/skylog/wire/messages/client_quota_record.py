@@ -1,4 +1,4 @@
-"""Generated from Kafka's ClientQuotaRecord.json; do not edit."""
+"""Generated from ClientQuotaRecord.json; do not edit."""
 
 from __future__ import annotations
 

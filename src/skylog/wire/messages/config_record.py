@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConfigRecord.json; do not edit."""
+"""Generated from ConfigRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupCurrentMemberAssignmentKey.json; do not edit."""
+"""Generated from ConsumerGroupCurrentMemberAssignmentKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupCurrentMemberAssignmentValue.json; do not edit."""
+"""Generated from ConsumerGroupCurrentMemberAssignmentValue.json; do not edit."""
 
 from __future__ import annotations
 

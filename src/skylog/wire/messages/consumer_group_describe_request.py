@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupDescribeRequest.json; do not edit."""
+"""Generated from ConsumerGroupDescribeRequest.json; do not edit."""
 
 from __future__ import annotations
 

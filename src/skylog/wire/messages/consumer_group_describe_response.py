@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupDescribeResponse.json; do not edit."""
+"""Generated from ConsumerGroupDescribeResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupHeartbeatRequest.json; do not edit."""
+"""Generated from ConsumerGroupHeartbeatRequest.json; do not edit."""
 
 from __future__ import annotations
 

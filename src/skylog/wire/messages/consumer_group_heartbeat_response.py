@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupHeartbeatResponse.json; do not edit."""
+"""Generated from ConsumerGroupHeartbeatResponse.json; do not edit."""
 
 from __future__ import annotations
 

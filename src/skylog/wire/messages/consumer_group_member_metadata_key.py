@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupMemberMetadataKey.json; do not edit."""
+"""Generated from ConsumerGroupMemberMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupMemberMetadataValue.json; do not edit."""
+"""Generated from ConsumerGroupMemberMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupMetadataKey.json; do not edit."""
+"""Generated from ConsumerGroupMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

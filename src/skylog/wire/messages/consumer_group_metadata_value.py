@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupMetadataValue.json; do not edit."""
+"""Generated from ConsumerGroupMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

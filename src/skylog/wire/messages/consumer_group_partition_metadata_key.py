@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupPartitionMetadataKey.json; do not edit."""
+"""Generated from ConsumerGroupPartitionMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupPartitionMetadataValue.json; do not edit."""
+"""Generated from ConsumerGroupPartitionMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

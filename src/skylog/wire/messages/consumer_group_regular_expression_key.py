@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupRegularExpressionKey.json; do not edit."""
+"""Generated from ConsumerGroupRegularExpressionKey.json; do not edit."""
 
 from __future__ import annotations
 

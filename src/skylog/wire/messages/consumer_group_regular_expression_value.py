@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupRegularExpressionValue.json; do not edit."""
+"""Generated from ConsumerGroupRegularExpressionValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupTargetAssignmentMemberKey.json; do not edit."""
+"""Generated from ConsumerGroupTargetAssignmentMemberKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupTargetAssignmentMemberValue.json; do not edit."""
+"""Generated from ConsumerGroupTargetAssignmentMemberValue.json; do not edit."""
 
 from __future__ import annotations
 

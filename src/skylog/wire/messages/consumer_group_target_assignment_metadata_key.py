@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupTargetAssignmentMetadataKey.json; do not edit."""
+"""Generated from ConsumerGroupTargetAssignmentMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

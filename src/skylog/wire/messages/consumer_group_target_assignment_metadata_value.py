@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerGroupTargetAssignmentMetadataValue.json; do not edit."""
+"""Generated from ConsumerGroupTargetAssignmentMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerProtocolAssignment.json; do not edit."""
+"""Generated from ConsumerProtocolAssignment.json; do not edit."""
 
 from __future__ import annotations
 

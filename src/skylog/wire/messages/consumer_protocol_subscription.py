@@ -1,4 +1,4 @@
-"""Generated from Kafka's ConsumerProtocolSubscription.json; do not edit."""
+"""Generated from ConsumerProtocolSubscription.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ControlRecordTypeSchema.json; do not edit."""
+"""Generated from ControlRecordTypeSchema.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ControllerRegistrationRequest.json; do not edit."""
+"""Generated from ControllerRegistrationRequest.json; do not edit."""
 
 from __future__ import annotations
 

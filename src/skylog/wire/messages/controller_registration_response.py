@@ -1,4 +1,4 @@
-"""Generated from Kafka's ControllerRegistrationResponse.json; do not edit."""
+"""Generated from ControllerRegistrationResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's CreateAclsRequest.json; do not edit."""
+"""Generated from CreateAclsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's CreateAclsResponse.json; do not edit."""
+"""Generated from CreateAclsResponse.json; do not edit."""
 
 from __future__ import annotations
 

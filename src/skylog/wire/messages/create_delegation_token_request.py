@@ -1,4 +1,4 @@
-"""Generated from Kafka's CreateDelegationTokenRequest.json; do not edit."""
+"""Generated from CreateDelegationTokenRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's CreateDelegationTokenResponse.json; do not edit."""
+"""Generated from CreateDelegationTokenResponse.json; do not edit."""
 
 from __future__ import annotations
 

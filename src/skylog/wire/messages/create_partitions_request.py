@@ -1,4 +1,4 @@
-"""Generated from Kafka's CreatePartitionsRequest.json; do not edit."""
+"""Generated from CreatePartitionsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's CreatePartitionsResponse.json; do not edit."""
+"""Generated from CreatePartitionsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's CreateTopicsRequest.json; do not edit."""
+"""Generated from CreateTopicsRequest.json; do not edit."""
 
 from __future__ import annotations
 

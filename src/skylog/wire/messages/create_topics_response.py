@@ -1,4 +1,4 @@
-"""Generated from Kafka's CreateTopicsResponse.json; do not edit."""
+"""Generated from CreateTopicsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DefaultPrincipalData.json; do not edit."""
+"""Generated from DefaultPrincipalData.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DelegationTokenRecord.json; do not edit."""
+"""Generated from DelegationTokenRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteAclsRequest.json; do not edit."""
+"""Generated from DeleteAclsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteAclsResponse.json; do not edit."""
+"""Generated from DeleteAclsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteGroupsRequest.json; do not edit."""
+"""Generated from DeleteGroupsRequest.json; do not edit."""
 
 from __future__ import annotations
 

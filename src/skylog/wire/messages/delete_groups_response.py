@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteGroupsResponse.json; do not edit."""
+"""Generated from DeleteGroupsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteRecordsRequest.json; do not edit."""
+"""Generated from DeleteRecordsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteRecordsResponse.json; do not edit."""
+"""Generated from DeleteRecordsResponse.json; do not edit."""
 
 from __future__ import annotations
 

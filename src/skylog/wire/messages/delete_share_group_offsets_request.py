@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteShareGroupOffsetsRequest.json; do not edit."""
+"""Generated from DeleteShareGroupOffsetsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteShareGroupOffsetsResponse.json; do not edit."""
+"""Generated from DeleteShareGroupOffsetsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteShareGroupStateRequest.json; do not edit."""
+"""Generated from DeleteShareGroupStateRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteShareGroupStateResponse.json; do not edit."""
+"""Generated from DeleteShareGroupStateResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteTopicsRequest.json; do not edit."""
+"""Generated from DeleteTopicsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DeleteTopicsResponse.json; do not edit."""
+"""Generated from DeleteTopicsResponse.json; do not edit."""
 
 from __future__ import annotations
 

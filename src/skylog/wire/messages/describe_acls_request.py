@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeAclsRequest.json; do not edit."""
+"""Generated from DescribeAclsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeAclsResponse.json; do not edit."""
+"""Generated from DescribeAclsResponse.json; do not edit."""
 
 from __future__ import annotations
 

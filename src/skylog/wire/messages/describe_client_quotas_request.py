@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeClientQuotasRequest.json; do not edit."""
+"""Generated from DescribeClientQuotasRequest.json; do not edit."""
 
 from __future__ import annotations
 

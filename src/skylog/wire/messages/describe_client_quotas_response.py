@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeClientQuotasResponse.json; do not edit."""
+"""Generated from DescribeClientQuotasResponse.json; do not edit."""
 
 from __future__ import annotations
 

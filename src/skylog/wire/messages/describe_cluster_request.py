@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeClusterRequest.json; do not edit."""
+"""Generated from DescribeClusterRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeClusterResponse.json; do not edit."""
+"""Generated from DescribeClusterResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeConfigsRequest.json; do not edit."""
+"""Generated from DescribeConfigsRequest.json; do not edit."""
 
 from __future__ import annotations
 

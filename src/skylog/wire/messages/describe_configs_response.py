@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeConfigsResponse.json; do not edit."""
+"""Generated from DescribeConfigsResponse.json; do not edit."""
 
 from __future__ import annotations
 

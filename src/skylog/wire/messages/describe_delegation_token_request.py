@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeDelegationTokenRequest.json; do not edit."""
+"""Generated from DescribeDelegationTokenRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeDelegationTokenResponse.json; do not edit."""
+"""Generated from DescribeDelegationTokenResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeGroupsRequest.json; do not edit."""
+"""Generated from DescribeGroupsRequest.json; do not edit."""
 
 from __future__ import annotations
 

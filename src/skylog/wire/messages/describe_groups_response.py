@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeGroupsResponse.json; do not edit."""
+"""Generated from DescribeGroupsResponse.json; do not edit."""
 
 from __future__ import annotations
 

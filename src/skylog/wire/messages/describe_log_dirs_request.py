@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeLogDirsRequest.json; do not edit."""
+"""Generated from DescribeLogDirsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeLogDirsResponse.json; do not edit."""
+"""Generated from DescribeLogDirsResponse.json; do not edit."""
 
 from __future__ import annotations
 

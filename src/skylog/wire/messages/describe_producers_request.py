@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeProducersRequest.json; do not edit."""
+"""Generated from DescribeProducersRequest.json; do not edit."""
 
 from __future__ import annotations
 

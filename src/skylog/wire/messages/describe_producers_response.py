@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeProducersResponse.json; do not edit."""
+"""Generated from DescribeProducersResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeQuorumRequest.json; do not edit."""
+"""Generated from DescribeQuorumRequest.json; do not edit."""
 
 from __future__ import annotations
 

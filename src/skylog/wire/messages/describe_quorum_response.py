@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeQuorumResponse.json; do not edit."""
+"""Generated from DescribeQuorumResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeShareGroupOffsetsRequest.json; do not edit."""
+"""Generated from DescribeShareGroupOffsetsRequest.json; do not edit."""
 
 from __future__ import annotations
 

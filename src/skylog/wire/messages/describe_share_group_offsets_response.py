@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeShareGroupOffsetsResponse.json; do not edit."""
+"""Generated from DescribeShareGroupOffsetsResponse.json; do not edit."""
 
 from __future__ import annotations
 

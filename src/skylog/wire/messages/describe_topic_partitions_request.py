@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeTopicPartitionsRequest.json; do not edit."""
+"""Generated from DescribeTopicPartitionsRequest.json; do not edit."""
 
 from __future__ import annotations
 

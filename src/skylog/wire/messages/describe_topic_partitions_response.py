@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeTopicPartitionsResponse.json; do not edit."""
+"""Generated from DescribeTopicPartitionsResponse.json; do not edit."""
 
 from __future__ import annotations
 

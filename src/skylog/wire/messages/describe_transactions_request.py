@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeTransactionsRequest.json; do not edit."""
+"""Generated from DescribeTransactionsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeTransactionsResponse.json; do not edit."""
+"""Generated from DescribeTransactionsResponse.json; do not edit."""
 
 from __future__ import annotations
 

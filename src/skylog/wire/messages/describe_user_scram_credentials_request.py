@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeUserScramCredentialsRequest.json; do not edit."""
+"""Generated from DescribeUserScramCredentialsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's DescribeUserScramCredentialsResponse.json; do not edit."""
+"""Generated from DescribeUserScramCredentialsResponse.json; do not edit."""
 
 from __future__ import annotations
 

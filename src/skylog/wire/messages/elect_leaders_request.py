@@ -1,4 +1,4 @@
-"""Generated from Kafka's ElectLeadersRequest.json; do not edit."""
+"""Generated from ElectLeadersRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ElectLeadersResponse.json; do not edit."""
+"""Generated from ElectLeadersResponse.json; do not edit."""
 
 from __future__ import annotations
 

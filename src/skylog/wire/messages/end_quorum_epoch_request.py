@@ -1,4 +1,4 @@
-"""Generated from Kafka's EndQuorumEpochRequest.json; do not edit."""
+"""Generated from EndQuorumEpochRequest.json; do not edit."""
 
 from __future__ import annotations
 

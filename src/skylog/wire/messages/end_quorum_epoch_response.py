@@ -1,4 +1,4 @@
-"""Generated from Kafka's EndQuorumEpochResponse.json; do not edit."""
+"""Generated from EndQuorumEpochResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's EndTransactionRecord.json; do not edit."""
+"""Generated from EndTransactionRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's EndTxnMarker.json; do not edit."""
+"""Generated from EndTxnMarker.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's EndTxnRequest.json; do not edit."""
+"""Generated from EndTxnRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's EndTxnResponse.json; do not edit."""
+"""Generated from EndTxnResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's EnvelopeRequest.json; do not edit."""
+"""Generated from EnvelopeRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's EnvelopeResponse.json; do not edit."""
+"""Generated from EnvelopeResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ExpireDelegationTokenRequest.json; do not edit."""
+"""Generated from ExpireDelegationTokenRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ExpireDelegationTokenResponse.json; do not edit."""
+"""Generated from ExpireDelegationTokenResponse.json; do not edit."""
 
 from __future__ import annotations
 

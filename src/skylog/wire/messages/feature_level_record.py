@@ -1,4 +1,4 @@
-"""Generated from Kafka's FeatureLevelRecord.json; do not edit."""
+"""Generated from FeatureLevelRecord.json; do not edit."""
 
 from __future__ import annotations
 

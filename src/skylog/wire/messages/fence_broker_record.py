@@ -1,4 +1,4 @@
-"""Generated from Kafka's FenceBrokerRecord.json; do not edit."""
+"""Generated from FenceBrokerRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's FetchRequest.json; do not edit."""
+"""Generated from FetchRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's FetchResponse.json; do not edit."""
+"""Generated from FetchResponse.json; do not edit."""
 
 from __future__ import annotations
 

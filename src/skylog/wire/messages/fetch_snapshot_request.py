@@ -1,4 +1,4 @@
-"""Generated from Kafka's FetchSnapshotRequest.json; do not edit."""
+"""Generated from FetchSnapshotRequest.json; do not edit."""
 
 from __future__ import annotations
 

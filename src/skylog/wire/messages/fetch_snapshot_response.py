@@ -1,4 +1,4 @@
-"""Generated from Kafka's FetchSnapshotResponse.json; do not edit."""
+"""Generated from FetchSnapshotResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's FindCoordinatorRequest.json; do not edit."""
+"""Generated from FindCoordinatorRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's FindCoordinatorResponse.json; do not edit."""
+"""Generated from FindCoordinatorResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's GetTelemetrySubscriptionsRequest.json; do not edit."""
+"""Generated from GetTelemetrySubscriptionsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's GetTelemetrySubscriptionsResponse.json; do not edit."""
+"""Generated from GetTelemetrySubscriptionsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's GroupMetadataKey.json; do not edit."""
+"""Generated from GroupMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

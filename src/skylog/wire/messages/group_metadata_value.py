@@ -1,4 +1,4 @@
-"""Generated from Kafka's GroupMetadataValue.json; do not edit."""
+"""Generated from GroupMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

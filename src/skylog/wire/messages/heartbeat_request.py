@@ -1,4 +1,4 @@
-"""Generated from Kafka's HeartbeatRequest.json; do not edit."""
+"""Generated from HeartbeatRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's HeartbeatResponse.json; do not edit."""
+"""Generated from HeartbeatResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's IncrementalAlterConfigsRequest.json; do not edit."""
+"""Generated from IncrementalAlterConfigsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's IncrementalAlterConfigsResponse.json; do not edit."""
+"""Generated from IncrementalAlterConfigsResponse.json; do not edit."""
 
 from __future__ import annotations
 

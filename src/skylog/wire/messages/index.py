@@ -91,6 +91,13 @@ REQUESTS: dict[int, tuple[str, ...]] = {
     90: ("DescribeShareGroupOffsetsRequest",),
     91: ("AlterShareGroupOffsetsRequest",),
     92: ("DeleteShareGroupOffsetsRequest",),
+    93: ("DisklessCreatePartitionsRequest",),
+    94: ("DisklessDeleteTopicsRequest",),
+    95: ("DisklessCommitFileRequest",),
+    96: ("DisklessDeleteRecordsRequest",),
+    97: ("DisklessListOffsetsRequest",),
+    98: ("DisklessFindBatchesRequest",),
+    100: ("DisklessDescribeFilesRequest",),
 }
 
 RESPONSES: dict[int, tuple[str, ...]] = {
@@ -183,6 +190,13 @@ RESPONSES: dict[int, tuple[str, ...]] = {
     90: ("DescribeShareGroupOffsetsResponse",),
     91: ("AlterShareGroupOffsetsResponse",),
     92: ("DeleteShareGroupOffsetsResponse",),
+    93: ("DisklessCreatePartitionsResponse",),
+    94: ("DisklessDeleteTopicsResponse",),
+    95: ("DisklessCommitFileResponse",),
+    96: ("DisklessDeleteRecordsResponse",),
+    97: ("DisklessListOffsetsResponse",),
+    98: ("DisklessFindBatchesResponse",),
+    100: ("DisklessDescribeFilesResponse",),
 }
 
 METADATAS: dict[int, tuple[str, ...]] = {
@@ -262,4 +276,14 @@ COORDINATOR_VALUES: dict[int, tuple[str, ...]] = {
     21: ("StreamsGroupTargetAssignmentMemberValue",),
     22: ("StreamsGroupCurrentMemberAssignmentValue",),
     23: ("StreamsGroupTopologyValue",),
+}
+
+DISKLESS_RECORDS: dict[int, tuple[str, ...]] = {
+    100: ("PartitionCreatedRecord",),
+    101: ("TopicDeletedRecord",),
+    102: ("FileCommittedRecord",),
+    103: ("RecordsDeletedRecord",),
+    500: ("RecordsPrunedRecord",),
+    501: ("FileReceivedRecord",),
+    502: ("ProducerStateRecord",),
 }

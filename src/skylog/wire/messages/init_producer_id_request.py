@@ -1,4 +1,4 @@
-"""Generated from Kafka's InitProducerIdRequest.json; do not edit."""
+"""Generated from InitProducerIdRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's InitProducerIdResponse.json; do not edit."""
+"""Generated from InitProducerIdResponse.json; do not edit."""
 
 from __future__ import annotations
 

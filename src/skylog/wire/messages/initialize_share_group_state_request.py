@@ -1,4 +1,4 @@
-"""Generated from Kafka's InitializeShareGroupStateRequest.json; do not edit."""
+"""Generated from InitializeShareGroupStateRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's InitializeShareGroupStateResponse.json; do not edit."""
+"""Generated from InitializeShareGroupStateResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's JoinGroupRequest.json; do not edit."""
+"""Generated from JoinGroupRequest.json; do not edit."""
 
 from __future__ import annotations
 

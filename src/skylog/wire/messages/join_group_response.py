@@ -1,4 +1,4 @@
-"""Generated from Kafka's JoinGroupResponse.json; do not edit."""
+"""Generated from JoinGroupResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's KRaftVersionRecord.json; do not edit."""
+"""Generated from KRaftVersionRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's LeaderChangeMessage.json; do not edit."""
+"""Generated from LeaderChangeMessage.json; do not edit."""
 
 from __future__ import annotations
 

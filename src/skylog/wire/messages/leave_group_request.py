@@ -1,4 +1,4 @@
-"""Generated from Kafka's LeaveGroupRequest.json; do not edit."""
+"""Generated from LeaveGroupRequest.json; do not edit."""
 
 from __future__ import annotations
 

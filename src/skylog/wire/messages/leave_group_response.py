@@ -1,4 +1,4 @@
-"""Generated from Kafka's LeaveGroupResponse.json; do not edit."""
+"""Generated from LeaveGroupResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's LegacyOffsetCommitKey.json; do not edit."""
+"""Generated from LegacyOffsetCommitKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's LegacyOffsetCommitValue.json; do not edit."""
+"""Generated from LegacyOffsetCommitValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ListConfigResourcesRequest.json; do not edit."""
+"""Generated from ListConfigResourcesRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ListConfigResourcesResponse.json; do not edit."""
+"""Generated from ListConfigResourcesResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ListGroupsRequest.json; do not edit."""
+"""Generated from ListGroupsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ListGroupsResponse.json; do not edit."""
+"""Generated from ListGroupsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ListOffsetsRequest.json; do not edit."""
+"""Generated from ListOffsetsRequest.json; do not edit."""
 
 from __future__ import annotations
 

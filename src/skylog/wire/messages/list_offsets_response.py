@@ -1,4 +1,4 @@
-"""Generated from Kafka's ListOffsetsResponse.json; do not edit."""
+"""Generated from ListOffsetsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ListPartitionReassignmentsRequest.json; do not edit."""
+"""Generated from ListPartitionReassignmentsRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ListPartitionReassignmentsResponse.json; do not edit."""
+"""Generated from ListPartitionReassignmentsResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ListTransactionsRequest.json; do not edit."""
+"""Generated from ListTransactionsRequest.json; do not edit."""
 
 from __future__ import annotations
 

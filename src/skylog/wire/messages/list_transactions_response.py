@@ -1,4 +1,4 @@
-"""Generated from Kafka's ListTransactionsResponse.json; do not edit."""
+"""Generated from ListTransactionsResponse.json; do not edit."""
 
 from __future__ import annotations
 

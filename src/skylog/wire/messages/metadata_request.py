@@ -1,4 +1,4 @@
-"""Generated from Kafka's MetadataRequest.json; do not edit."""
+"""Generated from MetadataRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's MetadataResponse.json; do not edit."""
+"""Generated from MetadataResponse.json; do not edit."""
 
 from __future__ import annotations
 

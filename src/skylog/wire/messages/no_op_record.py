@@ -1,4 +1,4 @@
-"""Generated from Kafka's NoOpRecord.json; do not edit."""
+"""Generated from NoOpRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's OffsetCommitKey.json; do not edit."""
+"""Generated from OffsetCommitKey.json; do not edit."""
 
 from __future__ import annotations
 

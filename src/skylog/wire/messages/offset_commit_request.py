@@ -1,4 +1,4 @@
-"""Generated from Kafka's OffsetCommitRequest.json; do not edit."""
+"""Generated from OffsetCommitRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's OffsetCommitResponse.json; do not edit."""
+"""Generated from OffsetCommitResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's OffsetCommitValue.json; do not edit."""
+"""Generated from OffsetCommitValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's OffsetDeleteRequest.json; do not edit."""
+"""Generated from OffsetDeleteRequest.json; do not edit."""
 
 from __future__ import annotations
 

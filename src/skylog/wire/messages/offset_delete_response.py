@@ -1,4 +1,4 @@
-"""Generated from Kafka's OffsetDeleteResponse.json; do not edit."""
+"""Generated from OffsetDeleteResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's OffsetFetchRequest.json; do not edit."""
+"""Generated from OffsetFetchRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's OffsetFetchResponse.json; do not edit."""
+"""Generated from OffsetFetchResponse.json; do not edit."""
 
 from __future__ import annotations
 

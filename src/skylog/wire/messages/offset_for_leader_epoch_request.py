@@ -1,4 +1,4 @@
-"""Generated from Kafka's OffsetForLeaderEpochRequest.json; do not edit."""
+"""Generated from OffsetForLeaderEpochRequest.json; do not edit."""
 
 from __future__ import annotations
 

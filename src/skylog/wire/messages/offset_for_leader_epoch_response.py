@@ -1,4 +1,4 @@
-"""Generated from Kafka's OffsetForLeaderEpochResponse.json; do not edit."""
+"""Generated from OffsetForLeaderEpochResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's PartitionChangeRecord.json; do not edit."""
+"""Generated from PartitionChangeRecord.json; do not edit."""
 
 from __future__ import annotations
 

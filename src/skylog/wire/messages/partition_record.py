@@ -1,4 +1,4 @@
-"""Generated from Kafka's PartitionRecord.json; do not edit."""
+"""Generated from PartitionRecord.json; do not edit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from skylog.wire.schema import LAST, UNSET, Field, Message, Versions
 
 
 class PartitionRecord(Message):
-    __slots__ = ("partition_id", "topic_id", "replicas", "isr", "removing_replicas", "adding_replicas", "leader", "leader_recovery_state", "leader_epoch", "partition_epoch", "directories", "eligible_leader_replicas", "last_known_elr",)
+    __slots__ = ("partition_id", "topic_id", "replicas", "isr", "removing_replicas", "adding_replicas", "leader", "leader_recovery_state", "leader_epoch", "partition_epoch", "directories", "eligible_leader_replicas", "last_known_elr", "diskless_coordinator_id",)
     TYPE = "metadata"
     API_KEY = 3
     VERSIONS = Versions(0, 2)
@@ -26,6 +26,7 @@ class PartitionRecord(Message):
         Field("directories", "uuid", Versions(1, LAST), (), array=True),
         Field("eligible_leader_replicas", "int32", Versions(2, LAST), None, array=True, nullable=Versions(2, LAST), tag=1, tagged=Versions(2, LAST)),
         Field("last_known_elr", "int32", Versions(2, LAST), None, array=True, nullable=Versions(2, LAST), tag=2, tagged=Versions(2, LAST)),
+        Field("diskless_coordinator_id", "int32", Versions(0, LAST), -1, tag=10000, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
@@ -43,6 +44,7 @@ class PartitionRecord(Message):
         directories: list[Uuid] = UNSET,
         eligible_leader_replicas: list[int] | None = None,
         last_known_elr: list[int] | None = None,
+        diskless_coordinator_id: int = -1,
     ) -> None:
         self.partition_id = partition_id
         self.topic_id = topic_id
@@ -57,4 +59,5 @@ class PartitionRecord(Message):
         self.directories = [] if directories is UNSET else directories
         self.eligible_leader_replicas = eligible_leader_replicas
         self.last_known_elr = last_known_elr
+        self.diskless_coordinator_id = diskless_coordinator_id
 

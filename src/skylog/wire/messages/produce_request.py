@@ -1,4 +1,4 @@
-"""Generated from Kafka's ProduceRequest.json; do not edit."""
+"""Generated from ProduceRequest.json; do not edit."""
 
 from __future__ import annotations
 

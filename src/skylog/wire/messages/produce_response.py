@@ -1,4 +1,4 @@
-"""Generated from Kafka's ProduceResponse.json; do not edit."""
+"""Generated from ProduceResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ProducerIdsRecord.json; do not edit."""
+"""Generated from ProducerIdsRecord.json; do not edit."""
 
 from __future__ import annotations
 

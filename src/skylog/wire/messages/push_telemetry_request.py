@@ -1,4 +1,4 @@
-"""Generated from Kafka's PushTelemetryRequest.json; do not edit."""
+"""Generated from PushTelemetryRequest.json; do not edit."""
 
 from __future__ import annotations
 

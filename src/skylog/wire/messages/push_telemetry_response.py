@@ -1,4 +1,4 @@
-"""Generated from Kafka's PushTelemetryResponse.json; do not edit."""
+"""Generated from PushTelemetryResponse.json; do not edit."""
 
 from __future__ import annotations
 

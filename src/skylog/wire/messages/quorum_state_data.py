@@ -1,4 +1,4 @@
-"""Generated from Kafka's QuorumStateData.json; do not edit."""
+"""Generated from QuorumStateData.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ReadShareGroupStateRequest.json; do not edit."""
+"""Generated from ReadShareGroupStateRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ReadShareGroupStateResponse.json; do not edit."""
+"""Generated from ReadShareGroupStateResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ReadShareGroupStateSummaryRequest.json; do not edit."""
+"""Generated from ReadShareGroupStateSummaryRequest.json; do not edit."""
 
 from __future__ import annotations
 

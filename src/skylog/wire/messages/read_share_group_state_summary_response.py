@@ -1,4 +1,4 @@
-"""Generated from Kafka's ReadShareGroupStateSummaryResponse.json; do not edit."""
+"""Generated from ReadShareGroupStateSummaryResponse.json; do not edit."""
 
 from __future__ import annotations
 

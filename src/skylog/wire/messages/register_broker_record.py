@@ -1,4 +1,4 @@
-"""Generated from Kafka's RegisterBrokerRecord.json; do not edit."""
+"""Generated from RegisterBrokerRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's RegisterControllerRecord.json; do not edit."""
+"""Generated from RegisterControllerRecord.json; do not edit."""
 
 from __future__ import annotations
 

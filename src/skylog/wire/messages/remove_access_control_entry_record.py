@@ -1,4 +1,4 @@
-"""Generated from Kafka's RemoveAccessControlEntryRecord.json; do not edit."""
+"""Generated from RemoveAccessControlEntryRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's RemoveDelegationTokenRecord.json; do not edit."""
+"""Generated from RemoveDelegationTokenRecord.json; do not edit."""
 
 from __future__ import annotations
 

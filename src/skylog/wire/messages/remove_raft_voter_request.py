@@ -1,4 +1,4 @@
-"""Generated from Kafka's RemoveRaftVoterRequest.json; do not edit."""
+"""Generated from RemoveRaftVoterRequest.json; do not edit."""
 
 from __future__ import annotations
 

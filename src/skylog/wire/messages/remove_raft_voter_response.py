@@ -1,4 +1,4 @@
-"""Generated from Kafka's RemoveRaftVoterResponse.json; do not edit."""
+"""Generated from RemoveRaftVoterResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's RemoveTopicRecord.json; do not edit."""
+"""Generated from RemoveTopicRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's RemoveUserScramCredentialRecord.json; do not edit."""
+"""Generated from RemoveUserScramCredentialRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's RenewDelegationTokenRequest.json; do not edit."""
+"""Generated from RenewDelegationTokenRequest.json; do not edit."""
 
 from __future__ import annotations
 

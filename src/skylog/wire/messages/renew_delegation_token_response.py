@@ -1,4 +1,4 @@
-"""Generated from Kafka's RenewDelegationTokenResponse.json; do not edit."""
+"""Generated from RenewDelegationTokenResponse.json; do not edit."""
 
 from __future__ import annotations
 

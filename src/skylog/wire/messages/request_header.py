@@ -1,4 +1,4 @@
-"""Generated from Kafka's RequestHeader.json; do not edit."""
+"""Generated from RequestHeader.json; do not edit."""
 
 from __future__ import annotations
 

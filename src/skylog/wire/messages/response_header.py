@@ -1,4 +1,4 @@
-"""Generated from Kafka's ResponseHeader.json; do not edit."""
+"""Generated from ResponseHeader.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's SaslAuthenticateRequest.json; do not edit."""
+"""Generated from SaslAuthenticateRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's SaslAuthenticateResponse.json; do not edit."""
+"""Generated from SaslAuthenticateResponse.json; do not edit."""
 
 from __future__ import annotations
 

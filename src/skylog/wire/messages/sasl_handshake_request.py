@@ -1,4 +1,4 @@
-"""Generated from Kafka's SaslHandshakeRequest.json; do not edit."""
+"""Generated from SaslHandshakeRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's SaslHandshakeResponse.json; do not edit."""
+"""Generated from SaslHandshakeResponse.json; do not edit."""
 
 from __future__ import annotations
 

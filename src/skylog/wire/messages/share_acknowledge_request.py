@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareAcknowledgeRequest.json; do not edit."""
+"""Generated from ShareAcknowledgeRequest.json; do not edit."""
 
 from __future__ import annotations
 

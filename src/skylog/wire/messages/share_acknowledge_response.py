@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareAcknowledgeResponse.json; do not edit."""
+"""Generated from ShareAcknowledgeResponse.json; do not edit."""
 
 from __future__ import annotations
 

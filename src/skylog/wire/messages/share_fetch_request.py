@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareFetchRequest.json; do not edit."""
+"""Generated from ShareFetchRequest.json; do not edit."""
 
 from __future__ import annotations
 

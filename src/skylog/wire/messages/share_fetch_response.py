@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareFetchResponse.json; do not edit."""
+"""Generated from ShareFetchResponse.json; do not edit."""
 
 from __future__ import annotations
 

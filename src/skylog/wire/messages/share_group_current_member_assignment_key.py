@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupCurrentMemberAssignmentKey.json; do not edit."""
+"""Generated from ShareGroupCurrentMemberAssignmentKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupCurrentMemberAssignmentValue.json; do not edit."""
+"""Generated from ShareGroupCurrentMemberAssignmentValue.json; do not edit."""
 
 from __future__ import annotations
 

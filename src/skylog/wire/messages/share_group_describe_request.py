@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupDescribeRequest.json; do not edit."""
+"""Generated from ShareGroupDescribeRequest.json; do not edit."""
 
 from __future__ import annotations
 

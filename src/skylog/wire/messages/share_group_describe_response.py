@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupDescribeResponse.json; do not edit."""
+"""Generated from ShareGroupDescribeResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupHeartbeatRequest.json; do not edit."""
+"""Generated from ShareGroupHeartbeatRequest.json; do not edit."""
 
 from __future__ import annotations
 

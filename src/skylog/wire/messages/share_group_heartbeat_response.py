@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupHeartbeatResponse.json; do not edit."""
+"""Generated from ShareGroupHeartbeatResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupMemberMetadataKey.json; do not edit."""
+"""Generated from ShareGroupMemberMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupMemberMetadataValue.json; do not edit."""
+"""Generated from ShareGroupMemberMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupMetadataKey.json; do not edit."""
+"""Generated from ShareGroupMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupMetadataValue.json; do not edit."""
+"""Generated from ShareGroupMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupStatePartitionMetadataKey.json; do not edit."""
+"""Generated from ShareGroupStatePartitionMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

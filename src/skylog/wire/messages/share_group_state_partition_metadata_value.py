@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupStatePartitionMetadataValue.json; do not edit."""
+"""Generated from ShareGroupStatePartitionMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

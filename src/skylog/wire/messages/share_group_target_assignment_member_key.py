@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupTargetAssignmentMemberKey.json; do not edit."""
+"""Generated from ShareGroupTargetAssignmentMemberKey.json; do not edit."""
 
 from __future__ import annotations
 

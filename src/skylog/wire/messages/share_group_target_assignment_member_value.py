@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupTargetAssignmentMemberValue.json; do not edit."""
+"""Generated from ShareGroupTargetAssignmentMemberValue.json; do not edit."""
 
 from __future__ import annotations
 

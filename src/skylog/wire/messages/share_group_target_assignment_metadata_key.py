@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupTargetAssignmentMetadataKey.json; do not edit."""
+"""Generated from ShareGroupTargetAssignmentMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ShareGroupTargetAssignmentMetadataValue.json; do not edit."""
+"""Generated from ShareGroupTargetAssignmentMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's SnapshotFooterRecord.json; do not edit."""
+"""Generated from SnapshotFooterRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's SnapshotHeaderRecord.json; do not edit."""
+"""Generated from SnapshotHeaderRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupCurrentMemberAssignmentKey.json; do not edit."""
+"""Generated from StreamsGroupCurrentMemberAssignmentKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupCurrentMemberAssignmentValue.json; do not edit."""
+"""Generated from StreamsGroupCurrentMemberAssignmentValue.json; do not edit."""
 
 from __future__ import annotations
 

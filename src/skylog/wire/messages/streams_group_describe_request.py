@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupDescribeRequest.json; do not edit."""
+"""Generated from StreamsGroupDescribeRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupDescribeResponse.json; do not edit."""
+"""Generated from StreamsGroupDescribeResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupHeartbeatRequest.json; do not edit."""
+"""Generated from StreamsGroupHeartbeatRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupHeartbeatResponse.json; do not edit."""
+"""Generated from StreamsGroupHeartbeatResponse.json; do not edit."""
 
 from __future__ import annotations
 

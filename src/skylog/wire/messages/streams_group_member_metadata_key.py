@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupMemberMetadataKey.json; do not edit."""
+"""Generated from StreamsGroupMemberMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupMemberMetadataValue.json; do not edit."""
+"""Generated from StreamsGroupMemberMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

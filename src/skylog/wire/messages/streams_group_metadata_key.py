@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupMetadataKey.json; do not edit."""
+"""Generated from StreamsGroupMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

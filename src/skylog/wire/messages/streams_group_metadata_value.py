@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupMetadataValue.json; do not edit."""
+"""Generated from StreamsGroupMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupTargetAssignmentMemberKey.json; do not edit."""
+"""Generated from StreamsGroupTargetAssignmentMemberKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupTargetAssignmentMemberValue.json; do not edit."""
+"""Generated from StreamsGroupTargetAssignmentMemberValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupTargetAssignmentMetadataKey.json; do not edit."""
+"""Generated from StreamsGroupTargetAssignmentMetadataKey.json; do not edit."""
 
 from __future__ import annotations
 

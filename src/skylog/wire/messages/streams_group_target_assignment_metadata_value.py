@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupTargetAssignmentMetadataValue.json; do not edit."""
+"""Generated from StreamsGroupTargetAssignmentMetadataValue.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupTopologyKey.json; do not edit."""
+"""Generated from StreamsGroupTopologyKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's StreamsGroupTopologyValue.json; do not edit."""
+"""Generated from StreamsGroupTopologyValue.json; do not edit."""
 
 from __future__ import annotations
 

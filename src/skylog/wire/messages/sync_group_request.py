@@ -1,4 +1,4 @@
-"""Generated from Kafka's SyncGroupRequest.json; do not edit."""
+"""Generated from SyncGroupRequest.json; do not edit."""
 
 from __future__ import annotations
 

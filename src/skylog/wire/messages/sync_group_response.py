@@ -1,4 +1,4 @@
-"""Generated from Kafka's SyncGroupResponse.json; do not edit."""
+"""Generated from SyncGroupResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's TopicRecord.json; do not edit."""
+"""Generated from TopicRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's TransactionLogKey.json; do not edit."""
+"""Generated from TransactionLogKey.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's TransactionLogValue.json; do not edit."""
+"""Generated from TransactionLogValue.json; do not edit."""
 
 from __future__ import annotations
 

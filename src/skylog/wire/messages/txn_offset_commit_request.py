@@ -1,4 +1,4 @@
-"""Generated from Kafka's TxnOffsetCommitRequest.json; do not edit."""
+"""Generated from TxnOffsetCommitRequest.json; do not edit."""
 
 from __future__ import annotations
 

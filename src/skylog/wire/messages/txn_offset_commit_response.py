@@ -1,4 +1,4 @@
-"""Generated from Kafka's TxnOffsetCommitResponse.json; do not edit."""
+"""Generated from TxnOffsetCommitResponse.json; do not edit."""
 
 from __future__ import annotations
 

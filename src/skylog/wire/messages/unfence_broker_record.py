@@ -1,4 +1,4 @@
-"""Generated from Kafka's UnfenceBrokerRecord.json; do not edit."""
+"""Generated from UnfenceBrokerRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's UnregisterBrokerRecord.json; do not edit."""
+"""Generated from UnregisterBrokerRecord.json; do not edit."""
 
 from __future__ import annotations
 

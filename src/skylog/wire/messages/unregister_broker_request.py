@@ -1,4 +1,4 @@
-"""Generated from Kafka's UnregisterBrokerRequest.json; do not edit."""
+"""Generated from UnregisterBrokerRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's UnregisterBrokerResponse.json; do not edit."""
+"""Generated from UnregisterBrokerResponse.json; do not edit."""
 
 from __future__ import annotations
 

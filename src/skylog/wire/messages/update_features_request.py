@@ -1,4 +1,4 @@
-"""Generated from Kafka's UpdateFeaturesRequest.json; do not edit."""
+"""Generated from UpdateFeaturesRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's UpdateFeaturesResponse.json; do not edit."""
+"""Generated from UpdateFeaturesResponse.json; do not edit."""
 
 from __future__ import annotations
 

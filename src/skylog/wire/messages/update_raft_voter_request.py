@@ -1,4 +1,4 @@
-"""Generated from Kafka's UpdateRaftVoterRequest.json; do not edit."""
+"""Generated from UpdateRaftVoterRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's UpdateRaftVoterResponse.json; do not edit."""
+"""Generated from UpdateRaftVoterResponse.json; do not edit."""
 
 from __future__ import annotations
 

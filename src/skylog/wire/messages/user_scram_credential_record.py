@@ -1,4 +1,4 @@
-"""Generated from Kafka's UserScramCredentialRecord.json; do not edit."""
+"""Generated from UserScramCredentialRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's VoteRequest.json; do not edit."""
+"""Generated from VoteRequest.json; do not edit."""
 
 from __future__ import annotations
 

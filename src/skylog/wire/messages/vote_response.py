@@ -1,4 +1,4 @@
-"""Generated from Kafka's VoteResponse.json; do not edit."""
+"""Generated from VoteResponse.json; do not edit."""
 
 from __future__ import annotations
 

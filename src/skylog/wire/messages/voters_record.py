@@ -1,4 +1,4 @@
-"""Generated from Kafka's VotersRecord.json; do not edit."""
+"""Generated from VotersRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's WriteShareGroupStateRequest.json; do not edit."""
+"""Generated from WriteShareGroupStateRequest.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's WriteShareGroupStateResponse.json; do not edit."""
+"""Generated from WriteShareGroupStateResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's WriteTxnMarkersRequest.json; do not edit."""
+"""Generated from WriteTxnMarkersRequest.json; do not edit."""
 
 from __future__ import annotations
 

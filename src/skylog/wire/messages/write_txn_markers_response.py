@@ -1,4 +1,4 @@
-"""Generated from Kafka's WriteTxnMarkersResponse.json; do not edit."""
+"""Generated from WriteTxnMarkersResponse.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated from Kafka's ZkMigrationStateRecord.json; do not edit."""
+"""Generated from ZkMigrationStateRecord.json; do not edit."""
 
 from __future__ import annotations
 

@@ -1,0 +1,172 @@
+"""The diskless engine of a broker: store, control plane, writer, reader and who waits for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from skylog.diskless.coordinator.api import DisklessApi
+from skylog.diskless.partitions import DisklessPartition, DisklessPartitions
+from skylog.diskless.plane import ControlPlane
+from skylog.diskless.reader import DisklessReader, ObjectCache, ReaderSettings
+from skylog.diskless.reader.objects import ObjectReaderSettings
+from skylog.diskless.writer import DisklessWriter, WriterSettings
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.logging import get_logger
+from skylog.kernel.topics import DISKLESS_METADATA
+from skylog.objects.metered import StoreStats
+from skylog.objects.open import open_store, parse_url
+
+if TYPE_CHECKING:
+    from skylog.broker.auto_create import AutoCreate
+    from skylog.controller.image import ClusterImage, Delta
+    from skylog.diskless.coordinator.registry import DisklessCoordinators
+    from skylog.diskless.planes.topic import CoordinatorOf
+    from skylog.kernel.clock import Clock
+    from skylog.kernel.rng import Random
+    from skylog.kernel.settings import BrokerSettings
+    from skylog.kernel.settings.diskless import DisklessSettings
+    from skylog.objects.store import ObjectStore
+
+_log = get_logger("broker.diskless")
+# Where objects lie unless told otherwise: beside the logs.
+OBJECTS_DIRECTORY: Final = "diskless-objects"
+# Runs work, again after a while when it fails.
+UntilDone = Callable[[str, Callable[[], Awaitable[object]]], None]
+
+
+@dataclass(slots=True)
+class DisklessEngine:
+    """What handlers reach of it."""
+
+    store: ObjectStore
+    plane: ControlPlane
+    writer: DisklessWriter
+    reader: DisklessReader
+    partitions: DisklessPartitions
+    coordinators: DisklessCoordinators
+    api: DisklessApi
+    store_stats: StoreStats
+
+    def partition(self, image: ClusterImage, topic: str, index: int) -> DisklessPartition:
+        """The partition, or Kafka's error for why there is none."""
+        known = image.topic(topic)
+        found = self.partitions.get(known.topic_id, index) if known is not None else None
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return found
+
+    async def close(self) -> None:
+        await self.writer.close()
+        await self.plane.close()
+        await self.coordinators.close()
+        await self.store.close()
+
+
+class DisklessFollower:
+    """Keeps the engine in line with metadata: new partitions, deleted topics."""
+
+    def __init__(
+        self, engine: DisklessEngine, auto_create: AutoCreate, until_done: UntilDone
+    ) -> None:
+        self._engine = engine
+        self._auto_create = auto_create
+        self._until_done = until_done
+
+    def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
+        engine = self._engine
+        gone = [t.topic_id for t in delta.topics_deleted.values() if _is_diskless(t)]
+        for topic_id in gone:
+            engine.partitions.delete_topic(topic_id)
+        if gone:
+            self._until_done("delete diskless topics", partial(self._delete, gone))
+        created = []
+        for topic_id, indexes in delta.partitions.items():
+            topic = image.topic_by_id(topic_id)
+            if topic is None or not _is_diskless(topic):
+                continue
+            new = False
+            for index in indexes:
+                new = new or engine.partitions.get(topic_id, index) is None
+                state = topic.partitions[index]
+                engine.partitions.assign(
+                    topic.name, topic_id, index, state.leader, state.leader_epoch
+                )
+            if new:
+                created.append((topic_id, topic.name, len(topic.partitions)))
+        if created:
+            work = partial(self._create, image, created)
+            self._until_done("create diskless partitions", work)
+
+    async def _create(self, image: ClusterImage, topics: list[tuple[Any, str, int]]) -> None:
+        if image.topic(DISKLESS_METADATA) is None:
+            await self._auto_create.create([DISKLESS_METADATA])
+        await self._engine.coordinators.loaded()
+        await self._engine.plane.create_partitions(topics)
+
+    async def _delete(self, topic_ids: list[Any]) -> None:
+        await self._engine.plane.delete_topics(topic_ids)
+
+
+def _is_diskless(topic: Any) -> bool:
+    return any(partition.is_diskless for partition in topic.partitions.values())
+
+
+def storage_url_of(settings: BrokerSettings) -> str:
+    """Where the objects of a node lie."""
+    directory = Path(settings.node.log_dirs[0]).absolute() / OBJECTS_DIRECTORY
+    return settings.diskless.storage_url or directory.as_uri()
+
+
+def open_engine(
+    settings: BrokerSettings,
+    plane: ControlPlane,
+    coordinators: DisklessCoordinators,
+    coordinator_of: CoordinatorOf,
+    clock: Clock,
+    rng: Random,
+) -> DisklessEngine:
+    """Put the engine together from the node's settings."""
+    diskless = settings.diskless
+    url = storage_url_of(settings)
+    stats = StoreStats()
+    store = open_store(url, settings.storage, stats=stats, clock=clock, rng=rng)
+    cache = ObjectCache(diskless.cache_bytes_max)
+    writer = DisklessWriter(
+        WriterSettings(
+            broker_id=settings.node.node_id,
+            buffer_bytes_max=diskless.buffer_bytes_max,
+            interval_ms=diskless.commit_interval_ms,
+            adaptive=diskless.adaptive,
+            puts_per_second=_puts_per_second(diskless, remote=parse_url(url).is_remote),
+            inflight_bytes_max=diskless.inflight_bytes_max,
+            upload_concurrency=diskless.upload_concurrency,
+            commit_age_max_ms=diskless.commit_age_max_ms,
+        ),
+        store,
+        plane,
+        clock=clock,
+        rng=rng,
+        cache_put=cache.put,
+    )
+    objects = ObjectReaderSettings(
+        concurrency=diskless.fetch_concurrency,
+        lagging_concurrency=diskless.lagging_concurrency,
+        hedge_ms=diskless.hedge_ms,
+    )
+    reader = DisklessReader(plane, store, cache, clock, ReaderSettings(objects))
+    partitions = DisklessPartitions()
+    plane.watch(partitions.committed)
+    api = DisklessApi(plane, coordinators, coordinator_of)
+    return DisklessEngine(store, plane, writer, reader, partitions, coordinators, api, stats)
+
+
+def _puts_per_second(diskless: DisklessSettings, *, remote: bool) -> float:
+    """A directory costs nothing; a bucket gets as many uploads as the interval costs anyway."""
+    if diskless.puts_per_second >= 0:
+        return diskless.puts_per_second
+    return 1000 / diskless.commit_interval_ms if remote else math.inf

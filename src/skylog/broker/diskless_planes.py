@@ -1,0 +1,82 @@
+"""Which control plane a broker's diskless topics have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
+from skylog.diskless.coordinator.runtime import RuntimeSettings
+from skylog.diskless.planes.memory import MemoryPlane
+from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.planes.topic import CoordinatorOf, TopicPlane
+from skylog.kernel.errors import ConfigError
+from skylog.kernel.secret import Secret
+
+if TYPE_CHECKING:
+    from skylog.controller.image import ClusterImage
+    from skylog.diskless.plane import ControlPlane, TopicPartition
+    from skylog.kernel.clock import Clock
+    from skylog.kernel.executor import Executor
+    from skylog.kernel.rng import Random
+    from skylog.kernel.settings import BrokerSettings
+    from skylog.log.files import Files
+
+# The coordinators' caches and snapshots, beside the logs.
+COORDINATORS_DIRECTORY: Final = "diskless-coordinators"
+
+
+def plane_rules(settings: BrokerSettings) -> PlaneRules:
+    return PlaneRules(
+        commit_age_ms_max=settings.diskless.commit_age_max_ms,
+        producer_expiration_ms=settings.log.producer_id_expiration_ms,
+    )
+
+
+def open_coordinators(
+    settings: BrokerSettings, files: Files, clock: Clock, executor: Executor
+) -> DisklessCoordinators:
+    """The coordinators that this broker may come to lead."""
+    directory = Path(settings.node.log_dirs[0]).absolute() / COORDINATORS_DIRECTORY
+    runtime = RuntimeSettings(
+        rules=plane_rules(settings), snapshot_bytes=settings.diskless.snapshot_bytes
+    )
+    environment = Environment.of_broker(directory, files, clock, executor)
+    return DisklessCoordinators(environment, runtime)
+
+
+def coordinators_by_metadata(image: ClusterImage) -> CoordinatorOf:
+    """Which coordinator a partition has, as cluster metadata says."""
+
+    def coordinator_of(partition: TopicPartition) -> int | None:
+        topic = image.topic_by_id(partition[0])
+        state = topic.partitions.get(partition[1]) if topic is not None else None
+        return state.diskless_coordinator if state is not None and state.is_diskless else None
+
+    return coordinator_of
+
+
+def open_plane(
+    settings: BrokerSettings,
+    coordinators: DisklessCoordinators,
+    coordinator_of: CoordinatorOf,
+    clock: Clock,
+    rng: Random,
+) -> ControlPlane:
+    """The plane that ``diskless.control.plane`` names."""
+    kind = settings.diskless.control_plane
+    if kind == "memory":
+        return MemoryPlane(clock, plane_rules(settings))
+    if kind == "postgres":
+        # Imported here: few nodes need the library.
+        from skylog.diskless.planes.postgres.plane import PostgresPlane  # noqa: PLC0415
+
+        address = settings.diskless.postgres
+        if not isinstance(address, Secret):
+            raise ConfigError(
+                "diskless.control.plane=postgres needs "
+                "diskless.control.plane.postgres.connection.string"
+            )
+        connections = settings.diskless.postgres_connections_max
+        return PostgresPlane(address, clock, plane_rules(settings), connections_max=connections)
+    return TopicPlane(coordinators, coordinator_of, rng)

@@ -1,0 +1,140 @@
+"""``skylog restore``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from skylog.cli.errors import counted
+from skylog.cli.group import examples, new_app
+from skylog.cli.options import Json
+from skylog.cli.output import print_json, print_table
+from skylog.cli.server import Config, Override
+from skylog.cli.times import format_time
+
+if TYPE_CHECKING:
+    from skylog.diskless.files.restore import RestoreReport
+    from skylog.kernel.settings import BrokerSettings
+
+app = new_app()
+_SHOWN_MAX = 10
+
+
+@app.command(
+    epilog=examples(
+        "skylog restore --from s3://bucket/prefix config/server.properties",
+        "skylog restore --from file:///mnt/objects --override log.dirs=/var/lib/skylog",
+    )
+)
+def restore(
+    url: Annotated[
+        str,
+        typer.Option("--from", metavar="URL", help="The object store, as diskless.storage.url."),
+    ],
+    config: Config = None,
+    override: Override = None,
+    json: Json = False,
+) -> None:
+    """Rebuild a node whose disks are gone from the backups in its object store.
+
+    Brings back the cluster's metadata and the coordinators of diskless topics, as of the last
+    backup. Records of topics on local disks, and committed offsets of groups, are not in it. The
+    node must be down and its directories empty. Objects that were uploaded after the backup are
+    kept until `skylog diskless orphans --release`.
+    """
+    from skylog.kernel.settings import load_settings  # noqa: PLC0415 - not needed for --help
+
+    settings = load_settings(config, os.environ, [*(override or []), f"diskless.storage.url={url}"])
+    report = asyncio.run(restore_node(settings))
+    if json:
+        print_json(_as_json(report))
+    else:
+        _show(report)
+
+
+async def restore_node(settings: BrokerSettings) -> RestoreReport:
+    """Rebuild the node of these settings; StorageError leaves what was there as it was."""
+    from skylog.broker.backup import coordinators_directory  # noqa: PLC0415
+    from skylog.broker.diskless_planes import plane_rules  # noqa: PLC0415
+    from skylog.diskless.files.restore import NodeDirectories, Restore  # noqa: PLC0415
+    from skylog.kernel.clock import SystemClock  # noqa: PLC0415
+    from skylog.kernel.limits import LOG_OPEN_FILES_MAX  # noqa: PLC0415
+    from skylog.log.files import Files  # noqa: PLC0415
+    from skylog.objects.open import open_store  # noqa: PLC0415
+
+    directories = NodeDirectories(
+        node_id=settings.node.node_id,
+        metadata_dir=_absolute(settings.node.metadata_log_dir or settings.node.log_dirs[0]),
+        log_dirs=list(map(_absolute, settings.node.log_dirs)),
+        coordinators=coordinators_directory(settings),
+    )
+    store = open_store(settings.diskless.storage_url, settings.storage)
+    try:
+        work = Restore(
+            store, directories, Files(LOG_OPEN_FILES_MAX), SystemClock(), plane_rules(settings)
+        )
+        return await work.run()
+    finally:
+        await store.close()
+
+
+def _absolute(name: str) -> Path:
+    return Path(name).absolute()
+
+
+def _rows(report: RestoreReport) -> list[dict[str, object]]:
+    return [
+        {
+            "topic": one.topic,
+            "partition": one.partition,
+            "start_offset": one.log_start_offset,
+            "last_offset": one.high_watermark - 1,
+        }
+        for one in report.partitions
+    ]
+
+
+def _as_json(report: RestoreReport) -> dict[str, object]:
+    return {
+        "cluster_id": report.cluster_id,
+        "backup_timestamp": report.backup_ms,
+        "partitions": _rows(report),
+        "missing_objects": report.missing,
+        "held_objects": report.newer,
+    }
+
+
+def _show(report: RestoreReport) -> None:
+    columns = {
+        "topic": "TOPIC",
+        "partition": "PARTITION",
+        "start_offset": "START",
+        "last_offset": "LAST OFFSET",
+    }
+    print_table(columns, _rows(report))
+    out = sys.stdout.write
+    out(
+        f"\nCluster {report.cluster_id} is restored as of {format_time(report.backup_ms)};"
+        " records produced later are lost.\n"
+    )
+    if report.missing:
+        out(f"{counted(len(report.missing), 'object')} that these offsets need are gone:\n")
+        _list(report.missing)
+    if report.newer:
+        out(
+            f"{counted(len(report.newer), 'object')} newer than the backup belong to no partition"
+            " and are kept (see skylog diskless orphans):\n"
+        )
+        _list(report.newer)
+
+
+def _list(keys: list[str]) -> None:
+    for key in keys[:_SHOWN_MAX]:
+        sys.stdout.write(f"  {key}\n")
+    if len(keys) > _SHOWN_MAX:
+        sys.stdout.write(f"  … and {len(keys) - _SHOWN_MAX} more; --json shows all\n")

@@ -1,0 +1,69 @@
+"""Which topics are diskless, and which coordinator each of their partitions has.
+
+A partition gets its coordinator when it is created and keeps it; that it has one is what makes it
+diskless. The setting ``diskless.enable`` says the same, for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from skylog.controller.draws import Draws
+from skylog.controller.image.configs import ConfigResource, ConfigResourceType
+from skylog.controller.image.topics import NO_COORDINATOR, Partition
+from skylog.controller.state import ControllerState
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.topics import DISKLESS_METADATA
+
+DISKLESS_ENABLE: Final = "diskless.enable"
+
+
+def is_wanted(state: ControllerState, name: str, overrides: Mapping[str, str]) -> bool:
+    """Whether a new topic is to be diskless; a topic of the system never is."""
+    value = state.configs.topic_value(DISKLESS_ENABLE, state.layers(overrides))
+    if value != "true":
+        return False
+    if name.startswith("__"):
+        if DISKLESS_ENABLE in overrides:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"The internal topic {name} cannot be diskless."
+            )
+        return False
+    return True
+
+
+def with_coordinators(
+    state: ControllerState, partitions: Sequence[Partition], draws: Draws
+) -> list[Partition]:
+    """Spread new partitions over the coordinators, from a random one on."""
+    metadata = state.image.topic(DISKLESS_METADATA)
+    count = len(metadata.partitions) if metadata else state.settings.diskless_coordinators
+    first = draws.randrange(count)
+    return [
+        replace(partition, diskless_coordinator=(first + number) % count)
+        for number, partition in enumerate(partitions)
+    ]
+
+
+def check_unchanged(
+    state: ControllerState, resource: ConfigResource, after: Mapping[str, str]
+) -> None:
+    """What a topic is, it stays; turning a classic topic diskless is a migration."""
+    if resource.type != ConfigResourceType.TOPIC:
+        return
+    topic = state.image.topic(resource.name)
+    if topic is None:
+        return
+    wanted = state.configs.topic_value(DISKLESS_ENABLE, state.layers(after)) == "true"
+    is_diskless = topic.partitions[0].diskless_coordinator != NO_COORDINATOR
+    if DISKLESS_ENABLE in after and wanted != is_diskless:
+        to = "diskless" if wanted else "classic"
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"Topic {resource.name} exists and cannot become {to}."
+        )
+    if DISKLESS_ENABLE not in after and is_diskless:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"{DISKLESS_ENABLE} of {resource.name} cannot be removed."
+        )

@@ -1,0 +1,130 @@
+"""Pure: one CommitFile, from the judged plan to its record and its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skylog.diskless.coordinator.overlay import Overlay, PendingFile
+from skylog.diskless.coordinator.state import FileState
+from skylog.diskless.plane import CommitResult, FileToCommit
+from skylog.diskless.planes import commits
+from skylog.diskless.planes.rules import PlaneRules
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import Uuid
+from skylog.wire.messages.file_committed_record import (
+    CommittedAnswer,
+    CommittedBatch,
+    CommittedPartition,
+    CommittedTopic,
+    FileCommittedRecord,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCommit:
+    """A new commit: its record, and what later writes must see of it."""
+
+    file: FileToCommit
+    plan: commits.CommitPlan
+    record: FileCommittedRecord
+
+    def note(self, overlay: Overlay, offset: int) -> None:
+        for partition, log in self.plan.logs.items():
+            overlay.set_log(offset, partition, log)
+        for (partition, producer_id), entries in self.plan.producers.items():
+            overlay.set_producer(offset, partition, producer_id, entries)
+        pending = PendingFile(self.file.size, self.file.format, self.plan.results)
+        overlay.add_file(offset, self.file.object_key, pending)
+
+
+def plan_commit(
+    file: FileToCommit, coordinator_id: int, overlay: Overlay, now_ms: int, rules: PlaneRules
+) -> PlannedCommit:
+    """A key that is new here; KafkaError refuses the whole file."""
+    if coordinator_id not in file.owner_ids or len(set(file.owner_ids)) != len(file.owner_ids):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"owners {list(file.owner_ids)} without {coordinator_id}"
+        )
+    commits.check_age(file.object_key, now_ms, rules)
+    plan = commits.plan_commit(file, overlay.log, overlay.producer, now_ms, rules)
+    return PlannedCommit(file, plan, _record(file, plan, now_ms))
+
+
+def join_pending(file: FileToCommit, pending: PendingFile) -> list[CommitResult]:
+    """The answer of the commit that is on its way with the same key."""
+    commits.check_repeat(file, pending.size, pending.format, len(pending.results))
+    return commits.repeated(pending.results)
+
+
+def repeat_committed(file: FileToCommit, known: FileState, overlay: Overlay) -> list[CommitResult]:
+    """The first answer again. A file that came by hand-over alone has none: it is refused."""
+    answers = overlay.answers(file.object_key) or None
+    commits.check_repeat(file, known.size, known.format, len(answers) if answers else None)
+    by_place = {answer.byte_offset: answer for answer in answers or ()}
+    results = []
+    for batch in file.batches:
+        answer = by_place.get(batch.byte_offset)
+        log = overlay.log(batch.topic_partition)
+        if answer is None:
+            results.append(
+                CommitResult(ErrorCode.KAFKA_STORAGE_ERROR, message="can no longer be committed")
+            )
+        elif answer.error:
+            results.append(CommitResult(ErrorCode(answer.error)))
+        else:
+            start = -1 if log is None else log.log_start_offset
+            results.append(
+                CommitResult(
+                    ErrorCode.NONE, answer.base_offset, answer.log_append_time, start, True
+                )
+            )
+    return results
+
+
+def _record(file: FileToCommit, plan: commits.CommitPlan, now_ms: int) -> FileCommittedRecord:
+    topics: dict[Uuid, dict[int, list[CommittedBatch]]] = {}
+    accepted_at = set()
+    for accepted in plan.accepted:
+        batch = accepted.batch
+        accepted_at.add(accepted.position)
+        partitions = topics.setdefault(batch.topic_id, {})
+        partitions.setdefault(batch.partition, []).append(
+            CommittedBatch(
+                batch.magic,
+                batch.byte_offset,
+                batch.size,
+                accepted.assigned_base_offset,
+                accepted.assigned_last_offset,
+                now_ms,
+                batch.batch_max_timestamp,
+                batch.timestamp_type,
+                batch.producer_id if batch.idempotent else -1,
+                batch.producer_epoch if batch.idempotent else -1,
+                batch.base_sequence if batch.idempotent else -1,
+                batch.last_sequence if batch.idempotent else -1,
+            )
+        )
+    return FileCommittedRecord(
+        file.object_key,
+        file.format,
+        file.size,
+        file.uploader_broker_id,
+        list(file.owner_ids),
+        [
+            CommittedTopic(
+                topic_id,
+                [CommittedPartition(index, batches) for index, batches in partitions.items()],
+            )
+            for topic_id, partitions in topics.items()
+        ],
+        answers=[
+            CommittedAnswer(
+                file.batches[position].byte_offset,
+                result.error,
+                result.assigned_base_offset,
+                result.log_append_time,
+            )
+            for position, result in enumerate(plan.results)
+            if position not in accepted_at
+        ],
+    )

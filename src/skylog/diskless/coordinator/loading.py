@@ -1,0 +1,166 @@
+"""Builds a coordinator from its cache, or from snapshot and log when the cache is in any doubt."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from skylog.diskless.coordinator.log import CoordinatorLog
+from skylog.diskless.coordinator.machine import CoordinatorMachine
+from skylog.diskless.coordinator.memory import MemoryState
+from skylog.diskless.coordinator.schema import UnusableDatabase
+from skylog.diskless.coordinator.snapshots import Snapshots
+from skylog.diskless.coordinator.sqlite import SqliteState, remove_database
+from skylog.diskless.coordinator.state import Applied, StateStore
+from skylog.kernel.errors import StorageError
+from skylog.kernel.executor import Executor
+from skylog.kernel.logging import get_logger
+from skylog.wire.batch import Batch
+from skylog.wire.metadata_records import decode_diskless
+from skylog.wire.records import decode_records
+from skylog.wire.schema import Message
+
+_log = get_logger("diskless.coordinator")
+
+
+class StateFactory(Protocol):
+    """Where a coordinator's cache lies. Blocks, for the coordinator's thread."""
+
+    def open(self) -> StateStore:
+        """The cache as it was left, or an empty one."""
+        ...
+
+    def drop(self) -> None: ...
+
+
+class SqliteFactory:
+    """A file. One that is damaged, foreign or of another version is replaced by an empty one."""
+
+    def __init__(self, path: Path, identity: str) -> None:
+        self._path = path
+        self._identity = identity
+
+    def open(self) -> StateStore:
+        try:
+            return SqliteState(self._path, self._identity)
+        except (UnusableDatabase, sqlite3.Error) as error:
+            _log.warning("cache of a coordinator dropped", path=str(self._path), why=str(error))
+            self.drop()
+            return SqliteState(self._path, self._identity)
+
+    def drop(self) -> None:
+        remove_database(self._path)
+
+
+class MemoryFactory:
+    """Nothing outlasts the coordinator."""
+
+    def open(self) -> StateStore:
+        return MemoryState()
+
+    def drop(self) -> None:
+        """Nothing is kept."""
+
+
+class Loader:
+    """Loads one coordinator, once."""
+
+    def __init__(
+        self,
+        factory: StateFactory,
+        snapshots: Snapshots,
+        log: CoordinatorLog,
+        executor: Executor,
+        create: Callable[[StateStore], CoordinatorMachine],
+    ) -> None:
+        self._factory = factory
+        self._snapshots = snapshots
+        self._log = log
+        self._executor = executor
+        self._create = create
+
+    async def load(self) -> CoordinatorMachine:
+        """Everything up to the log's end, which must be committed, is applied."""
+        await self._executor.run(self._snapshots.remove_unfinished)
+        machine = self._create(await self._executor.run(self._factory.open))
+        try:
+            if await self._fits(machine.state.applied):
+                await self._replay(machine)
+                return machine
+            _log.info("coordinator is rebuilt", coordinator=machine.coordinator_id)
+        except (StorageError, sqlite3.Error) as error:
+            _log.warning("cache of a coordinator cannot be used", why=str(error))
+        return await self._rebuild(machine)
+
+    async def _fits(self, applied: Applied) -> bool:
+        """Whether the cache is one of this very log, and the log goes on where it ends."""
+        end_offset = applied.end_offset
+        if not self._log.start_offset <= end_offset <= self._log.end_offset:
+            return False
+        if applied.last_base_offset < self._log.start_offset:
+            return True
+        async for batches in self._log.read(applied.last_base_offset):
+            last = batches[0]
+            return (last.base_offset, last.crc, last.next_offset) == (
+                applied.last_base_offset,
+                applied.last_crc,
+                end_offset,
+            )
+        return False
+
+    async def _rebuild(self, machine: CoordinatorMachine) -> CoordinatorMachine:
+        for number in [*reversed(await self._executor.run(self._snapshots.ids)), None]:
+            end_offset = number.offset if number else 0
+            if not self._log.start_offset <= end_offset <= self._log.end_offset:
+                continue
+            machine = await self._executor.run(partial(self._empty, machine))
+            try:
+                if number is not None:
+                    load = partial(self._snapshots.load, number)
+                    await self._executor.run(partial(load_snapshot, machine, load, number.offset))
+            except StorageError as error:
+                _log.error("snapshot of a coordinator cannot be used", why=str(error))
+                continue
+            await self._replay(machine)
+            return machine
+        raise StorageError(
+            f"coordinator {machine.coordinator_id}: no whole snapshot reaches the log's start,"
+            f" {self._log.start_offset}"
+        )
+
+    def _empty(self, machine: CoordinatorMachine) -> CoordinatorMachine:
+        machine.state.close()
+        self._factory.drop()
+        return self._create(self._factory.open())
+
+    async def _replay(self, machine: CoordinatorMachine) -> None:
+        async for batches in self._log.read(machine.state.applied.end_offset):
+            await self._executor.run(partial(replay, machine, batches))
+
+
+def load_snapshot(
+    machine: CoordinatorMachine,
+    load: Callable[[Callable[[list[Message], int], None]], None],
+    end_offset: int,
+) -> None:
+    """All records of a snapshot, which stands for the log up to ``end_offset``."""
+    with machine.state.transaction():
+        load(lambda records, timestamp_ms: machine.restore(records, end_offset, timestamp_ms))
+
+
+def replay(machine: CoordinatorMachine, batches: Sequence[Batch]) -> None:
+    """Committed batches of the log, in one transaction."""
+    with machine.state.transaction():
+        for batch in batches:
+            if batch.base_offset != machine.state.applied.end_offset:
+                raise StorageError(
+                    f"after offset {machine.state.applied.end_offset} comes {batch.base_offset}"
+                )
+            values = [decode_diskless(record.value) for record in decode_records(batch)]
+            records = [record for record in values if record is not None]
+            applied = Applied(batch.next_offset, batch.max_timestamp, batch.base_offset, batch.crc)
+            machine.apply(records, applied)
+    machine.committed()

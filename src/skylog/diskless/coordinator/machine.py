@@ -1,0 +1,299 @@
+"""The diskless coordinator as a machine: pure decisions over its state.
+
+``handle`` judges a write on the committed state plus what is pending, and answers with records; it
+notes them in the overlay, under the offsets that they will have. ``apply`` carries committed
+records into the state. ``read`` and ``find`` look at committed state only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skylog.diskless.coordinator import apply as records
+from skylog.diskless.coordinator import queries
+from skylog.diskless.coordinator.commit import (
+    PlannedCommit,
+    join_pending,
+    plan_commit,
+    repeat_committed,
+)
+from skylog.diskless.coordinator.overlay import Overlay
+from skylog.diskless.coordinator.requests import (
+    CommitFile,
+    CreatePartitions,
+    DeleteRecords,
+    DeleteTopics,
+    EnforceRetention,
+    Find,
+    ForgetFiles,
+    PruneTo,
+    ReceiveFile,
+    StrictRead,
+    Write,
+)
+from skylog.diskless.coordinator.state import Applied, StateStore
+from skylog.diskless.plane import (
+    DeleteRecordsResult,
+    FileToCommit,
+    PruneResult,
+    RetentionResult,
+    TopicPartition,
+)
+from skylog.diskless.planes import rules
+from skylog.diskless.planes.commits import check_file
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.objects.keys import ObjectKey
+from skylog.wire.messages.file_committed_record import FileCommittedRecord
+from skylog.wire.messages.file_received_record import FileReceivedRecord
+from skylog.wire.messages.partition_created_record import PartitionCreatedRecord
+from skylog.wire.messages.records_deleted_record import RecordsDeletedRecord
+from skylog.wire.messages.records_pruned_record import RecordsPrunedRecord
+from skylog.wire.messages.topic_deleted_record import TopicDeletedRecord
+from skylog.wire.schema import Message
+
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The records of one write, one atomic batch, and its reply.
+
+    ``joined``: the reply is that of an earlier write which may still be lost.
+    """
+
+    reply: Any
+    records: Sequence[Message] = ()
+    joined: bool = False
+    commit: PlannedCommit | None = None
+
+
+class CoordinatorMachine:
+    """One coordinator. Used by one thread at a time."""
+
+    def __init__(
+        self, coordinator_id: int, state: StateStore, plane_rules: rules.PlaneRules
+    ) -> None:
+        self.coordinator_id = coordinator_id
+        self.state = state
+        self._rules = plane_rules
+        self._overlay = Overlay(state)
+
+    @property
+    def pending_changes(self) -> int:
+        return len(self._overlay)
+
+    # Writes
+
+    def handle(self, request: Write, now_ms: int) -> Decision:
+        """A KafkaError refuses all of the request.
+
+        What is refused after this, because the log takes no batch as large, must not be seen by
+        later writes: so ``note`` is a step of its own.
+        """
+        match request:
+            case CommitFile(file):
+                return self._commit(file, now_ms)
+            case CreatePartitions():
+                return self._create(request)
+            case DeleteTopics():
+                return self._delete_topics(request)
+            case DeleteRecords():
+                return self._delete_records(request)
+            case EnforceRetention():
+                return self._enforce_retention(request, now_ms)
+            case PruneTo():
+                return self._prune(request)
+            case ReceiveFile():
+                return self._receive(request, now_ms)
+
+    def _commit(self, file: FileToCommit, now_ms: int) -> Decision:
+        check_file(file)
+        pending = self._overlay.pending_file(file.object_key)
+        if pending is not None:
+            return Decision(join_pending(file, pending), joined=True)
+        known = self._overlay.file(file.object_key)
+        if known is not None:
+            return Decision(repeat_committed(file, known, self._overlay))
+        planned = plan_commit(file, self.coordinator_id, self._overlay, now_ms, self._rules)
+        return Decision(planned.plan.results, [planned.record], commit=planned)
+
+    def _create(self, request: CreatePartitions) -> Decision:
+        created: list[Message] = []
+        for topic_id, name, indexes in request.topics:
+            created += [
+                PartitionCreatedRecord(topic_id, name, index)
+                for index in indexes
+                if self._overlay.log((topic_id, index)) is None
+            ]
+        return Decision(None, created)
+
+    def _delete_topics(self, request: DeleteTopics) -> Decision:
+        known = [
+            one for one in dict.fromkeys(request.topic_ids) if self._overlay.partitions_of(one)
+        ]
+        return Decision(None, [TopicDeletedRecord(topic_id) for topic_id in known])
+
+    def _delete_records(self, request: DeleteRecords) -> Decision:
+        results: list[DeleteRecordsResult] = []
+        starts: dict[TopicPartition, int] = {}
+        for topic_id, index, offset in request.requests:
+            log = self._overlay.log((topic_id, index))
+            target = None if log is None else rules.delete_target(offset, log)
+            if log is None:
+                results.append(DeleteRecordsResult(UNKNOWN))
+            elif target is None:
+                results.append(DeleteRecordsResult(ErrorCode.OFFSET_OUT_OF_RANGE))
+            else:
+                start = max(target, starts.get((topic_id, index), log.log_start_offset))
+                if start > log.log_start_offset:
+                    starts[topic_id, index] = start
+                results.append(DeleteRecordsResult(ErrorCode.NONE, start))
+        return Decision(results, _deleted(starts))
+
+    def _enforce_retention(self, request: EnforceRetention, now_ms: int) -> Decision:
+        results: list[RetentionResult] = []
+        starts: dict[TopicPartition, int] = {}
+        for topic_id, index, retention_bytes, retention_ms in request.requests:
+            partition = (topic_id, index)
+            pending = self._overlay.log(partition)
+            log = self.state.log(partition)
+            if pending is None:
+                results.append(RetentionResult(UNKNOWN))
+                continue
+            # Only what is committed counts; while a deletion is under way even that is too much.
+            if log is None or partition in starts or self._overlay.starts_pending(partition):
+                start = starts.get(partition, pending.log_start_offset)
+                results.append(RetentionResult(ErrorCode.NONE, log_start_offset=start))
+                continue
+            limits = rules.RetentionLimits(retention_bytes, retention_ms)
+            result = queries.retention(
+                self.state, partition, log, limits, now_ms, request.max_batches
+            )
+            results.append(result)
+            if result.log_start_offset > log.log_start_offset:
+                starts[partition] = result.log_start_offset
+        return Decision(results, _deleted(starts))
+
+    def _prune(self, request: PruneTo) -> Decision:
+        results: list[PruneResult] = []
+        starts: dict[TopicPartition, int] = {}
+        for topic_id, index, offset in request.requests:
+            log = self._overlay.log((topic_id, index))
+            if log is None:
+                results.append(PruneResult(UNKNOWN))
+            elif offset > log.high_watermark:
+                results.append(PruneResult(ErrorCode.OFFSET_OUT_OF_RANGE))
+            else:
+                start = max(offset, starts.get((topic_id, index), log.wal_start_offset))
+                if start > log.wal_start_offset:
+                    starts[topic_id, index] = start
+                results.append(PruneResult(ErrorCode.NONE, start))
+        return Decision(results, [RecordsPrunedRecord(*at, start) for at, start in starts.items()])
+
+    def _receive(self, request: ReceiveFile, now_ms: int) -> Decision:
+        """Take a file over. One that is unknown here may still be committed, for a while."""
+        file = request.file
+        if self.coordinator_id not in file.owner_ids:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"no owner of {file.object_key}")
+        known = self._overlay.file(file.object_key)
+        if self._overlay.is_received(file.object_key) or (known is not None and known.received):
+            return Decision(None)
+        unclaimed = known is None or request.unclaimed
+        if unclaimed and self._may_be_committed(file.object_key, now_ms):
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{file.object_key} may still be committed"
+            )
+        record = FileReceivedRecord(
+            file.object_key,
+            file.format,
+            file.size,
+            file.uploader_broker_id,
+            list(file.owner_ids),
+        )
+        return Decision(None, [record])
+
+    def _may_be_committed(self, object_key: str, now_ms: int) -> bool:
+        if self._overlay.pending_file(object_key) is not None:
+            return True
+        created_ms = ObjectKey.parse(object_key).created_ms or 0
+        limit_ms = self._rules.commit_age_ms_max + self._rules.commit_ahead_ms_max
+        return now_ms - created_ms <= limit_ms
+
+    # Pending and committed records
+
+    def note(self, decision: Decision, offset: int) -> None:
+        """Its records go to the log, from ``offset`` on: the next write sees them."""
+        for index, record in enumerate(decision.records):
+            self._note(record, offset + index, decision)
+
+    def _note(self, record: Message, offset: int, decision: Decision) -> None:
+        overlay = self._overlay
+        match record:
+            case FileCommittedRecord() if decision.commit is not None:
+                decision.commit.note(overlay, offset)
+            case PartitionCreatedRecord():
+                partition = (record.topic_id, record.partition_index)
+                overlay.set_log(offset, partition, rules.LogState())
+            case TopicDeletedRecord():
+                for index in overlay.partitions_of(record.topic_id):
+                    overlay.set_log(offset, (record.topic_id, index), None)
+            case RecordsDeletedRecord():
+                self._note_start(
+                    offset, (record.topic_id, record.partition_index), record.new_log_start_offset
+                )
+            case RecordsPrunedRecord():
+                partition = (record.topic_id, record.partition_index)
+                log = overlay.log(partition)
+                if log is not None:
+                    start = max(log.wal_start_offset, record.new_wal_start_offset)
+                    overlay.set_log(offset, partition, log._replace(wal_start_offset=start))
+            case FileReceivedRecord():
+                overlay.receive(offset, record.object_key)
+
+    def _note_start(self, offset: int, partition: TopicPartition, start: int) -> None:
+        log = self._overlay.log(partition)
+        if log is not None:
+            wal_start = max(log.wal_start_offset, start)
+            log = log._replace(log_start_offset=start, wal_start_offset=wal_start)
+            self._overlay.set_log(offset, partition, log)
+
+    def apply(self, batch: Sequence[Message], applied: Applied) -> None:
+        """One committed batch, whose records end before ``applied.end_offset``."""
+        offset = applied.end_offset - len(batch)
+        for index, record in enumerate(batch):
+            records.apply(self.state, record, offset + index, applied.timestamp_ms, self._rules)
+        before_ms = self.state.applied.timestamp_ms
+        timestamp_ms = max(before_ms, applied.timestamp_ms)
+        records.expire(self.state, before_ms, timestamp_ms, self._rules)
+        self.state.set_applied(applied._replace(timestamp_ms=timestamp_ms))
+
+    def restore(self, batch: Sequence[Message], end_offset: int, timestamp_ms: int) -> None:
+        """A part of a snapshot that stands for the log up to ``end_offset``."""
+        for record in batch:
+            records.apply(self.state, record, end_offset - 1, timestamp_ms, self._rules)
+        self.state.set_applied(Applied(end_offset, timestamp_ms))
+
+    def committed(self) -> None:
+        """The state's transaction is done: what it holds is pending no more."""
+        self._overlay.forget_before(self.state.applied.end_offset)
+
+    # Reads
+
+    def read(self, request: StrictRead) -> Any:
+        return queries.read(self.state, request)
+
+    def find(self, request: Find) -> Any:
+        return queries.find(self.state, request, self.coordinator_id)
+
+    def forget(self, request: ForgetFiles) -> None:
+        with self.state.transaction():
+            for key in request.keys:
+                file = self.state.file(key)
+                if file is not None and not file.live_batches:
+                    self.state.forget_file(key)
+
+
+def _deleted(starts: dict[TopicPartition, int]) -> list[Message]:
+    return [RecordsDeletedRecord(*partition, start) for partition, start in starts.items()]

@@ -1,0 +1,121 @@
+"""What is appended and not yet committed, over the committed state: what the next write sees."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from skylog.diskless.coordinator.state import FileState, StateView, StoredAnswer
+from skylog.diskless.plane import CommitResult, TopicPartition
+from skylog.diskless.planes.commits import Entries
+from skylog.diskless.planes.rules import LogState
+from skylog.kernel.ids import Uuid
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFile:
+    """A commit on its way; whoever repeats it joins it."""
+
+    size: int
+    format: int
+    results: list[CommitResult]
+
+
+class Overlay:
+    """Values by the offset of the record that last changed them.
+
+    Once the committed state has reached that offset it says the same, and the value goes.
+    """
+
+    def __init__(self, state: StateView) -> None:
+        self._state = state
+        self._logs: dict[TopicPartition, tuple[int, LogState | None]] = {}
+        self._producers: dict[tuple[TopicPartition, int], tuple[int, Entries]] = {}
+        self._files: dict[str, tuple[int, PendingFile]] = {}
+        self._received: dict[str, tuple[int, None]] = {}
+        # Partitions deleted and perhaps created again: nothing that is stored of them holds.
+        self._dropped: dict[TopicPartition, tuple[int, None]] = {}
+        self._changes: deque[tuple[int, dict[Any, tuple[int, Any]], Any]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def log(self, partition: TopicPartition) -> LogState | None:
+        pending = self._logs.get(partition)
+        return self._state.log(partition) if pending is None else pending[1]
+
+    def starts_pending(self, partition: TopicPartition) -> bool:
+        """Whether a deletion is on its way; what the committed state counts is too much then."""
+        pending, committed = self._logs.get(partition), self._state.log(partition)
+        if pending is None:
+            return False
+        log = pending[1]
+        return (
+            log is None
+            or committed is None
+            or partition in self._dropped
+            or log.log_start_offset != committed.log_start_offset
+            or log.wal_start_offset != committed.wal_start_offset
+        )
+
+    def partitions_of(self, topic_id: Uuid) -> list[int]:
+        indexes = set(self._state.partitions_of(topic_id))
+        for (topic, index), (_, log) in self._logs.items():
+            if topic == topic_id:
+                indexes.discard(index)
+                if log is not None:
+                    indexes.add(index)
+        return sorted(indexes)
+
+    def producer(self, partition: TopicPartition, producer_id: int) -> Entries:
+        pending = self._producers.get((partition, producer_id))
+        if pending is not None:
+            return pending[1]
+        return () if partition in self._dropped else self._state.producer(partition, producer_id)
+
+    def pending_file(self, object_key: str) -> PendingFile | None:
+        pending = self._files.get(object_key)
+        return pending[1] if pending else None
+
+    def file(self, object_key: str) -> FileState | None:
+        return self._state.file(object_key)
+
+    def is_received(self, object_key: str) -> bool:
+        return object_key in self._received
+
+    def answers(self, object_key: str) -> list[StoredAnswer] | None:
+        return self._state.answers(object_key)
+
+    # Changes, by the offset of their record
+
+    def set_log(self, offset: int, partition: TopicPartition, log: LogState | None) -> None:
+        self._set(self._logs, offset, partition, log)
+        if log is None:
+            self._set(self._dropped, offset, partition, None)
+            for owner in [known for known in self._producers if known[0] == partition]:
+                self._set(self._producers, offset, owner, ())
+
+    def set_producer(
+        self, offset: int, partition: TopicPartition, producer_id: int, entries: Entries
+    ) -> None:
+        self._set(self._producers, offset, (partition, producer_id), entries)
+
+    def add_file(self, offset: int, object_key: str, file: PendingFile) -> None:
+        self._set(self._files, offset, object_key, file)
+
+    def receive(self, offset: int, object_key: str) -> None:
+        self._set(self._received, offset, object_key, None)
+
+    def _set(self, table: dict[Any, tuple[int, Any]], offset: int, key: Any, value: Any) -> None:
+        table[key] = (offset, value)
+        self._changes.append((offset, table, key))
+
+    def forget_before(self, end_offset: int) -> None:
+        """The committed state has reached ``end_offset``."""
+        changes = self._changes
+        while changes and changes[0][0] < end_offset:
+            offset, table, key = changes.popleft()
+            held = table.get(key)
+            if held is not None and held[0] == offset:
+                del table[key]

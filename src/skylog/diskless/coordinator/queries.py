@@ -1,0 +1,123 @@
+"""Pure: what is read from committed state."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from skylog.diskless.coordinator.requests import (
+    DescribeFiles,
+    DescribeLogs,
+    Find,
+    FindBatches,
+    FindFiles,
+    FreeFiles,
+    KnownTopics,
+    ListOffsets,
+    OldestFile,
+    StrictRead,
+)
+from skylog.diskless.coordinator.state import StateView
+from skylog.diskless.plane import (
+    MAX_TIMESTAMP,
+    DescribeFileResult,
+    FindRequest,
+    FindResult,
+    ListOffsetsResult,
+    LogInfo,
+    RetentionResult,
+    TopicPartition,
+)
+from skylog.diskless.planes import rules
+from skylog.kernel.errors import ErrorCode
+
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def read(state: StateView, request: StrictRead) -> Any:
+    match request:
+        case ListOffsets(requests, from_offset):
+            return [
+                _list_offset(state, (topic_id, index), timestamp, from_offset)
+                for topic_id, index, timestamp in requests
+            ]
+        case DescribeFiles(keys):
+            return [_describe(state, key) for key in keys]
+        case OldestFile():
+            return state.oldest_file_ms()
+
+
+def find(state: StateView, request: Find, coordinator_id: int) -> Any:
+    match request:
+        case FindBatches():
+            budget = rules.FindBudget(request.fetch_max_bytes, request.max_batches_per_partition)
+            return [_find(state, one, budget) for one in request.requests]
+        case DescribeLogs(partitions):
+            logs = [state.log(partition) for partition in partitions]
+            return [
+                LogInfo(UNKNOWN) if log is None else LogInfo(ErrorCode.NONE, *log[:3])
+                for log in logs
+            ]
+        case FreeFiles():
+            return state.free_files(
+                request.marked_before_ms, request.limit, coordinator_id, waiting=request.waiting
+            )
+        case FindFiles(keys):
+            return [state.file(key) for key in keys]
+        case KnownTopics():
+            return list({partition[0] for partition, _, _ in state.all_partitions()})
+
+
+def retention(
+    state: StateView,
+    partition: TopicPartition,
+    log: rules.LogState,
+    limits: rules.RetentionLimits,
+    now_ms: int,
+    max_batches: int,
+) -> RetentionResult:
+    """Where the log shall start, and what goes by that."""
+    if limits.off:
+        return RetentionResult(ErrorCode.NONE, log_start_offset=log.log_start_offset)
+    oldest = list(islice(state.batches(partition, 0), max_batches + 1))
+    start = rules.retention_start(oldest, log, limits, now_ms, max_batches)
+    gone = [batch.byte_size for batch in oldest if batch.last_offset < start]
+    return RetentionResult(ErrorCode.NONE, len(gone), sum(gone), start)
+
+
+def _find(state: StateView, request: FindRequest, budget: rules.FindBudget) -> FindResult:
+    partition = (request.topic_id, request.partition)
+    log = state.log(partition)
+    if log is None:
+        return FindResult(UNKNOWN)
+    error = rules.find_error(request.offset, log)
+    found = []
+    if not error and request.offset < log.high_watermark and budget.partition(request.max_bytes):
+        for batch in state.batches(partition, request.offset):
+            if not budget.take(batch.byte_size):
+                break
+            found.append(batch)
+    return FindResult(error, found, log.log_start_offset, log.high_watermark)
+
+
+def _list_offset(
+    state: StateView, partition: TopicPartition, timestamp: int, from_offset: int
+) -> ListOffsetsResult:
+    log = state.log(partition)
+    if log is None:
+        return ListOffsetsResult(UNKNOWN)
+    named = rules.named_offset(timestamp, log)
+    if named is not None:
+        return named
+    if timestamp == MAX_TIMESTAMP:
+        batch = state.latest_batch(partition, from_offset)
+    else:
+        batch = state.batch_at_time(partition, timestamp, from_offset)
+    return rules.chosen_offset(batch, timestamp, log)
+
+
+def _describe(state: StateView, key: str) -> DescribeFileResult:
+    file = state.file(key)
+    if file is None:
+        return DescribeFileResult(ErrorCode.RESOURCE_NOT_FOUND)
+    return DescribeFileResult(ErrorCode.NONE, file.live_batches > 0)

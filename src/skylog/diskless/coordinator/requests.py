@@ -1,0 +1,133 @@
+"""What a diskless coordinator can be asked. Pure data.
+
+*Writes* are handled in order and pipelined; *reads* are strict: they wait for every write before
+them; *finds* look at committed state at once. A *local* request changes the cache only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skylog.diskless.coordinator.state import FileState
+from skylog.diskless.plane import FileToCommit, FindRequest, TopicPartition
+from skylog.kernel.ids import Uuid
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitions:
+    """(topic id, name, partitions that this coordinator shall have); known ones are kept."""
+
+    topics: Sequence[tuple[Uuid, str, Sequence[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopics:
+    topic_ids: Sequence[Uuid]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFile:
+    file: FileToCommit
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecords:
+    requests: Sequence[tuple[Uuid, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class EnforceRetention:
+    requests: Sequence[tuple[Uuid, int, int, int]]
+    max_batches: int
+
+
+@dataclass(frozen=True, slots=True)
+class PruneTo:
+    requests: Sequence[tuple[Uuid, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveFile:
+    """The owner before this one has let go of the file.
+
+    ``unclaimed``: the owners before it do not know the file, so it must be too old for a commit.
+    """
+
+    file: FileState
+    unclaimed: bool = False
+
+
+Write = (
+    CreatePartitions
+    | DeleteTopics
+    | CommitFile
+    | DeleteRecords
+    | EnforceRetention
+    | PruneTo
+    | ReceiveFile
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsets:
+    requests: Sequence[tuple[Uuid, int, int]]
+    from_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeFiles:
+    keys: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class OldestFile:
+    pass
+
+
+StrictRead = ListOffsets | DescribeFiles | OldestFile
+
+
+@dataclass(frozen=True, slots=True)
+class FindBatches:
+    requests: Sequence[FindRequest]
+    fetch_max_bytes: int
+    max_batches_per_partition: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeLogs:
+    partitions: Sequence[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class FreeFiles:
+    """Files without live batches that this coordinator has, or for which it waits."""
+
+    marked_before_ms: int
+    limit: int
+    waiting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FindFiles:
+    keys: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopics:
+    pass
+
+
+Find = FindBatches | DescribeLogs | FreeFiles | FindFiles | KnownTopics
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetFiles:
+    """Their objects are gone, or the next owner has them. Not logged: a repetition does no harm."""
+
+    keys: Sequence[str]
+
+
+Local = ForgetFiles
+Request = Write | StrictRead | Find | Local

@@ -1,0 +1,350 @@
+"""Runs a coordinator over its log: handle → append → high watermark → apply → reply.
+
+=========  =====================================================================================
+state      goes to
+=========  =====================================================================================
+unloaded   loading: ``load``
+loading    active: the log is applied up to its end · unloaded: ``unload``, nothing to build from
+active     unloaded: ``unload`` (leadership lost), a failed append or sync, a failing cache
+=========  =====================================================================================
+
+The event loop appends and replies; the machine and its cache belong to one thread, which works in
+turns. Writes do not wait for one another: while some wait for the high watermark, the next ones
+are judged on top of them. A reply is told once the cache holds everything that it rests on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from itertools import islice, takewhile
+from typing import Any
+
+from skylog.diskless.coordinator.loading import Loader, StateFactory
+from skylog.diskless.coordinator.log import CoordinatorLog
+from skylog.diskless.coordinator.machine import CoordinatorMachine
+from skylog.diskless.coordinator.requests import Find, ForgetFiles, StrictRead, Write
+from skylog.diskless.coordinator.snapshot_records import snapshot_records
+from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
+from skylog.diskless.coordinator.state import StateStore
+from skylog.diskless.coordinator.turn import Handled, PendingBatch, Turn
+from skylog.diskless.plane import TopicPartition
+from skylog.diskless.planes.rules import PlaneRules
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
+from skylog.kernel.executor import Executor
+from skylog.kernel.limits import DISKLESS_PENDING_REQUESTS_MAX, DISKLESS_REQUESTS_PER_TURN_MAX
+from skylog.kernel.logging import get_logger
+from skylog.quorum.snapshots import SnapshotId
+
+_log = get_logger("diskless.coordinator")
+
+
+class State(Enum):
+    UNLOADED = "unloaded"
+    LOADING = "loading"
+    ACTIVE = "active"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeSettings:
+    """``batch_bytes_max`` is the metadata topic's ``max.message.bytes``."""
+
+    rules: PlaneRules = field(default_factory=PlaneRules)
+    batch_bytes_max: int = 1_048_588
+    # Log after which a snapshot is taken.
+    snapshot_bytes: int = 20 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """What a coordinator works with.
+
+    ``executor`` is its one thread; syncs and snapshots are done in ``background``.
+    ``moved`` hears of high watermarks, ``failed`` of a coordinator that had to be unloaded; its
+    owner may load it again.
+    """
+
+    log: CoordinatorLog
+    factory: StateFactory
+    snapshots: Snapshots
+    clock: Clock
+    executor: Executor
+    background: Executor
+    moved: Callable[[TopicPartition, int], None]
+    failed: Callable[[Exception], None]
+
+
+@dataclass(slots=True)
+class _Waiter:
+    request: Any
+    future: asyncio.Future[Any]
+    # Where the log must be applied to before the outcome may be told.
+    end_offset: int = 0
+    outcome: Any = None
+    # The request may have taken effect, whoever leads next.
+    appended: bool = False
+
+    def settle(self, outcome: Any) -> None:
+        if self.future.done():  # the caller has gone away
+            return
+        if isinstance(outcome, KafkaError):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
+
+
+class CoordinatorRuntime:
+    """One coordinator on the leader of its log. All calls come from the event loop."""
+
+    def __init__(self, coordinator_id: int, settings: RuntimeSettings, ports: Ports) -> None:
+        self.coordinator_id = coordinator_id
+        self._settings = settings
+        self._ports = ports
+        self._log = ports.log
+        self._state = State.UNLOADED
+        self._machine: CoordinatorMachine | None = None
+        self._applied = 0
+        # Callers stay in their line until their turn is over.
+        self._finds: deque[_Waiter] = deque()
+        self._requests: deque[_Waiter] = deque()
+        self._reads: deque[_Waiter] = deque()
+        self._replies: deque[_Waiter] = deque()
+        self._batches: deque[PendingBatch] = deque()
+        self._wakeup = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._bytes_since_snapshot = 0
+        self._snapshot_task: asyncio.Task[Any] | None = None
+        # Each load and unload starts a new life; work of an older one has no effect.
+        self._life = 0
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def applied_offset(self) -> int:
+        return self._applied
+
+    @property
+    def machine(self) -> CoordinatorMachine | None:
+        """For looking at while nothing runs."""
+        return self._machine
+
+    # Requests
+
+    async def submit(self, request: Write | StrictRead) -> Any:
+        """The reply, once nothing that it rests on can be lost; a read shows all writes before."""
+        return await self._enqueue(self._requests, request)
+
+    async def find(self, request: Find | ForgetFiles) -> Any:
+        """An answer from committed state, at once."""
+        return await self._enqueue(self._finds, request)
+
+    async def _enqueue(self, line: deque[_Waiter], request: Any) -> Any:
+        if self._state is not State.ACTIVE:
+            loading = self._state is State.LOADING
+            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
+            raise KafkaError(code)
+        if len(line) + len(self._replies) >= DISKLESS_PENDING_REQUESTS_MAX:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Too many requests wait.")
+        waiter = _Waiter(request, asyncio.get_running_loop().create_future())
+        line.append(waiter)
+        self._wakeup.set()
+        return await waiter.future
+
+    # Life
+
+    async def load(self) -> None:
+        """Build the state; raises what stands in the way, and stays unloaded then."""
+        invariant(self._state is State.UNLOADED, f"coordinator is {self._state.value}")
+        self._life += 1
+        life = self._life
+        self._state = State.LOADING
+        try:
+            machine = await self._load(life)
+        except BaseException:
+            if life == self._life:
+                self.unload()
+            raise
+        if machine is None:
+            return
+        if life != self._life:
+            await self._ports.executor.run(machine.state.close)
+            return
+        self._machine = machine
+        self._applied = machine.state.applied.end_offset
+        self._bytes_since_snapshot = self._log.size
+        self._state = State.ACTIVE
+        self._start(self._work(life, machine))
+
+    async def _load(self, life: int) -> CoordinatorMachine | None:
+        log = self._log
+        await log.open(self._wakeup.set, self._fail)
+        while log.high_watermark < log.end_offset:
+            if life != self._life:
+                return None
+            self._wakeup.clear()
+            await self._wakeup.wait()
+
+        def create(state: StateStore) -> CoordinatorMachine:
+            return CoordinatorMachine(self.coordinator_id, state, self._settings.rules)
+
+        ports = self._ports
+        loader = Loader(ports.factory, ports.snapshots, log, ports.executor, create)
+        return await loader.load()
+
+    def unload(self) -> None:
+        """Give the coordinator up, for example because leadership is lost; every caller hears."""
+        self._life += 1
+        self._state = State.UNLOADED
+        self._machine = None
+        self._log.close()
+        self._batches.clear()
+        self._wakeup.set()
+        for line in (self._finds, self._requests, self._reads, self._replies):
+            while line:
+                waiter = line.popleft()
+                if waiter.appended:
+                    waiter.settle(KafkaError(ErrorCode.REQUEST_TIMED_OUT, ambiguous=True))
+                else:
+                    waiter.settle(KafkaError(ErrorCode.NOT_COORDINATOR))
+
+    async def closed(self) -> None:
+        """After ``unload``: wait until its threads and its log are left alone."""
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+        await self._log.settled()
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _fail(self, error: Exception) -> None:
+        _log.error("coordinator failed", coordinator=self.coordinator_id, why=str(error))
+        if self._state is State.ACTIVE:
+            self.unload()
+            self._ports.failed(error)
+
+    # Turns
+
+    async def _work(self, life: int, machine: CoordinatorMachine) -> None:
+        run = self._ports.executor.run
+        try:
+            while life == self._life:
+                turn = self._next_turn()
+                if turn.idle:
+                    self._wakeup.clear()
+                    await self._wakeup.wait()
+                    continue
+                await run(partial(turn.run, machine))
+                if life == self._life:
+                    self._finish(turn)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the cache is in doubt now
+            await run(machine.state.close)
+            await run(self._ports.factory.drop)
+            if life == self._life:
+                self._fail(error)
+            return
+        if self._snapshot_task is not None:
+            await asyncio.wait({self._snapshot_task})
+        await run(machine.state.close)
+
+    def _next_turn(self) -> Turn:
+        high_watermark = self._log.high_watermark
+        committed = list(takewhile(lambda b: b.end_offset <= high_watermark, self._batches))
+        applied = committed[-1].end_offset if committed else self._applied
+        return Turn(
+            [waiter.request for waiter in self._finds],
+            committed,
+            [w.request for w in takewhile(lambda w: w.end_offset <= applied, self._reads)],
+            [w.request for w in islice(self._requests, DISKLESS_REQUESTS_PER_TURN_MAX)],
+            self._log.end_offset,
+            self._ports.clock.now_ms(),
+            self._settings.batch_bytes_max,
+        )
+
+    def _finish(self, turn: Turn) -> None:
+        for outcome in turn.found:
+            self._finds.popleft().settle(outcome)
+        for outcome in turn.read:
+            self._reads.popleft().settle(outcome)
+        for batch in turn.committed:
+            self._applied = batch.end_offset
+            self._bytes_since_snapshot += len(batch.encoded)
+            self._batches.popleft()
+        for handled in turn.handled:
+            if not self._proceed(self._requests.popleft(), handled, turn.now_ms):
+                return
+        while self._replies and self._replies[0].end_offset <= self._applied:
+            waiter = self._replies.popleft()
+            waiter.settle(waiter.outcome)
+        for partition, high_watermark in turn.moved.items():
+            self._ports.moved(partition, high_watermark)
+        self._snapshot_if_due()
+
+    def _proceed(self, waiter: _Waiter, handled: Handled, now_ms: int) -> bool:
+        """Append what was decided and wait for it. False: this coordinator's life is over."""
+        waiter.end_offset, waiter.outcome = handled.end_offset, handled.reply
+        waiter.appended = handled.joined
+        (self._reads if handled.wait else self._replies).append(waiter)
+        if handled.batch is None:
+            return True
+        try:
+            end_offset = self._log.append(handled.batch.encoded, now_ms)
+            waiter.appended = True
+            if end_offset != handled.end_offset:
+                raise StorageError(f"the log ends at {end_offset}, not at {handled.end_offset}")
+        except Exception as error:  # noqa: BLE001 - what later writes rest on is not in the log
+            known = isinstance(error, KafkaError) and not error.ambiguous
+            waiter.appended = waiter.appended or not known
+            self._fail(error)
+            return False
+        self._batches.append(handled.batch)
+        return True
+
+    # Snapshots
+
+    def _snapshot_if_due(self) -> None:
+        if self._bytes_since_snapshot < self._settings.snapshot_bytes:
+            return
+        if self._snapshot_task is None:
+            self._bytes_since_snapshot = 0
+            self._snapshot_task = self._start(self._take_snapshot())
+
+    async def _take_snapshot(self) -> None:
+        try:
+            await self.snapshot()
+        except (KafkaError, StorageError, OSError) as error:
+            _log.error("no snapshot", coordinator=self.coordinator_id, why=str(error))
+        finally:
+            self._snapshot_task = None
+
+    async def snapshot(self) -> SnapshotId:
+        """Write the committed state to a file while work goes on, then shorten the log."""
+        machine, life = self._machine, self._life
+        if machine is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        epoch, snapshots = self._log.leader_epoch, self._ports.snapshots
+
+        def write() -> list[SnapshotId]:
+            with machine.state.snapshot_view() as view:
+                applied = view.applied
+                number = SnapshotId(applied.end_offset, epoch)
+                known = snapshots.ids()
+                if number not in known:
+                    snapshots.write(number, snapshot_records(view), applied.timestamp_ms)
+            return snapshots.ids()
+
+        numbers = await self._ports.background.run(write)
+        if life == self._life and len(numbers) >= KEPT:
+            self._log.prune(numbers[-KEPT].offset)
+            for old in numbers[:-KEPT]:
+                await self._ports.background.run(partial(snapshots.remove, old))
+        return numbers[-1]

@@ -1,0 +1,96 @@
+"""Pure: a state as the records that rebuild it. Old batches need no place of their own in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from skylog.diskless.coordinator.state import FileState, StateView, StoredAnswer, StoredBatch
+from skylog.diskless.plane import TopicPartition
+from skylog.diskless.planes.commits import Entries
+from skylog.wire.messages.file_committed_record import (
+    CommittedAnswer,
+    CommittedBatch,
+    CommittedPartition,
+    CommittedTopic,
+    FileCommittedRecord,
+)
+from skylog.wire.messages.partition_created_record import PartitionCreatedRecord
+from skylog.wire.messages.producer_state_record import ProducerBatch, ProducerStateRecord
+from skylog.wire.messages.records_deleted_record import RecordsDeletedRecord
+from skylog.wire.messages.records_pruned_record import RecordsPrunedRecord
+from skylog.wire.schema import Message
+
+_Held = list[tuple[TopicPartition, StoredBatch]]
+
+
+def snapshot_records(view: StateView) -> Iterator[Message]:
+    """Partitions, files with their live batches, where each log starts, producers."""
+    for partition, name, _log in view.all_partitions():
+        yield PartitionCreatedRecord(partition[0], name, partition[1])
+    for file, held in view.all_files():
+        yield _file(file, held, view.answers(file.object_key) or ())
+    for partition, _name, log in view.all_partitions():
+        if log.log_start_offset:
+            yield RecordsDeletedRecord(*partition, log.log_start_offset)
+        if log.wal_start_offset > log.log_start_offset:
+            yield RecordsPrunedRecord(*partition, log.wal_start_offset)
+    for partition, producer_id, entries in view.all_producers():
+        yield _producer(partition, producer_id, entries)
+
+
+def _file(file: FileState, held: _Held, answers: Iterable[StoredAnswer]) -> FileCommittedRecord:
+    topics = []
+    for topic_id, of_topic in groupby(held, key=lambda item: item[0][0]):
+        partitions = []
+        for index, of_partition in groupby(of_topic, key=lambda item: item[0][1]):
+            batches = [_batch(batch) for _, batch in of_partition]
+            partitions.append(CommittedPartition(index, batches))
+        topics.append(CommittedTopic(topic_id, partitions))
+    stored = {batch.byte_offset for _, batch in held}
+    return FileCommittedRecord(
+        file.object_key,
+        file.format,
+        file.size,
+        file.uploader_broker_id,
+        list(file.owner_ids),
+        topics,
+        log_offset=file.log_offset,
+        committed_ms=file.committed_ms,
+        deletable_since_ms=file.deletable_since_ms,
+        received=file.received,
+        answers=[
+            CommittedAnswer(*answer) for answer in answers if answer.byte_offset not in stored
+        ],
+    )
+
+
+def _batch(batch: StoredBatch) -> CommittedBatch:
+    """Without its producer, whose state has a record of its own."""
+    return CommittedBatch(
+        batch.magic,
+        batch.byte_offset,
+        batch.byte_size,
+        batch.base_offset,
+        batch.last_offset,
+        batch.log_append_timestamp,
+        batch.batch_max_timestamp,
+        batch.timestamp_type,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        last_sequence=-1,
+    )
+
+
+def _producer(partition: TopicPartition, producer_id: int, entries: Entries) -> ProducerStateRecord:
+    batches = [
+        ProducerBatch(
+            entry.base_sequence,
+            entry.last_sequence,
+            entry.assigned_offset,
+            entry.log_append_timestamp,
+        )
+        for entry in entries
+    ]
+    return ProducerStateRecord(*partition, producer_id, entries[-1].producer_epoch, batches)

@@ -1,0 +1,228 @@
+"""What a diskless coordinator knows, behind a small synchronous port.
+
+The log is the truth. A store of this state is a cache of it: it holds what the log says up to
+``applied.end_offset``, changed only by ``apply.py``, and is thrown away at the first doubt. There
+are two: SQLite on disk (``sqlite.py``) and dictionaries (``memory.py``) for tests and simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, NamedTuple, Protocol
+
+from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate, TopicPartition
+from skylog.diskless.planes.commits import Entries
+from skylog.diskless.planes.rules import LogState
+from skylog.kernel.ids import Uuid
+
+# Batches are never closer than this in their file (a batch header is larger), so that the place of
+# the commit in the log and the place in the file, in units of it, make an id of 63 bits.
+_BATCH_SPACING_BITS: Final = 5
+_FILE_POSITION_BITS: Final = 31 - _BATCH_SPACING_BITS
+
+
+class Applied(NamedTuple):
+    """How far the log is applied, and which batch was the last: its base offset and checksum."""
+
+    end_offset: int = 0
+    timestamp_ms: int = -1
+    last_base_offset: int = -1
+    last_crc: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A WAL object of this coordinator. ``deletable_since_ms`` is -1 while it has live batches."""
+
+    object_key: str
+    format: int
+    size: int
+    uploader_broker_id: int
+    owner_ids: tuple[int, ...]
+    # Where its commit stands in the log; unique, and in the order of commits.
+    log_offset: int
+    committed_ms: int
+    live_batches: int = 0
+    deletable_since_ms: int = -1
+    # All earlier owners have let go of the file.
+    received: bool = False
+
+    def is_had_by(self, owner_id: int) -> bool:
+        return self.received or self.owner_ids[:1] == (owner_id,)
+
+
+class StoredBatch(NamedTuple):
+    """A batch in its partition and its file."""
+
+    base_offset: int
+    last_offset: int
+    log_offset: int
+    byte_offset: int
+    byte_size: int
+    log_append_timestamp: int
+    batch_max_timestamp: int
+    timestamp_type: int
+    magic: int
+
+    @property
+    def timestamp(self) -> int:
+        if self.timestamp_type == LOG_APPEND_TIME:
+            return self.log_append_timestamp
+        return self.batch_max_timestamp
+
+    def coordinate(self, object_key: str) -> BatchCoordinate:
+        return BatchCoordinate(
+            batch_id(self.log_offset, self.byte_offset),
+            object_key,
+            self.byte_offset,
+            self.byte_size,
+            self.base_offset,
+            self.last_offset,
+            self.log_append_timestamp,
+            self.batch_max_timestamp,
+            self.timestamp_type,
+            self.magic,
+        )
+
+
+class StoredAnswer(NamedTuple):
+    """What a commit answered for the batch at ``byte_offset``."""
+
+    byte_offset: int
+    error: int
+    base_offset: int
+    log_append_time: int
+
+
+def batch_id(log_offset: int, byte_offset: int) -> int:
+    """The same on all replicas, and after a snapshot."""
+    return log_offset << _FILE_POSITION_BITS | byte_offset >> _BATCH_SPACING_BITS
+
+
+class StateView(Protocol):
+    """The state for looking at: the committed part of the log and nothing else."""
+
+    @property
+    def applied(self) -> Applied: ...
+
+    def log(self, partition: TopicPartition) -> LogState | None: ...
+
+    def partitions_of(self, topic_id: Uuid) -> list[int]: ...
+
+    def producer(self, partition: TopicPartition, producer_id: int) -> Entries: ...
+
+    def file(self, object_key: str) -> FileState | None: ...
+
+    def answers(self, object_key: str) -> list[StoredAnswer] | None:
+        """What its commit answered; None when that is long ago and forgotten."""
+        ...
+
+    def batches(self, partition: TopicPartition, from_offset: int) -> Iterator[BatchCoordinate]:
+        """By offset, from the batch that holds ``from_offset`` on; read as far as is needed."""
+        ...
+
+    def batch_at_time(
+        self, partition: TopicPartition, timestamp: int, from_offset: int
+    ) -> BatchCoordinate | None:
+        """The first batch that is not older than ``timestamp``."""
+        ...
+
+    def latest_batch(self, partition: TopicPartition, from_offset: int) -> BatchCoordinate | None:
+        """The first of the batches with the largest timestamp."""
+        ...
+
+    def free_files(
+        self, marked_before_ms: int, limit: int, owner_id: int, *, waiting: bool = False
+    ) -> list[FileState]:
+        """Files without live batches that this owner has now, longest first; limit 0 = all.
+
+        ``waiting``: those that owners before it still have.
+        """
+        ...
+
+    def oldest_file_ms(self) -> int | None: ...
+
+    # All of it, for snapshots and digests.
+
+    def all_partitions(self) -> Iterator[tuple[TopicPartition, str, LogState]]: ...
+
+    def all_files(self) -> Iterator[tuple[FileState, list[tuple[TopicPartition, StoredBatch]]]]:
+        """In the order of commits, with the live batches by partition and offset."""
+        ...
+
+    def all_producers(self) -> Iterator[tuple[TopicPartition, int, Entries]]: ...
+
+
+class StateStore(StateView, Protocol):
+    """The state for changing; every change stands within ``transaction``."""
+
+    def transaction(self) -> AbstractContextManager[None]: ...
+
+    def set_applied(self, applied: Applied) -> None: ...
+
+    def create_partition(self, partition: TopicPartition, name: str) -> None: ...
+
+    def set_log(self, partition: TopicPartition, log: LogState) -> None: ...
+
+    def drop_partition(self, partition: TopicPartition) -> None:
+        """Forget it and its producers; its batches have gone already."""
+        ...
+
+    def add_batches(self, partition: TopicPartition, batches: Sequence[StoredBatch]) -> None: ...
+
+    def remove_batches(
+        self, partition: TopicPartition, below_offset: int | None
+    ) -> tuple[dict[int, int], int]:
+        """Remove those that end below an offset (None: all).
+
+        Returns how many of which file (by its place in the log), and their bytes.
+        """
+        ...
+
+    def set_producer(
+        self, partition: TopicPartition, producer_id: int, entries: Entries
+    ) -> None: ...
+
+    def add_file(self, file: FileState, answers: Iterable[StoredAnswer]) -> None: ...
+
+    def set_received(self, object_key: str) -> None: ...
+
+    def release_batches(self, log_offset: int, count: int, now_ms: int) -> None:
+        """So many batches of a file are gone; with the last one it becomes deletable."""
+        ...
+
+    def forget_file(self, object_key: str) -> None: ...
+
+    def expire(self, producers_before_ms: int, answers_before_ms: int) -> None: ...
+
+    def snapshot_view(self) -> AbstractContextManager[StateView]:
+        """The state as it is now, for another thread to read while this one goes on."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def digest(view: StateView) -> str:
+    """Equal for equal states, whatever store holds them.
+
+    Files without live batches stay out: their deletion is not logged, so a replica or a replay may
+    have some that are gone already.
+    """
+    out = blake2b(digest_size=16)
+
+    def add(*parts: object) -> None:
+        out.update(repr(parts).encode())
+
+    add(view.applied.end_offset)
+    for partition, name, log in sorted(view.all_partitions()):
+        add(partition, name, log)
+    for file, batches in view.all_files():
+        if file.live_batches:
+            add(file.object_key, file.format, file.size, file.owner_ids, file.log_offset)
+            add(file.committed_ms, file.live_batches, file.received, batches)
+    for partition, producer_id, entries in sorted(view.all_producers()):
+        add(partition, producer_id, entries)
+    return out.hexdigest()

@@ -1,0 +1,157 @@
+"""One turn of a coordinator's thread: finds, committed batches, strict reads, writes. No I/O but
+the state's."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from skylog.diskless.coordinator.machine import CoordinatorMachine
+from skylog.diskless.coordinator.requests import Find, ForgetFiles, StrictRead, Write
+from skylog.diskless.coordinator.state import Applied
+from skylog.diskless.plane import TopicPartition
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.logging import get_logger
+from skylog.wire.batch import Batch, Compression
+from skylog.wire.messages.file_committed_record import FileCommittedRecord
+from skylog.wire.metadata_records import encode_diskless
+from skylog.wire.records import encode_batch
+from skylog.wire.schema import Message
+
+_log = get_logger("diskless.coordinator")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingBatch:
+    """Appended, or about to be; applied once the high watermark has reached its end."""
+
+    records: Sequence[Message]
+    encoded: bytes
+    end_offset: int
+    timestamp_ms: int
+
+    def applied(self) -> Applied:
+        crc = Batch(self.encoded).crc
+        base_offset = self.end_offset - len(self.records)
+        return Applied(self.end_offset, self.timestamp_ms, base_offset, crc)
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """``end_offset``: where the log must be applied to before the reply may be told.
+
+    A strict read has no reply before that.
+    """
+
+    end_offset: int
+    reply: Any = None
+    batch: PendingBatch | None = None
+    joined: bool = False
+    wait: bool = False
+
+
+@dataclass(slots=True)
+class Turn:
+    """What there is to do, and what came of it, in the same order."""
+
+    finds: Sequence[Find | ForgetFiles]
+    committed: Sequence[PendingBatch]
+    reads: Sequence[StrictRead]
+    requests: Sequence[Write | StrictRead]
+    # The log's end before and after the turn.
+    end_offset: int
+    now_ms: int
+    batch_bytes_max: int
+    found: list[Any] = field(default_factory=list)
+    moved: dict[TopicPartition, int] = field(default_factory=dict)
+    read: list[Any] = field(default_factory=list)
+    handled: list[Handled] = field(default_factory=list)
+
+    @property
+    def idle(self) -> bool:
+        return not (self.finds or self.committed or self.reads or self.requests)
+
+    def run(self, machine: CoordinatorMachine) -> None:
+        """Raises only when the state can no longer be trusted."""
+        for request in self.finds:
+            if isinstance(request, ForgetFiles):
+                machine.forget(request)
+                self.found.append(None)
+            else:
+                self.found.append(_answer(machine.find, request))
+        if self.committed:
+            self._apply(machine)
+        self.read = [_answer(machine.read, request) for request in self.reads]
+        for one in self.requests:
+            if isinstance(one, StrictRead):
+                self.handled.append(self._read(machine, one))
+            else:
+                self.handled.append(self._handle(machine, one))
+
+    def _read(self, machine: CoordinatorMachine, request: StrictRead) -> Handled:
+        if self.end_offset > machine.state.applied.end_offset:
+            return Handled(self.end_offset, wait=True)
+        return Handled(self.end_offset, _answer(machine.read, request))
+
+    def _apply(self, machine: CoordinatorMachine) -> None:
+        with machine.state.transaction():
+            for batch in self.committed:
+                machine.apply(batch.records, batch.applied())
+        machine.committed()
+        for batch in self.committed:
+            for record in batch.records:
+                if isinstance(record, FileCommittedRecord):
+                    self._note_moved(record)
+
+    def _note_moved(self, record: FileCommittedRecord) -> None:
+        for topic in record.topics:
+            for partition in topic.partitions:
+                last = partition.batches[-1].assigned_last_offset
+                self.moved[topic.topic_id, partition.partition_index] = last + 1
+
+    def _handle(self, machine: CoordinatorMachine, write: Write) -> Handled:
+        try:
+            decision = machine.handle(write, self.now_ms)
+            if not decision.records:
+                return Handled(self.end_offset, decision.reply, joined=decision.joined)
+            encoded = encode_records(decision.records, self.now_ms)
+            if len(encoded) > self.batch_bytes_max:
+                raise KafkaError(
+                    ErrorCode.MESSAGE_TOO_LARGE,
+                    f"a {type(write).__name__} of {len(encoded)} bytes of metadata",
+                )
+        except KafkaError as error:
+            return Handled(self.end_offset, error)
+        except sqlite3.Error:
+            raise
+        except Exception:  # noqa: BLE001 - logged
+            return Handled(self.end_offset, _failed(write))
+        machine.note(decision, self.end_offset)
+        self.end_offset += len(decision.records)
+        batch = PendingBatch(decision.records, encoded, self.end_offset, self.now_ms)
+        return Handled(self.end_offset, decision.reply, batch)
+
+
+def _answer(ask: Callable[[Any], Any], request: Any) -> Any:
+    """A request that cannot be answered is refused; a failing cache is not its fault."""
+    try:
+        return ask(request)
+    except KafkaError as error:
+        return error
+    except sqlite3.Error:
+        raise
+    except Exception:  # noqa: BLE001 - logged
+        return _failed(request)
+
+
+def _failed(request: Any) -> KafkaError:
+    _log.exception("coordinator cannot handle a request", request=type(request).__name__)
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def encode_records(records: Sequence[Message], now_ms: int) -> bytes:
+    """One atomic batch of the metadata log."""
+    values = [(None, encode_diskless(record)) for record in records]
+    return encode_batch(values, timestamp=now_ms, codec=Compression.ZSTD)

@@ -1,0 +1,41 @@
+"""Whose bucket it is. One prefix of a bucket belongs to one cluster, told by an object in it.
+
+A node that comes up on empty disks formats itself as a new cluster, which knows none of the old
+one's objects: without this it would take them all for orphans, and prune the backups that could
+bring the old cluster back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from skylog.kernel.errors import StorageError
+from skylog.objects.keys import ObjectKey
+from skylog.objects.store import Exists, ObjectStore
+
+KEY: Final = ObjectKey.named("backup", "owner", "cluster-id")
+_BYTES_MAX: Final = 200
+
+
+class BucketClaim:
+    """The claim of one cluster."""
+
+    def __init__(self, store: ObjectStore, cluster_id: str) -> None:
+        self.store = store
+        self._cluster_id = cluster_id
+        self._granted = False
+
+    async def require(self) -> None:
+        """StorageError when the bucket is another cluster's; it is ours for good once it is."""
+        if self._granted:
+            return
+        try:
+            await self.store.put(KEY, self._cluster_id.encode(), if_absent=True)
+        except Exists as error:
+            owner = (await self.store.get(KEY))[:_BYTES_MAX].decode(errors="replace")
+            raise StorageError(
+                f"the object store belongs to cluster {owner!r}, this one is {self._cluster_id}:"
+                " bring the former back with skylog restore, or set diskless.storage.url to"
+                " another prefix"
+            ) from error
+        self._granted = True

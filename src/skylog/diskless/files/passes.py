@@ -1,0 +1,110 @@
+"""Maintenance in passes: each kind has its own pace, counts itself and waits longer after failures.
+
+Nothing is kept between passes but totals: what is still to be done stands in the control plane, so
+a pass that was cut off anywhere is repaired by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import KafkaError, StorageError
+from skylog.kernel.logging import get_logger
+from skylog.objects.store import ObjectError
+
+_log = get_logger("diskless.files")
+# A store or plane that is down is not asked more often than this, however short the interval is.
+BACKOFF_MS_MAX: Final = 15 * 60 * 1000
+# A daily pass that failed is not left for tomorrow.
+TURN_MS_MAX: Final = 60_000
+# A timer may fire a little early; the pass shall not wait for its next turn because of that.
+_EARLY_MS: Final = 5
+Sleep: TypeAlias = Callable[[float], Awaitable[object]]
+
+
+class Pass(Protocol):
+    async def run_once(self) -> None:
+        """One pass over all there is; what it cannot do now it raises."""
+
+
+@dataclass(slots=True)
+class PassStats:
+    """``last_success_ms`` starts with the process: its age is how long nothing has worked."""
+
+    passes: int = 0
+    failures: int = 0
+    last_success_ms: int = 0
+    # Passes that failed since the last one that did not.
+    failures_in_a_row: int = 0
+
+
+class PacedPass:
+    """Runs a pass when it is due: an interval after the last one, sooner after one that failed."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Pass,
+        clock: Clock,
+        interval_ms: int,
+        *,
+        first_ms: int = 0,
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``first_ms`` is until the first pass; what is not ``wanted`` now is looked at again."""
+        self.name = name
+        self.stats = PassStats(last_success_ms=clock.now_ms())
+        self._work = work
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._wanted = wanted
+        self._due = 0.0
+        self._wait(first_ms)
+
+    @property
+    def turn_ms(self) -> int:
+        """How often ``run`` should be called."""
+        return min(self._interval_ms, TURN_MS_MAX)
+
+    async def run(self) -> None:
+        """One pass if it is due; a failure is told to the log and the metrics, nobody else."""
+        if self._clock.monotonic() < self._due or not self._wanted():
+            return
+        self.stats.passes += 1
+        try:
+            await self._work.run_once()
+        except (KafkaError, ObjectError, StorageError, TimeoutError) as error:
+            self._failed(error)
+        else:
+            self.stats.failures_in_a_row = 0
+            self.stats.last_success_ms = self._clock.now_ms()
+            self._wait(self._interval_ms)
+
+    def _failed(self, error: Exception) -> None:
+        stats = self.stats
+        # The first retry comes with the next turn, the others after 2, 4, … turns.
+        rest_ms = self.turn_ms * 2 ** min(stats.failures_in_a_row, 16)
+        stats.failures += 1
+        stats.failures_in_a_row += 1
+        self._wait(min(rest_ms, BACKOFF_MS_MAX))
+        _log.warning("pass failed", work=self.name, why=str(error) or type(error).__name__)
+
+    def _wait(self, ms: int) -> None:
+        self._due = self._clock.monotonic() + (ms - _EARLY_MS) / 1000
+
+
+class Breather:
+    """Rests as long as the step before took: a pass never takes more than half of anybody's time"""
+
+    def __init__(self, clock: Clock, sleep: Sleep | None = None) -> None:
+        self._clock = clock
+        self._sleep = sleep or asyncio.sleep
+        self._began = clock.monotonic()
+
+    async def rest(self) -> None:
+        await self._sleep(self._clock.monotonic() - self._began)
+        self._began = self._clock.monotonic()

@@ -1,0 +1,261 @@
+"""A node rebuilt on empty disks from its latest backup in the bucket.
+
+``meta.properties`` is written last: a restore that was cut off leaves directories that no node
+starts on. Objects that are newer than the backup are put under a hold first, so that the restored
+cluster does not take them for orphans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from skylog.diskless.coordinator.loading import load_snapshot, replay
+from skylog.diskless.coordinator.machine import CoordinatorMachine
+from skylog.diskless.coordinator.memory import MemoryState
+from skylog.diskless.coordinator.snapshots import Snapshots
+from skylog.diskless.files.backup import read_manifest
+from skylog.diskless.files.holds import Hold, put_hold
+from skylog.diskless.files.manifest import LogBackup, Manifest, manifest_prefix
+from skylog.diskless.planes.rules import PlaneRules
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import StorageError
+from skylog.kernel.ids import Uuid
+from skylog.kernel.topics import CLUSTER_METADATA, DISKLESS_METADATA
+from skylog.log.config import LogConfig
+from skylog.log.directory import LogDirectory
+from skylog.log.files import Files
+from skylog.log.log import Log
+from skylog.log.names import directory_name
+from skylog.log.recovery import Opening
+from skylog.objects.store import NotFound, ObjectStore
+from skylog.quorum.election_file import FILE_NAME as ELECTION_NAME
+from skylog.quorum.meta_properties import MetaProperties, write_meta_properties
+from skylog.quorum.snapshots import SUFFIX, parse_name
+from skylog.wire.batch import Batch, split_batches
+
+LOST_FOUND: Final = "lost+found"  # every new file system has it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDirectories:
+    """Where the node shall live: ``metadata_dir`` may be one of ``log_dirs``."""
+
+    node_id: int
+    metadata_dir: Path
+    log_dirs: Sequence[Path]
+    coordinators: Path
+
+    @property
+    def all(self) -> list[Path]:
+        """In the order of a backup's ids: metadata first, each once."""
+        return list(dict.fromkeys([self.metadata_dir, *self.log_dirs]))
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredPartition:
+    """``high_watermark`` is the first offset that is not there."""
+
+    topic: str
+    partition: int
+    log_start_offset: int
+    high_watermark: int
+
+
+@dataclass(slots=True)
+class RestoreReport:
+    cluster_id: str
+    backup_ms: int
+    partitions: list[RestoredPartition] = field(default_factory=list)
+    # Objects that batches in the backup need and that are gone.
+    missing: list[str] = field(default_factory=list)
+    # Objects that nobody knows: uploaded after the backup, held until the operator decides.
+    newer: list[str] = field(default_factory=list)
+
+
+async def latest_backup(store: ObjectStore, node_id: int) -> Manifest:
+    """The newest backup; StorageError if there is none or it cannot be read."""
+    newest = None
+    async for info in store.list(manifest_prefix(node_id)):
+        newest = info
+    if newest is None:
+        raise StorageError(f"the bucket has no backup of node {node_id}")
+    manifest = await read_manifest(store, newest)
+    if manifest.node_id != node_id:
+        raise StorageError(f"{newest.key} is a backup of node {manifest.node_id}")
+    return manifest
+
+
+class Restore:
+    """One restore. Blocks for files: nothing else runs beside it."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        directories: NodeDirectories,
+        files: Files,
+        clock: Clock,
+        rules: PlaneRules,
+    ) -> None:
+        self._store = store
+        self._directories = directories
+        self._files = files
+        self._clock = clock
+        self._rules = rules
+        self._machines: list[CoordinatorMachine] = []
+
+    async def run(self) -> RestoreReport:
+        manifest = await latest_backup(self._store, self._directories.node_id)
+        self._check(manifest)
+        for directory in self._directories.all:
+            directory.mkdir(parents=True, exist_ok=True)
+        restored = [
+            await self._restore_log(log) for log in manifest.logs if log.topic == DISKLESS_METADATA
+        ]
+        self._write_checkpoints(restored)
+        for log in manifest.logs:
+            if log.topic == CLUSTER_METADATA:
+                await self._restore_log(log)
+        metadata = self._log_directory(CLUSTER_METADATA, 0)
+        if manifest.election:
+            self._files.replace(str(metadata / ELECTION_NAME), manifest.election.encode())
+        report = await self._report(manifest)
+        await put_hold(self._store, self._hold(manifest))
+        self._write_identity(manifest)
+        return report
+
+    def _check(self, manifest: Manifest) -> None:
+        """Nothing may be lost on these disks, and the directories must be as many as before."""
+        for directory in (*self._directories.all, self._directories.coordinators):
+            if directory.exists() and any(p.name != LOST_FOUND for p in directory.iterdir()):
+                raise StorageError(f"{directory} is not empty; a restore needs empty directories")
+        count = len(manifest.directory_ids)
+        if count != len(self._directories.all):
+            raise StorageError(
+                f"the backup is of a node with {count} log directories,"
+                f" this one has {len(self._directories.all)}"
+            )
+        if not any(log.topic == CLUSTER_METADATA for log in manifest.logs):
+            raise StorageError("the backup has no cluster metadata")
+
+    def _log_directory(self, topic: str, partition: int) -> Path:
+        where = self._directories
+        home = where.metadata_dir if topic == CLUSTER_METADATA else where.log_dirs[0]
+        return home / directory_name(topic, partition)
+
+    # -- logs ----------------------------------------------------------------------------------
+
+    async def _restore_log(self, backup: LogBackup) -> Log:
+        topic_id = Uuid.parse(backup.topic_id)
+        directory = self._log_directory(backup.topic, backup.partition)
+        coordinates = backup.topic == DISKLESS_METADATA
+        snapshots = (
+            self._directories.coordinators / f"{topic_id}-{backup.partition}"
+            if coordinates
+            else directory
+        )
+        await self._restore_snapshot(backup, snapshots)
+        opening = Opening(self._files, str(directory), LogConfig(), self._clock.now_ms())
+        log = Log.open(backup.topic, backup.partition, opening)
+        if backup.start_offset:
+            log.truncate_fully_and_start_at(backup.start_offset)
+        log.assign_topic_id(topic_id)
+        machine = self._machine_of(backup, snapshots) if coordinates else None
+        async for batches in self._batches(backup):
+            log.append_as_follower(batches)
+            if machine is not None:
+                replay(machine, batches)
+        if log.log_end_offset != backup.end_offset:
+            raise StorageError(
+                f"{directory} ends at {log.log_end_offset}, the backup at {backup.end_offset}"
+            )
+        log.high_watermark = log.log_end_offset
+        log.close()
+        return log
+
+    async def _restore_snapshot(self, backup: LogBackup, directory: Path) -> None:
+        if backup.snapshot is None:
+            return
+        parsed = parse_name(backup.snapshot_name)
+        if parsed is None or parsed[1] != SUFFIX or parsed[0].offset != backup.start_offset:
+            raise StorageError(f"the backup names {backup.snapshot_name!r}, which is no snapshot")
+        self._write(directory, parsed[0].file_name, await self._get(backup, 0))
+
+    def _write(self, directory: Path, name: str, data: bytes) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._files.replace(str(directory / name), data)
+
+    async def _get(self, backup: LogBackup, index: int) -> bytes:
+        part = backup.parts[index]
+        try:
+            data = await self._store.get(part.object_key)
+        except NotFound as error:
+            raise StorageError(f"{part.key} of the backup is gone") from error
+        part.check(data)
+        return data
+
+    async def _batches(self, backup: LogBackup) -> AsyncIterator[list[Batch]]:
+        """All that follows the snapshot, piece by piece; the first may begin before it."""
+        first = len(backup.parts) - len(backup.pieces)
+        for index in range(first, len(backup.parts)):
+            data = await self._get(backup, index)
+            batches = [b for b in split_batches(data) if b.base_offset >= backup.start_offset]
+            if batches:
+                yield batches
+
+    def _write_checkpoints(self, logs: Sequence[Log]) -> None:
+        home = LogDirectory(self._files, str(self._directories.log_dirs[0]))
+        home.write_offsets(logs)
+        home.write_high_watermarks(logs)
+
+    def _write_identity(self, manifest: Manifest) -> None:
+        ids = zip(self._directories.all, manifest.directory_ids, strict=True)
+        for directory, directory_id in ids:
+            properties = MetaProperties(
+                manifest.cluster_id, manifest.node_id, Uuid.parse(directory_id)
+            )
+            write_meta_properties(self._files, directory, properties)
+
+    # -- what was lost -------------------------------------------------------------------------
+
+    def _machine_of(self, backup: LogBackup, directory: Path) -> CoordinatorMachine:
+        """The coordinator as of the snapshot, in memory: only to tell what is there."""
+        machine = CoordinatorMachine(backup.partition, MemoryState(), self._rules)
+        parsed = parse_name(backup.snapshot_name)
+        if parsed is not None:
+            load = partial(Snapshots(self._files, directory).load, parsed[0])
+            load_snapshot(machine, load, parsed[0].offset)
+        self._machines.append(machine)
+        return machine
+
+    def _hold(self, manifest: Manifest) -> Hold:
+        """Whatever may have been committed since: uploaded before the backup, or after it."""
+        rules = self._rules
+        from_ms = manifest.created_ms - rules.commit_age_ms_max - rules.commit_ahead_ms_max
+        return Hold(max(0, from_ms), self._clock.now_ms() + rules.commit_ahead_ms_max)
+
+    async def _report(self, manifest: Manifest) -> RestoreReport:
+        report = RestoreReport(manifest.cluster_id, manifest.created_ms)
+        known: set[str] = set()
+        live: set[str] = set()
+        for machine in self._machines:
+            for (_, index), name, state in machine.state.all_partitions():
+                report.partitions.append(
+                    RestoredPartition(name, index, state.log_start_offset, state.high_watermark)
+                )
+            for file, _ in machine.state.all_files():
+                known.add(file.object_key)
+                if file.live_batches:
+                    live.add(file.object_key)
+        report.partitions.sort(key=lambda one: (one.topic, one.partition))
+        hold = self._hold(manifest)
+        async for info in self._store.list("wal/"):
+            key = info.key
+            live.discard(key.text)
+            if key.text not in known and hold.covers(key.created_ms or 0):
+                report.newer.append(key.text)
+        report.missing = sorted(live)
+        return report

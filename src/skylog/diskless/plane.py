@@ -1,0 +1,303 @@
+"""The control plane of diskless topics: who orders batches, and who knows where their bytes lie.
+
+Three planes keep this contract (``planes/topic.py``, ``planes/postgres``, ``planes/memory.py``) and
+one suite, ``tests/contract/test_control_plane.py``, judges them. What holds for every call:
+
+- answers stand in the order of what was asked; an error concerns its own item only;
+- a call that *raises* ``KafkaError`` changed nothing, unless the error is ``ambiguous``: then it
+  may have, and the caller repeats the same call. Every call may be repeated;
+- offsets are dense: a batch gets its partition's high watermark, and moves it by its record count;
+- a high watermark and a log start never move back;
+- a partition that the plane does not know is UNKNOWN_TOPIC_OR_PARTITION, with every number -1.
+
+Pure: types only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from skylog.kernel.errors import ErrorCode
+from skylog.kernel.ids import Uuid
+
+TopicPartition: TypeAlias = tuple[Uuid, int]
+Unsubscribe: TypeAlias = Callable[[], None]
+# Partition and its high watermark. Called on the event loop; must be short and must not raise.
+HighWatermarkListener: TypeAlias = Callable[[TopicPartition, int], None]
+
+# The one format of WAL objects (KIP-1164: WRITE_AHEAD_MULTI_SEGMENT).
+WAL_FORMAT: Final = 1
+
+CREATE_TIME: Final = 0
+LOG_APPEND_TIME: Final = 1
+
+# What ListOffsets calls by a negative timestamp.
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+# The offset of DeleteRecords that means "all there is".
+DELETE_TO_HIGH_WATERMARK: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchToCommit:
+    """A batch as it lies in its file. Its own offsets only say how many records it has."""
+
+    topic_id: Uuid
+    partition: int
+    byte_offset: int
+    size: int
+    base_offset: int
+    last_offset: int
+    batch_max_timestamp: int
+    timestamp_type: int = CREATE_TIME
+    # All four are -1 for a producer that is not idempotent.
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    last_sequence: int = -1
+    magic: int = 2
+    request_id: int = 0
+
+    @property
+    def count(self) -> int:
+        return self.last_offset - self.base_offset + 1
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.topic_id, self.partition
+
+    @property
+    def idempotent(self) -> bool:
+        return self.producer_id >= 0 and self.producer_epoch >= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileToCommit:
+    """An uploaded WAL object and its batches, in the order in which they shall get offsets.
+
+    ``owner_ids`` are the metadata partitions that the file is committed to, randomly permuted; only
+    the topic plane has several owners.
+    """
+
+    object_key: str
+    size: int
+    batches: Sequence[BatchToCommit]
+    format: int = WAL_FORMAT
+    uploader_broker_id: int = -1
+    owner_ids: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """``duplicate``: the batch was committed before; its first offset is told again.
+
+    ``log_append_time`` is -1 for CreateTime; after an error all numbers are -1.
+    """
+
+    error: ErrorCode
+    assigned_base_offset: int = -1
+    log_append_time: int = -1
+    log_start_offset: int = -1
+    duplicate: bool = False
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindRequest:
+    """The batches of a partition from the one that holds ``offset`` on."""
+
+    topic_id: Uuid
+    partition: int
+    offset: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCoordinate:
+    """Where a committed batch lies, and what its records are called. Never changes."""
+
+    batch_id: int
+    object_key: str
+    byte_offset: int
+    byte_size: int
+    base_offset: int
+    last_offset: int
+    log_append_timestamp: int
+    batch_max_timestamp: int
+    timestamp_type: int
+    magic: int = 2
+
+    @property
+    def timestamp(self) -> int:
+        """What retention and ListOffsets go by: the commit's time for LogAppendTime."""
+        if self.timestamp_type == LOG_APPEND_TIME:
+            return self.log_append_timestamp
+        return self.batch_max_timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class FindResult:
+    error: ErrorCode
+    batches: Sequence[BatchCoordinate] = field(default=())
+    log_start_offset: int = -1
+    high_watermark: int = -1
+
+
+class ListOffsetsResult(NamedTuple):
+    """``coordinate``: the batch in which the caller finds the record itself."""
+
+    error: ErrorCode
+    timestamp: int = -1
+    offset: int = -1
+    coordinate: BatchCoordinate | None = None
+
+
+class DeleteRecordsResult(NamedTuple):
+    error: ErrorCode
+    low_watermark: int = -1
+
+
+class DescribeFileResult(NamedTuple):
+    """RESOURCE_NOT_FOUND: no such file. NONE and False: known, waits for its deletion."""
+
+    error: ErrorCode
+    has_live_batches: bool = False
+
+
+class RetentionResult(NamedTuple):
+    error: ErrorCode
+    batches_deleted: int = 0
+    bytes_deleted: int = 0
+    log_start_offset: int = -1
+
+
+class PruneResult(NamedTuple):
+    """``wal_start_offset``: the first offset that a WAL object may still be asked for."""
+
+    error: ErrorCode
+    wal_start_offset: int = -1
+
+
+class LogInfo(NamedTuple):
+    """``byte_size`` counts the batches that WAL objects still hold for the partition."""
+
+    error: ErrorCode
+    log_start_offset: int = -1
+    high_watermark: int = -1
+    byte_size: int = -1
+
+
+class ControlPlane(Protocol):
+    async def start(self) -> None:
+        """Make the plane ready; nothing else may be called before."""
+
+    async def close(self) -> None: ...
+
+    async def create_partitions(self, topics: Sequence[tuple[Uuid, str, int]]) -> None:
+        """(topic id, name, number of partitions in total). Adds what is missing, keeps the rest."""
+
+    async def delete_topics(self, topic_ids: Sequence[Uuid]) -> None:
+        """Forget topics, their batches and their producers; unknown ids are done already."""
+
+    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
+        """Give offsets to a file's batches, in order; some may fail while others do not.
+
+        *The same key again* gets the first answer, without new offsets: what was accepted tells its
+        offset with ``duplicate`` set, what was refused is an error again. Another size, format or
+        number of batches under a known key is INVALID_REQUEST.
+
+        *Idempotent producers* (planes/commits.py): a lower epoch than the last is
+        INVALID_PRODUCER_EPOCH; one of the last 5 batches again is a duplicate with its first
+        offset; else the sequence must follow (0 after 2³¹−1, 0 in a new epoch) or it is
+        OUT_OF_ORDER_SEQUENCE_NUMBER; an unknown or expired producer may start anywhere.
+
+        *Raised for the whole file*, which is then not committed: INVALID_REQUEST for extents that
+        overlap, are empty or leave the file, and for a key that is none; KAFKA_STORAGE_ERROR
+        (definite, retriable with a new file) for a new key whose creation time is older than the
+        commit age limit or too far in the future. A file without an accepted batch is known, and
+        waits for its deletion from the start.
+        """
+
+    async def find_batches(
+        self,
+        requests: Sequence[FindRequest],
+        fetch_max_bytes: int,
+        max_batches_per_partition: int = 0,
+    ) -> list[FindResult]:
+        """Where the records from each offset on lie; reads committed state only, never waits.
+
+        One budget of ``fetch_max_bytes`` for all, spent in request order: a batch is granted while
+        the bytes granted before it are below the partition's limit and the budget, so the one that
+        crosses them is the last; the first batch of the whole request is granted always. A
+        partition reached after the budget is empty with NONE and its real offsets.
+
+        Below the log start or above the high watermark: OFFSET_OUT_OF_RANGE, with both. At the high
+        watermark: empty. Pruned, though not deleted: OFFSET_MOVED_TO_TIERED_STORAGE.
+        """
+
+    async def list_offsets(
+        self, requests: Sequence[tuple[Uuid, int, int]], *, from_offset: int = 0
+    ) -> list[ListOffsetsResult]:
+        """(topic id, partition, timestamp or a negative name).
+
+        Timestamps and MAX_TIMESTAMP choose a batch and give its coordinate: the first by offset
+        whose timestamp is at least the asked one, or is the largest. ``timestamp`` is the batch's,
+        ``offset`` the first of it that is not deleted (MAX_TIMESTAMP: its last). The caller decodes
+        that batch for the record; should none of its records above the log start qualify, it asks
+        again with ``from_offset`` behind the batch. Nothing found: NONE and -1.
+
+        EARLIEST is the log start, EARLIEST_LOCAL the first offset in a WAL object, LATEST the high
+        watermark, LATEST_TIERED and EARLIEST_PENDING_UPLOAD -1: the caller knows tiered data.
+        """
+
+    async def delete_records(
+        self, requests: Sequence[tuple[Uuid, int, int]]
+    ) -> list[DeleteRecordsResult]:
+        """(topic id, partition, first offset to keep, or -1 for the high watermark).
+
+        Below the log start: success, which changes nothing. Above the high watermark or below -1:
+        OFFSET_OUT_OF_RANGE. A batch goes when its last offset is below the log start.
+        """
+
+    async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]: ...
+
+    async def enforce_retention(
+        self, requests: Sequence[tuple[Uuid, int, int, int]], max_batches: int
+    ) -> list[RetentionResult]:
+        """(topic id, partition, retention bytes, retention ms); a negative limit is off.
+
+        The log starts at the first batch from which on all fits into the bytes and which is not
+        older than the time, at the high watermark if there is none; but at most ``max_batches``
+        (> 0) of a partition go in one call, the oldest first.
+        """
+
+    async def prune_to(self, requests: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
+        """(topic id, partition, offset): tiered storage has all below; let go of WAL batches there.
+
+        The log start, which users see, stays. Above the high watermark: OFFSET_OUT_OF_RANGE.
+        """
+
+    async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
+        """Files without live batches since before that time, longest first; limit 0 = all."""
+
+    async def confirm_deleted(self, keys: Sequence[str]) -> None:
+        """Their objects are gone: forget these files. Others than such files are left alone."""
+
+    async def oldest_file_ms(self) -> int | None:
+        """When the oldest of the files with live batches was committed."""
+
+    async def known_topics(self) -> list[Uuid]:
+        """The topics that have partitions here, each once, in any order."""
+
+    async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]: ...
+
+    def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
+        """Tell of commits through any broker. A listener may hear the same thing twice or late,
+        but hears of the last high watermark at last, also after a connection was lost."""

@@ -1,0 +1,132 @@
+"""Who deletes a file of several coordinators (KIP-1164).
+
+The first in its list of owners has it. When an owner has no live batch left it hands the file to
+the next, who logs that; at the last owner the file is deleted. Nothing here must happen at once,
+and all of it may be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from skylog.diskless.coordinator import requests as ask
+from skylog.diskless.coordinator.registry import DisklessCoordinators
+from skylog.diskless.coordinator.state import FileState
+from skylog.diskless.plane import DescribeFileResult
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.logging import get_logger
+
+_log = get_logger("diskless.files")
+
+
+class Handover:
+    """The files of all coordinators of this broker."""
+
+    def __init__(self, coordinators: DisklessCoordinators) -> None:
+        self._coordinators = coordinators
+
+    async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]:
+        """Known if any coordinator knows it; if one cannot say, none is unknown for sure."""
+        request = ask.DescribeFiles(keys)
+        answers: list[list[DescribeFileResult]] = await asyncio.gather(
+            *(self._coordinators.get(number).submit(request) for number in self._coordinators.led())
+        )
+        results = []
+        for index in range(len(keys)):
+            known = [answer[index] for answer in answers if not answer[index].error]
+            live = any(one.has_live_batches for one in known)
+            code = ErrorCode.NONE if known else ErrorCode.RESOURCE_NOT_FOUND
+            results.append(DescribeFileResult(code, live))
+        return results
+
+    async def oldest_file_ms(self) -> int | None:
+        answers = await asyncio.gather(
+            *(
+                self._coordinators.get(number).submit(ask.OldestFile())
+                for number in self._coordinators.led()
+            )
+        )
+        return min((answer for answer in answers if answer is not None), default=None)
+
+    async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
+        """A coordinator that cannot answer now holds up its own files only."""
+        deletable: dict[str, int] = {}
+        for number in self._coordinators.led():
+            try:
+                await self._take_unclaimed(number, marked_before_ms)
+                request = ask.FreeFiles(marked_before_ms, limit)
+                free: list[FileState] = await self._coordinators.get(number).find(request)
+            except KafkaError as error:
+                _log.debug("files stay for now", coordinator=number, why=str(error))
+                continue
+            for file in free:
+                if await self._pass_on(number, file, marked_before_ms):
+                    deletable[file.object_key] = file.deletable_since_ms
+        oldest_first = sorted(deletable, key=lambda key: (deletable[key], key))
+        return oldest_first[: limit or None]
+
+    async def confirm_deleted(self, keys: Sequence[str]) -> None:
+        """Only the last owner forgets: it alone was told to delete."""
+        for number in self._coordinators.led():
+            runtime = self._coordinators.get(number)
+            files: list[FileState | None] = await runtime.find(ask.FindFiles(keys))
+            gone = [
+                file.object_key
+                for file in files
+                if file and file.is_had_by(number) and file.owner_ids[-1] == number
+            ]
+            if gone:
+                await runtime.find(ask.ForgetFiles(gone))
+
+    async def _pass_on(self, number: int, file: FileState, marked_before_ms: int) -> bool:
+        """Hand a free file on, as far as it goes; True when the last owner may delete it."""
+        try:
+            for heir in file.owner_ids[file.owner_ids.index(number) + 1 :]:
+                runtime = self._coordinators.get(heir)
+                await runtime.submit(ask.ReceiveFile(file))
+                await self._coordinators.get(number).find(ask.ForgetFiles([file.object_key]))
+                (inherited,) = await runtime.find(ask.FindFiles([file.object_key]))
+                if inherited is None or inherited.live_batches:
+                    return False
+                if inherited.deletable_since_ms >= marked_before_ms:
+                    return False
+                number = heir
+        except KafkaError as error:
+            _log.debug("a file stays for now", object_key=file.object_key, why=str(error))
+            return False
+        return True
+
+    async def _take_unclaimed(self, number: int, marked_before_ms: int) -> None:
+        """Take files whose earlier owners never heard of them, and can no longer."""
+        runtime = self._coordinators.get(number)
+        waiting: list[FileState] = await runtime.find(
+            ask.FreeFiles(marked_before_ms, 0, waiting=True)
+        )
+        for file in await self._unclaimed(number, waiting):
+            try:
+                await runtime.submit(ask.ReceiveFile(file, unclaimed=True))
+            except KafkaError as error:
+                _log.debug("a file stays for now", object_key=file.object_key, why=str(error))
+
+    async def _unclaimed(self, number: int, files: Sequence[FileState]) -> list[FileState]:
+        """Those that every earlier owner says it does not know."""
+        claimed: set[str] = set()
+        by_owner: dict[int, list[str]] = {}
+        for file in files:
+            for owner in file.owner_ids[: file.owner_ids.index(number)]:
+                by_owner.setdefault(owner, []).append(file.object_key)
+        for owner, keys in by_owner.items():
+            try:
+                answers: list[DescribeFileResult] = await self._coordinators.get(owner).submit(
+                    ask.DescribeFiles(keys)
+                )
+            except KafkaError:  # it may know them
+                claimed.update(keys)
+                continue
+            claimed.update(
+                key
+                for key, answer in zip(keys, answers, strict=True)
+                if answer.error is not ErrorCode.RESOURCE_NOT_FOUND
+            )
+        return [file for file in files if file.object_key not in claimed]

@@ -1,0 +1,290 @@
+"""A control plane in memory: for tests, and the plainest reading of the contract.
+
+Every call runs without a pause in the middle, so each is atomic on the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from skylog.diskless.plane import (
+    BatchCoordinate,
+    CommitResult,
+    DeleteRecordsResult,
+    DescribeFileResult,
+    FileToCommit,
+    FindRequest,
+    FindResult,
+    HighWatermarkListener,
+    ListOffsetsResult,
+    LogInfo,
+    PruneResult,
+    RetentionResult,
+    TopicPartition,
+    Unsubscribe,
+)
+from skylog.diskless.planes import commits, rules
+from skylog.diskless.planes.listeners import Listeners
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ErrorCode
+from skylog.kernel.ids import Uuid
+
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@dataclass(slots=True)
+class _File:
+    size: int
+    format: int
+    committed_ms: int
+    results: list[CommitResult] = field(default_factory=list)
+    live_batches: int = 0
+    marked_ms: int | None = None
+
+
+@dataclass(slots=True)
+class _Log:
+    state: rules.LogState = field(default_factory=rules.LogState)
+    batches: list[BatchCoordinate] = field(default_factory=list)
+    producers: dict[int, commits.Entries] = field(default_factory=dict)
+
+
+class MemoryPlane:
+    """See ``plane.ControlPlane``."""
+
+    def __init__(self, clock: Clock, plane_rules: rules.PlaneRules | None = None) -> None:
+        self._clock = clock
+        self._rules = plane_rules or rules.PlaneRules()
+        self._logs: dict[TopicPartition, _Log] = {}
+        self._files: dict[str, _File] = {}
+        self._batch_id = 0
+        self._listeners = Listeners()
+
+    async def start(self) -> None:
+        """Nothing to make ready."""
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    async def create_partitions(self, topics: Sequence[tuple[Uuid, str, int]]) -> None:
+        for topic_id, _name, total in topics:
+            for partition in range(total):
+                self._logs.setdefault((topic_id, partition), _Log())
+
+    async def delete_topics(self, topic_ids: Sequence[Uuid]) -> None:
+        for partition in [known for known in self._logs if known[0] in topic_ids]:
+            self._release(self._logs.pop(partition).batches)
+
+    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
+        commits.check_file(file)
+        known = self._files.get(file.object_key)
+        if known is not None:
+            commits.check_repeat(file, known.size, known.format, len(known.results))
+            return commits.repeated(known.results)
+        now_ms = self._clock.now_ms()
+        commits.check_age(file.object_key, now_ms, self._rules)
+        plan = commits.plan_commit(file, self._state_of, self._producer_of, now_ms, self._rules)
+        self._keep(file, plan, now_ms)
+        for partition, high_watermark in plan.moved():
+            self._listeners.tell(partition, high_watermark)
+        return list(plan.results)
+
+    def _state_of(self, partition: TopicPartition) -> rules.LogState | None:
+        log = self._logs.get(partition)
+        return None if log is None else log.state
+
+    def _producer_of(self, partition: TopicPartition, producer_id: int) -> commits.Entries:
+        return self._logs[partition].producers.get(producer_id, ())
+
+    def _keep(self, file: FileToCommit, plan: commits.CommitPlan, now_ms: int) -> None:
+        self._files[file.object_key] = _File(
+            file.size,
+            file.format,
+            now_ms,
+            plan.results,
+            len(plan.accepted),
+            None if plan.accepted else now_ms,
+        )
+        for accepted in plan.accepted:
+            batch = accepted.batch
+            self._batch_id += 1
+            coordinate = BatchCoordinate(
+                batch_id=self._batch_id,
+                object_key=file.object_key,
+                byte_offset=batch.byte_offset,
+                byte_size=batch.size,
+                base_offset=accepted.assigned_base_offset,
+                last_offset=accepted.assigned_last_offset,
+                log_append_timestamp=now_ms,
+                batch_max_timestamp=batch.batch_max_timestamp,
+                timestamp_type=batch.timestamp_type,
+                magic=batch.magic,
+            )
+            self._logs[batch.topic_partition].batches.append(coordinate)
+        for partition, state in plan.logs.items():
+            self._logs[partition].state = state
+        for (partition, producer_id), entries in plan.producers.items():
+            self._logs[partition].producers[producer_id] = entries
+
+    async def find_batches(
+        self,
+        requests: Sequence[FindRequest],
+        fetch_max_bytes: int,
+        max_batches_per_partition: int = 0,
+    ) -> list[FindResult]:
+        budget = rules.FindBudget(fetch_max_bytes, max_batches_per_partition)
+        return [self._find(request, budget) for request in requests]
+
+    def _find(self, request: FindRequest, budget: rules.FindBudget) -> FindResult:
+        log = self._logs.get((request.topic_id, request.partition))
+        if log is None:
+            return FindResult(UNKNOWN)
+        state = log.state
+        error = rules.find_error(request.offset, state)
+        found: list[BatchCoordinate] = []
+        if not error and budget.partition(request.max_bytes):
+            for batch in log.batches:
+                if batch.last_offset < request.offset:
+                    continue
+                if not budget.take(batch.byte_size):
+                    break
+                found.append(batch)
+        return FindResult(error, found, state.log_start_offset, state.high_watermark)
+
+    async def list_offsets(
+        self, requests: Sequence[tuple[Uuid, int, int]], *, from_offset: int = 0
+    ) -> list[ListOffsetsResult]:
+        results = []
+        for topic_id, partition, timestamp in requests:
+            log = self._logs.get((topic_id, partition))
+            if log is None:
+                results.append(ListOffsetsResult(UNKNOWN))
+                continue
+            answer = rules.named_offset(timestamp, log.state)
+            if answer is None:
+                batch = rules.choose_batch(log.batches, timestamp, from_offset)
+                answer = rules.chosen_offset(batch, timestamp, log.state)
+            results.append(answer)
+        return results
+
+    async def delete_records(
+        self, requests: Sequence[tuple[Uuid, int, int]]
+    ) -> list[DeleteRecordsResult]:
+        results = []
+        for topic_id, partition, offset in requests:
+            log = self._logs.get((topic_id, partition))
+            if log is None:
+                results.append(DeleteRecordsResult(UNKNOWN))
+                continue
+            target = rules.delete_target(offset, log.state)
+            if target is None:
+                results.append(DeleteRecordsResult(ErrorCode.OFFSET_OUT_OF_RANGE))
+                continue
+            self._start_at(log, target)
+            results.append(DeleteRecordsResult(ErrorCode.NONE, log.state.log_start_offset))
+        return results
+
+    async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]:
+        results = []
+        for key in keys:
+            file = self._files.get(key)
+            if file is None:
+                results.append(DescribeFileResult(ErrorCode.RESOURCE_NOT_FOUND))
+            else:
+                results.append(DescribeFileResult(ErrorCode.NONE, file.live_batches > 0))
+        return results
+
+    async def enforce_retention(
+        self, requests: Sequence[tuple[Uuid, int, int, int]], max_batches: int
+    ) -> list[RetentionResult]:
+        results = []
+        for topic_id, partition, retention_bytes, retention_ms in requests:
+            log = self._logs.get((topic_id, partition))
+            if log is None:
+                results.append(RetentionResult(UNKNOWN))
+                continue
+            limits = rules.RetentionLimits(retention_bytes, retention_ms)
+            oldest = log.batches[: max_batches + 1]
+            start = rules.retention_start(
+                oldest, log.state, limits, self._clock.now_ms(), max_batches
+            )
+            gone = self._start_at(log, start)
+            results.append(
+                RetentionResult(
+                    ErrorCode.NONE,
+                    len(gone),
+                    sum(batch.byte_size for batch in gone),
+                    log.state.log_start_offset,
+                )
+            )
+        return results
+
+    async def prune_to(self, requests: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
+        results = []
+        for topic_id, partition, offset in requests:
+            log = self._logs.get((topic_id, partition))
+            if log is None:
+                results.append(PruneResult(UNKNOWN))
+                continue
+            if offset > log.state.high_watermark:
+                results.append(PruneResult(ErrorCode.OFFSET_OUT_OF_RANGE))
+                continue
+            self._drop_below(log, offset)
+            results.append(PruneResult(ErrorCode.NONE, log.state.wal_start_offset))
+        return results
+
+    def _start_at(self, log: _Log, offset: int) -> list[BatchCoordinate]:
+        start = max(offset, log.state.log_start_offset)
+        log.state = log.state._replace(log_start_offset=start)
+        return self._drop_below(log, start)
+
+    def _drop_below(self, log: _Log, offset: int) -> list[BatchCoordinate]:
+        """Let go of the batches that end below ``offset``; the one that straddles it stays."""
+        gone = [batch for batch in log.batches if batch.last_offset < offset]
+        del log.batches[: len(gone)]
+        log.state = log.state._replace(
+            byte_size=log.state.byte_size - sum(batch.byte_size for batch in gone),
+            wal_start_offset=max(log.state.wal_start_offset, offset),
+        )
+        self._release(gone)
+        return gone
+
+    def _release(self, batches: Sequence[BatchCoordinate]) -> None:
+        for batch in batches:
+            file = self._files[batch.object_key]
+            file.live_batches -= 1
+            if file.live_batches == 0:
+                file.marked_ms = self._clock.now_ms()
+
+    async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
+        marked = [
+            (file.marked_ms, key)
+            for key, file in self._files.items()
+            if file.marked_ms is not None and file.marked_ms < marked_before_ms
+        ]
+        return [key for _, key in sorted(marked)[: limit or None]]
+
+    async def confirm_deleted(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            file = self._files.get(key)
+            if file is not None and file.marked_ms is not None:
+                del self._files[key]
+
+    async def oldest_file_ms(self) -> int | None:
+        return min((f.committed_ms for f in self._files.values() if f.live_batches), default=None)
+
+    async def known_topics(self) -> list[Uuid]:
+        return list({topic_id for topic_id, _ in self._logs})
+
+    async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]:
+        results = []
+        for partition in partitions:
+            state = self._state_of(partition)
+            results.append(
+                LogInfo(UNKNOWN) if state is None else LogInfo(ErrorCode.NONE, *state[:3])
+            )
+        return results
+
+    def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
+        return self._listeners.add(listener)

@@ -1,0 +1,166 @@
+"""The commit of a file as one transaction.
+
+The file's row comes first: a second commit of the same key waits at it, and then finds the first
+answer. Then the partitions are locked, in one order everywhere, so that no two commits can wait
+for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from skylog.diskless.plane import CommitResult, FileToCommit, TopicPartition
+from skylog.diskless.planes import commits
+from skylog.diskless.planes.postgres import answers
+from skylog.diskless.planes.postgres.notify import CHANNEL, Moved, payloads
+from skylog.diskless.planes.rules import LogState, PlaneRules
+from skylog.kernel.ids import Uuid
+
+_KNOWN: Final = "SELECT size, format, answers FROM files WHERE object_key = $1"
+
+_NEW: Final = """
+INSERT INTO files (object_key, format, size, uploader_broker_id, committed_ms, answers)
+VALUES ($1, $2, $3, $4, $5, '') ON CONFLICT (object_key) DO NOTHING RETURNING file_id"""
+
+_LOCK: Final = """
+SELECT topic_id, partition, log_start_offset, high_watermark, byte_size, wal_start_offset
+FROM logs JOIN unnest($1::uuid[], $2::integer[]) AS wanted (topic_id, partition)
+    USING (topic_id, partition)
+ORDER BY topic_id, partition FOR UPDATE OF logs"""
+
+_PRODUCERS: Final = """
+SELECT producers.*
+FROM producers
+JOIN unnest($1::uuid[], $2::integer[], $3::bigint[]) AS wanted (topic_id, partition, producer_id)
+    USING (topic_id, partition, producer_id)"""
+
+_BATCHES: Final = """
+INSERT INTO batches (topic_id, partition, base_offset, last_offset, file_id, byte_offset,
+    byte_size, log_append_timestamp, batch_max_timestamp, timestamp_type, magic)
+SELECT topic_id, partition, base_offset, last_offset, $1, byte_offset, byte_size, $2,
+    batch_max_timestamp, timestamp_type, magic
+FROM unnest($3::uuid[], $4::integer[], $5::bigint[], $6::bigint[], $7::integer[], $8::integer[],
+    $9::bigint[], $10::smallint[], $11::smallint[]) WITH ORDINALITY AS new (topic_id, partition,
+    base_offset, last_offset, byte_offset, byte_size, batch_max_timestamp, timestamp_type, magic,
+    position)
+ORDER BY position"""
+
+_LOGS: Final = """
+UPDATE logs SET high_watermark = new.high_watermark, byte_size = new.byte_size
+FROM unnest($1::uuid[], $2::integer[], $3::bigint[], $4::bigint[])
+    AS new (topic_id, partition, high_watermark, byte_size)
+WHERE logs.topic_id = new.topic_id AND logs.partition = new.partition"""
+
+_REMEMBER: Final = """
+INSERT INTO producers VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (topic_id, partition, producer_id) DO UPDATE SET
+    producer_epoch = excluded.producer_epoch, base_sequences = excluded.base_sequences,
+    last_sequences = excluded.last_sequences, assigned_offsets = excluded.assigned_offsets,
+    log_append_timestamps = excluded.log_append_timestamps, last_ms = excluded.last_ms"""
+
+_END: Final = "UPDATE files SET answers = $2, marked_ms = $3 WHERE file_id = $1"
+
+
+async def commit(
+    connection: Any, file: FileToCommit, now_ms: int, rules: PlaneRules
+) -> tuple[list[CommitResult], list[Moved]]:
+    """The answer, and the high watermarks that moved. ``file`` has passed ``check_file``."""
+    row = await connection.fetchrow(_KNOWN, file.object_key)
+    if row is not None:
+        return _again(file, row), []
+    commits.check_age(file.object_key, now_ms, rules)
+    file_id = await connection.fetchval(
+        _NEW, file.object_key, file.format, file.size, file.uploader_broker_id, now_ms
+    )
+    if file_id is None:  # another commit of it has just ended
+        return _again(file, await connection.fetchrow(_KNOWN, file.object_key)), []
+    logs = await lock_logs(connection, {batch.topic_partition for batch in file.batches})
+    producers = await _producers(connection, file)
+    plan = commits.plan_commit(
+        file, logs.get, lambda tp, producer_id: producers.get((tp, producer_id), ()), now_ms, rules
+    )
+    await _store(connection, file_id, plan, now_ms)
+    moved = plan.moved()
+    for payload in payloads(moved):
+        await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
+    return plan.results, moved
+
+
+def _again(file: FileToCommit, row: Any) -> list[CommitResult]:
+    first = answers.unpack(row["answers"])
+    commits.check_repeat(file, row["size"], row["format"], len(first))
+    return commits.repeated(first)
+
+
+async def lock_logs(
+    connection: Any, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, LogState]:
+    """Lock partitions until the transaction ends; those that are not known are missing."""
+    rows = await connection.fetch(_LOCK, *_columns(list(set(partitions)), 2))
+    return {(row[0], row[1]): LogState(*tuple(row)[2:]) for row in rows}
+
+
+async def _producers(
+    connection: Any, file: FileToCommit
+) -> dict[commits.ProducerOfPartition, commits.Entries]:
+    wanted = {(*b.topic_partition, b.producer_id) for b in file.batches if b.idempotent}
+    if not wanted:
+        return {}
+    found = {}
+    for row in await connection.fetch(_PRODUCERS, *_columns(list(wanted), 3)):
+        lists = (
+            row["base_sequences"],
+            row["last_sequences"],
+            row["assigned_offsets"],
+            row["log_append_timestamps"],
+        )
+        found[(Uuid(row["topic_id"]), row["partition"]), row["producer_id"]] = tuple(
+            commits.ProducerEntry(row["producer_epoch"], *numbers)
+            for numbers in zip(*lists, strict=True)
+        )
+    return found
+
+
+async def _store(connection: Any, file_id: int, plan: commits.CommitPlan, now_ms: int) -> None:
+    if plan.accepted:
+        batches = [
+            (
+                *accepted.batch.topic_partition,
+                accepted.assigned_base_offset,
+                accepted.assigned_last_offset,
+                accepted.batch.byte_offset,
+                accepted.batch.size,
+                accepted.batch.batch_max_timestamp,
+                accepted.batch.timestamp_type,
+                accepted.batch.magic,
+            )
+            for accepted in plan.accepted
+        ]
+        await connection.execute(_BATCHES, file_id, now_ms, *_columns(batches, 9))
+        logs = [(*tp, state.high_watermark, state.byte_size) for tp, state in plan.logs.items()]
+        await connection.execute(_LOGS, *_columns(logs, 4))
+    if plan.producers:
+        await connection.executemany(
+            _REMEMBER, [_producer_row(*item) for item in plan.producers.items()]
+        )
+    marked_ms = None if plan.accepted else now_ms
+    await connection.execute(_END, file_id, answers.pack(plan.results), marked_ms)
+
+
+def _producer_row(
+    owner: commits.ProducerOfPartition, entries: commits.Entries
+) -> tuple[object, ...]:
+    (topic_id, partition), producer_id = owner
+    _epochs, *lists = map(list, zip(*entries, strict=True))
+    last = entries[-1]
+    return (
+        *(topic_id, partition, producer_id, last.producer_epoch),
+        *lists,
+        last.log_append_timestamp,
+    )
+
+
+def _columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
+    """Rows as the arrays that ``unnest`` wants."""
+    return [[row[column] for row in rows] for column in range(width)]

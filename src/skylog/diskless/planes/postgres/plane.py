@@ -1,0 +1,249 @@
+"""The control plane on Postgres: READ COMMITTED, one transaction per call, thin over the rules.
+
+Every statement locks partitions before files, both in order, so deadlocks are rare; those that
+happen are undone by the server and tried again. Time comes from the broker's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from skylog.diskless.plane import (
+    CommitResult,
+    DeleteRecordsResult,
+    DescribeFileResult,
+    FileToCommit,
+    FindRequest,
+    FindResult,
+    HighWatermarkListener,
+    ListOffsetsResult,
+    LogInfo,
+    PruneResult,
+    RetentionResult,
+    TopicPartition,
+    Unsubscribe,
+)
+from skylog.diskless.planes import commits, rules
+from skylog.diskless.planes.listeners import Listeners
+from skylog.diskless.planes.postgres import deletion, reading
+from skylog.diskless.planes.postgres.commit import commit, lock_logs
+from skylog.diskless.planes.postgres.database import Database
+from skylog.diskless.planes.postgres.notify import HighWatermarkFeed
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ErrorCode
+from skylog.kernel.ids import Uuid
+from skylog.kernel.secret import Secret
+
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class PostgresPlane:
+    """See ``skylog.diskless.plane.ControlPlane``."""
+
+    def __init__(
+        self,
+        connection_string: Secret,
+        clock: Clock,
+        plane_rules: rules.PlaneRules | None = None,
+        *,
+        connections_max: int = 10,
+    ) -> None:
+        self._clock = clock
+        self._rules = plane_rules or rules.PlaneRules()
+        self._database = Database(connection_string, connections_max)
+        self._listeners = Listeners()
+        self._feed = HighWatermarkFeed(self._database, self._listeners)
+
+    async def start(self) -> None:
+        try:
+            await self._database.open()
+            await self._feed.start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        await self._feed.close()
+        await self._database.close()
+
+    async def create_partitions(self, topics: Sequence[tuple[Uuid, str, int]]) -> None:
+        rows = sorted(
+            {
+                (topic_id, partition): (topic_id, partition, name)
+                for topic_id, name, total in topics
+                for partition in range(total)
+            }.values()
+        )
+
+        async def work(connection: Any) -> None:
+            await connection.executemany(
+                "INSERT INTO logs (topic_id, partition, topic_name) VALUES ($1, $2, $3) "
+                "ON CONFLICT DO NOTHING",
+                rows,
+            )
+
+        await self._database.change(work)
+
+    async def delete_topics(self, topic_ids: Sequence[Uuid]) -> None:
+        now_ms = self._clock.now_ms()
+        await self._database.change(lambda c: deletion.delete_topics(c, topic_ids, now_ms))
+
+    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
+        commits.check_file(file)
+        now_ms = self._clock.now_ms()
+        results, moved = await self._database.change(
+            lambda connection: commit(connection, file, now_ms, self._rules)
+        )
+        # Others hear it from the database; our own fetches need not wait for that.
+        for partition, high_watermark in moved:
+            self._listeners.tell(partition, high_watermark)
+        return results
+
+    async def find_batches(
+        self,
+        requests: Sequence[FindRequest],
+        fetch_max_bytes: int,
+        max_batches_per_partition: int = 0,
+    ) -> list[FindResult]:
+        return await self._database.read(
+            lambda c: reading.find(c, requests, fetch_max_bytes, max_batches_per_partition)
+        )
+
+    async def list_offsets(
+        self, requests: Sequence[tuple[Uuid, int, int]], *, from_offset: int = 0
+    ) -> list[ListOffsetsResult]:
+        async def work(connection: Any) -> list[ListOffsetsResult]:
+            return [
+                await reading.list_offset(connection, request, from_offset) for request in requests
+            ]
+
+        return await self._database.read(work)
+
+    async def delete_records(
+        self, requests: Sequence[tuple[Uuid, int, int]]
+    ) -> list[DeleteRecordsResult]:
+        now_ms = self._clock.now_ms()
+
+        async def work(connection: Any) -> list[DeleteRecordsResult]:
+            logs = await lock_logs(connection, [(r[0], r[1]) for r in requests])
+            results = []
+            for topic_id, partition, offset in requests:
+                log = logs.get((topic_id, partition))
+                if log is None:
+                    results.append(DeleteRecordsResult(UNKNOWN))
+                    continue
+                target = rules.delete_target(offset, log)
+                if target is None:
+                    results.append(DeleteRecordsResult(ErrorCode.OFFSET_OUT_OF_RANGE))
+                    continue
+                moved = await deletion.start_at(connection, (topic_id, partition), log, target)
+                logs[topic_id, partition] = moved.log
+                await deletion.mark_free_files(connection, moved.file_ids, now_ms)
+                results.append(DeleteRecordsResult(ErrorCode.NONE, moved.log.log_start_offset))
+            return results
+
+        return await self._database.change(work)
+
+    async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]:
+        marked = await self._database.read(lambda c: reading.files(c, keys))
+        return [
+            DescribeFileResult(ErrorCode.NONE, not marked[key])
+            if key in marked
+            else DescribeFileResult(ErrorCode.RESOURCE_NOT_FOUND)
+            for key in keys
+        ]
+
+    async def enforce_retention(
+        self, requests: Sequence[tuple[Uuid, int, int, int]], max_batches: int
+    ) -> list[RetentionResult]:
+        """Each partition in a transaction of its own: a long pass must not hold up commits."""
+        return [
+            await self._retain(
+                (topic_id, partition), rules.RetentionLimits(limit_bytes, limit_ms), max_batches
+            )
+            for topic_id, partition, limit_bytes, limit_ms in requests
+        ]
+
+    async def _retain(
+        self, partition: TopicPartition, limits: rules.RetentionLimits, max_batches: int
+    ) -> RetentionResult:
+        now_ms = self._clock.now_ms()
+        silent_since_ms = now_ms - self._rules.producer_expiration_ms
+        silent = await self._database.read(
+            lambda c: reading.has_silent_producers(c, partition, silent_since_ms)
+        )
+        oldest = await self._database.read(lambda c: reading.oldest(c, partition, max_batches + 1))
+        if oldest is None:
+            return RetentionResult(UNKNOWN)
+        start = rules.retention_start(oldest.batches, oldest.log, limits, now_ms, max_batches)
+
+        async def work(connection: Any) -> RetentionResult:
+            log = (await lock_logs(connection, [partition])).get(partition)
+            if log is None:
+                return RetentionResult(UNKNOWN)
+            moved = await deletion.start_at(connection, partition, log, start)
+            await deletion.mark_free_files(connection, moved.file_ids, now_ms)
+            await deletion.forget_producers(connection, partition, silent_since_ms)
+            return RetentionResult(
+                ErrorCode.NONE,
+                len(moved.file_ids),
+                log.byte_size - moved.log.byte_size,
+                moved.log.log_start_offset,
+            )
+
+        if silent or start > oldest.log.log_start_offset:
+            return await self._database.change(work)
+        return RetentionResult(ErrorCode.NONE, 0, 0, oldest.log.log_start_offset)
+
+    async def prune_to(self, requests: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
+        now_ms = self._clock.now_ms()
+
+        async def work(connection: Any) -> list[PruneResult]:
+            logs = await lock_logs(connection, [(r[0], r[1]) for r in requests])
+            results = []
+            for topic_id, partition, offset in requests:
+                log = logs.get((topic_id, partition))
+                if log is None:
+                    results.append(PruneResult(UNKNOWN))
+                    continue
+                if offset > log.high_watermark:
+                    results.append(PruneResult(ErrorCode.OFFSET_OUT_OF_RANGE))
+                    continue
+                moved = await deletion.drop_below(connection, (topic_id, partition), log, offset)
+                logs[topic_id, partition] = moved.log
+                await deletion.mark_free_files(connection, moved.file_ids, now_ms)
+                results.append(PruneResult(ErrorCode.NONE, moved.log.wal_start_offset))
+            return results
+
+        return await self._database.change(work)
+
+    async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
+        return await self._database.read(
+            lambda c: reading.files_to_delete(c, marked_before_ms, limit)
+        )
+
+    async def confirm_deleted(self, keys: Sequence[str]) -> None:
+        async def work(connection: Any) -> None:
+            await connection.execute(
+                "DELETE FROM files WHERE object_key = ANY($1::varchar[]) AND marked_ms IS NOT NULL",
+                list(keys),
+            )
+
+        await self._database.change(work)
+
+    async def oldest_file_ms(self) -> int | None:
+        return await self._database.read(reading.oldest_file_ms)
+
+    async def known_topics(self) -> list[Uuid]:
+        return await self._database.read(reading.known_topics)
+
+    async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]:
+        logs = await self._database.read(lambda c: reading.logs(c, partitions))
+        return [
+            LogInfo(ErrorCode.NONE, *logs[partition][:3]) if partition in logs else LogInfo(UNKNOWN)
+            for partition in partitions
+        ]
+
+    def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
+        return self._listeners.add(listener)

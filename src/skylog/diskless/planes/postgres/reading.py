@@ -1,0 +1,174 @@
+"""Queries that change nothing. Each reads with one statement, so from one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from skylog.diskless.plane import (
+    MAX_TIMESTAMP,
+    BatchCoordinate,
+    FindRequest,
+    FindResult,
+    ListOffsetsResult,
+    TopicPartition,
+)
+from skylog.diskless.planes import rules
+from skylog.kernel.errors import ErrorCode
+from skylog.kernel.ids import Uuid
+
+_FIND: Final = """
+SELECT * FROM find_batches($1::uuid[], $2::integer[], $3::bigint[], $4::bigint[], $5, $6)"""
+
+_LOGS: Final = """
+SELECT topic_id, partition, log_start_offset, high_watermark, byte_size, wal_start_offset
+FROM logs JOIN unnest($1::uuid[], $2::integer[]) AS wanted (topic_id, partition)
+    USING (topic_id, partition)"""
+
+# A partition with some of its batches: the columns of LogState, then those of BatchCoordinate.
+_WITH_BATCHES: Final = """
+SELECT l.log_start_offset, l.high_watermark, l.byte_size, l.wal_start_offset,
+    b.batch_id, f.object_key, b.byte_offset, b.byte_size, b.base_offset, b.last_offset,
+    b.log_append_timestamp, b.batch_max_timestamp, b.timestamp_type, b.magic
+FROM logs l
+LEFT JOIN LATERAL (
+    SELECT * FROM batches
+    WHERE batches.topic_id = l.topic_id AND batches.partition = l.partition """
+
+_OF_PARTITION: Final = """
+) b ON true
+LEFT JOIN files f USING (file_id)
+WHERE l.topic_id = $1 AND l.partition = $2
+ORDER BY b.last_offset"""
+
+_OLDEST: Final = _WITH_BATCHES + "ORDER BY last_offset LIMIT $3" + _OF_PARTITION
+_BY_TIME: Final = (
+    _WITH_BATCHES
+    + "AND last_offset >= $3 AND effective_timestamp >= $4 ORDER BY last_offset LIMIT 1"
+    + _OF_PARTITION
+)
+_BY_LARGEST_TIME: Final = (
+    _WITH_BATCHES
+    + "AND last_offset >= $3 ORDER BY effective_timestamp DESC, last_offset LIMIT 1"
+    + _OF_PARTITION
+)
+
+
+class LogWithBatches(NamedTuple):
+    log: rules.LogState
+    batches: list[BatchCoordinate]
+
+
+async def find(
+    connection: Any, requests: Sequence[FindRequest], fetch_max_bytes: int, max_batches: int
+) -> list[FindResult]:
+    rows = await connection.fetch(
+        _FIND,
+        [r.topic_id for r in requests],
+        [r.partition for r in requests],
+        [r.offset for r in requests],
+        [r.max_bytes for r in requests],
+        fetch_max_bytes,
+        max_batches,
+    )
+    logs: dict[int, rules.LogState] = {}
+    found: list[list[BatchCoordinate]] = [[] for _ in requests]
+    for number, log_start, high_watermark, wal_start, *batch in rows:
+        if batch[0] is None:
+            logs[number] = rules.LogState(log_start, high_watermark, 0, wal_start)
+        else:
+            found[number].append(BatchCoordinate(*batch))
+    return [
+        _found(request, logs.get(number), found[number]) for number, request in enumerate(requests)
+    ]
+
+
+def _found(
+    request: FindRequest, log: rules.LogState | None, batches: list[BatchCoordinate]
+) -> FindResult:
+    if log is None:
+        return FindResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    error = rules.find_error(request.offset, log)
+    return FindResult(error, batches, log.log_start_offset, log.high_watermark)
+
+
+async def list_offset(
+    connection: Any, request: tuple[Uuid, int, int], from_offset: int
+) -> ListOffsetsResult:
+    topic_id, partition, timestamp = request
+    log = (await logs(connection, [(topic_id, partition)])).get((topic_id, partition))
+    if log is None:
+        return ListOffsetsResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    named = rules.named_offset(timestamp, log)
+    if named is not None:
+        return named
+    if timestamp == MAX_TIMESTAMP:
+        rows = await connection.fetch(_BY_LARGEST_TIME, topic_id, partition, from_offset)
+    else:
+        rows = await connection.fetch(_BY_TIME, topic_id, partition, from_offset, timestamp)
+    chosen = _with_batches(rows)
+    if chosen is None:
+        return ListOffsetsResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    batch = chosen.batches[0] if chosen.batches else None
+    return rules.chosen_offset(batch, timestamp, chosen.log)
+
+
+async def oldest(connection: Any, partition: TopicPartition, count: int) -> LogWithBatches | None:
+    """A partition and its first batches; None when it is not known."""
+    return _with_batches(await connection.fetch(_OLDEST, *partition, count))
+
+
+def _with_batches(rows: Sequence[Any]) -> LogWithBatches | None:
+    if not rows:
+        return None
+    batches = [BatchCoordinate(*tuple(row)[4:]) for row in rows if row["batch_id"] is not None]
+    return LogWithBatches(rules.LogState(*tuple(rows[0])[:4]), batches)
+
+
+async def has_silent_producers(
+    connection: Any, partition: TopicPartition, silent_since_ms: int
+) -> bool:
+    found: bool = await connection.fetchval(
+        "SELECT EXISTS (SELECT 1 FROM producers "
+        "WHERE topic_id = $1 AND partition = $2 AND last_ms <= $3)",
+        *partition,
+        silent_since_ms,
+    )
+    return found
+
+
+async def logs(
+    connection: Any, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, rules.LogState]:
+    rows = await connection.fetch(_LOGS, [p[0] for p in partitions], [p[1] for p in partitions])
+    return {(row[0], row[1]): rules.LogState(*tuple(row)[2:]) for row in rows}
+
+
+async def files(connection: Any, keys: Sequence[str]) -> dict[str, bool]:
+    """Of the known ones: whether the file is marked for deletion."""
+    rows = await connection.fetch(
+        "SELECT object_key, marked_ms IS NOT NULL FROM files WHERE object_key = ANY($1::varchar[])",
+        list(keys),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def files_to_delete(connection: Any, marked_before_ms: int, limit: int) -> list[str]:
+    rows = await connection.fetch(
+        "SELECT object_key FROM files WHERE marked_ms < $1 ORDER BY marked_ms, object_key LIMIT $2",
+        marked_before_ms,
+        limit or None,
+    )
+    return [row[0] for row in rows]
+
+
+async def known_topics(connection: Any) -> list[Uuid]:
+    rows = await connection.fetch("SELECT DISTINCT topic_id FROM logs")
+    return [row["topic_id"] for row in rows]
+
+
+async def oldest_file_ms(connection: Any) -> int | None:
+    found: int | None = await connection.fetchval(
+        "SELECT min(committed_ms) FROM files WHERE marked_ms IS NULL"
+    )
+    return found

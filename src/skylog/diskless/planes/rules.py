@@ -1,0 +1,186 @@
+"""Pure: what every plane decides alike about its partitions. ``commits.py`` has the commit's rules.
+
+A plane brings its stored state (``LogState``, coordinates) and keeps what comes back; where the
+state lies, and how changes become durable, is its own affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from skylog.diskless.plane import (
+    DELETE_TO_HIGH_WATERMARK,
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    BatchCoordinate,
+    ListOffsetsResult,
+)
+from skylog.kernel.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneRules:
+    """The times that a plane goes by.
+
+    The orphan scan and the cleaner must wait longer than twice ``commit_age_ms_max``: then no
+    object that they delete can still be committed.
+    """
+
+    commit_age_ms_max: int = 10 * 60 * 1000
+    # How far ahead of ours an uploader's clock may be.
+    commit_ahead_ms_max: int = 60 * 1000
+    producer_expiration_ms: int = 24 * 60 * 60 * 1000
+
+
+class LogState(NamedTuple):
+    """A partition: what users see of it, and from where on WAL objects hold it."""
+
+    log_start_offset: int = 0
+    high_watermark: int = 0
+    byte_size: int = 0
+    wal_start_offset: int = 0
+
+
+# --- Find -----------------------------------------------------------------------------------------
+
+
+def find_error(offset: int, log: LogState) -> ErrorCode:
+    """Whether a find may start at ``offset``."""
+    if offset < log.log_start_offset or offset > log.high_watermark:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    if offset < log.wal_start_offset:
+        return ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+    return ErrorCode.NONE
+
+
+class FindBudget:
+    """The bytes of one find, spent in request order; ``partition`` begins the next one."""
+
+    __slots__ = ("_batches", "_batches_max", "_left", "_partition_left", "_used")
+
+    def __init__(self, fetch_max_bytes: int, max_batches_per_partition: int) -> None:
+        self._left = fetch_max_bytes
+        self._batches_max = max_batches_per_partition
+        self._used = False
+        self._partition_left = 0
+        self._batches = 0
+
+    def partition(self, max_bytes: int) -> bool:
+        """Whether the partition may get anything at all."""
+        self._partition_left = max_bytes
+        self._batches = 0
+        return self._open()
+
+    def take(self, size: int) -> bool:
+        """Ask for a batch; the one that crosses a limit is granted, and is the last."""
+        if not self._open():
+            return False
+        self._used = True
+        self._left -= size
+        self._partition_left -= size
+        self._batches += 1
+        return True
+
+    def _open(self) -> bool:
+        if not self._used:
+            return True
+        full = 0 < self._batches_max <= self._batches
+        return not full and self._left > 0 and self._partition_left > 0
+
+
+# --- ListOffsets ----------------------------------------------------------------------------------
+
+
+def named_offset(timestamp: int, log: LogState) -> ListOffsetsResult | None:
+    """The answer to a timestamp that names an offset; None when batches must be looked at."""
+    if timestamp == LATEST:
+        return ListOffsetsResult(ErrorCode.NONE, offset=log.high_watermark)
+    if timestamp == EARLIEST:
+        return ListOffsetsResult(ErrorCode.NONE, offset=log.log_start_offset)
+    if timestamp == EARLIEST_LOCAL:
+        return ListOffsetsResult(ErrorCode.NONE, offset=_wal_start(log))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return ListOffsetsResult(ErrorCode.NONE)
+    if timestamp < EARLIEST_PENDING_UPLOAD:
+        return ListOffsetsResult(ErrorCode.UNSUPPORTED_VERSION)
+    return None
+
+
+def _wal_start(log: LogState) -> int:
+    return max(log.log_start_offset, log.wal_start_offset)
+
+
+def choose_batch(
+    batches: Iterable[BatchCoordinate], timestamp: int, from_offset: int
+) -> BatchCoordinate | None:
+    """The batch that ListOffsets by time, or for MAX_TIMESTAMP, points at."""
+    best: BatchCoordinate | None = None
+    for batch in batches:
+        if batch.last_offset < from_offset:
+            continue
+        if timestamp != MAX_TIMESTAMP:
+            if batch.timestamp >= timestamp:
+                return batch
+        elif best is None or batch.timestamp > best.timestamp:
+            best = batch
+    return best
+
+
+def chosen_offset(
+    batch: BatchCoordinate | None, timestamp: int, log: LogState
+) -> ListOffsetsResult:
+    """The answer that goes with the chosen batch."""
+    if batch is None:
+        return ListOffsetsResult(ErrorCode.NONE)
+    first = max(batch.base_offset, _wal_start(log))
+    offset = batch.last_offset if timestamp == MAX_TIMESTAMP else first
+    return ListOffsetsResult(ErrorCode.NONE, batch.timestamp, offset, batch)
+
+
+# --- Deletion -------------------------------------------------------------------------------------
+
+
+def delete_target(offset: int, log: LogState) -> int | None:
+    """The log start that DeleteRecords asks for; None when it is out of range."""
+    if offset == DELETE_TO_HIGH_WATERMARK:
+        return log.high_watermark
+    if offset < 0 or offset > log.high_watermark:
+        return None
+    return max(offset, log.log_start_offset)
+
+
+class RetentionLimits(NamedTuple):
+    """``bytes`` and ``ms`` are off when negative."""
+
+    bytes: int
+    ms: int
+
+    @property
+    def off(self) -> bool:
+        return self.bytes < 0 and self.ms < 0
+
+
+def retention_start(
+    oldest: Sequence[BatchCoordinate],
+    log: LogState,
+    limits: RetentionLimits,
+    now_ms: int,
+    max_batches: int,
+) -> int:
+    """Where the log shall start; ``oldest`` are its first ``max_batches`` + 1 batches, or all."""
+    if limits.off:
+        return log.log_start_offset
+    kept_bytes = log.byte_size
+    for index, batch in enumerate(oldest):
+        fits = limits.bytes < 0 or kept_bytes <= limits.bytes
+        young = limits.ms < 0 or batch.timestamp >= now_ms - limits.ms
+        if (fits and young) or index == max_batches:
+            return max(log.log_start_offset, batch.base_offset)
+        kept_bytes -= batch.byte_size
+    return log.high_watermark

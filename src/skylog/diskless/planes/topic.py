@@ -1,0 +1,326 @@
+"""The control plane over the coordinators of this broker (KIP-1164).
+
+Every partition has its coordinator; a call is divided among them, and their answers are put back
+into the order of the question. A file whose batches belong to several coordinators is committed to
+each of them and lives until all have let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
+
+from skylog.diskless.coordinator import requests as ask
+from skylog.diskless.coordinator.registry import DisklessCoordinators
+from skylog.diskless.plane import (
+    BatchToCommit,
+    CommitResult,
+    DeleteRecordsResult,
+    DescribeFileResult,
+    FileToCommit,
+    FindRequest,
+    FindResult,
+    HighWatermarkListener,
+    ListOffsetsResult,
+    LogInfo,
+    PruneResult,
+    RetentionResult,
+    TopicPartition,
+    Unsubscribe,
+)
+from skylog.diskless.planes import rules
+from skylog.diskless.planes.commits import check_file
+from skylog.diskless.planes.handover import Handover
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import Uuid
+from skylog.kernel.limits import DISKLESS_UNSETTLED_FILES_MAX
+from skylog.kernel.rng import Random
+
+# None: cluster metadata has no such diskless partition.
+CoordinatorOf: TypeAlias = Callable[[TopicPartition], int | None]
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+# Coordinators in the order of ownership, with the places of their batches in the file.
+_Division: TypeAlias = dict[int, list[int]]
+
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class TopicPlane:
+    """See ``plane.ControlPlane``."""
+
+    def __init__(
+        self, coordinators: DisklessCoordinators, coordinator_of: CoordinatorOf, rng: Random
+    ) -> None:
+        self._coordinators = coordinators
+        self._coordinator_of = coordinator_of
+        self._rng = rng
+        self._handover = Handover(coordinators)
+        # How files of unknown outcome were divided: their repetition must be the same.
+        self._unsettled: dict[str, _Division] = {}
+
+    async def start(self) -> None:
+        await self._coordinators.loaded()
+
+    async def close(self) -> None:
+        await self._coordinators.close()
+
+    # Topics
+
+    async def create_partitions(self, topics: Sequence[tuple[Uuid, str, int]]) -> None:
+        wanted: dict[int, list[tuple[Uuid, str, list[int]]]] = {}
+        for topic_id, name, total in topics:
+            indexes: dict[int, list[int]] = {}
+            for index in range(total):
+                number = self._coordinator_of((topic_id, index))
+                if number is None:
+                    raise KafkaError(
+                        ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name}-{index} has none yet"
+                    )
+                indexes.setdefault(number, []).append(index)
+            for number, held in indexes.items():
+                wanted.setdefault(number, []).append((topic_id, name, held))
+        parts = [(self._coordinators.get(number), part) for number, part in wanted.items()]
+        await _all(runtime.submit(ask.CreatePartitions(part)) for runtime, part in parts)
+
+    async def delete_topics(self, topic_ids: Sequence[Uuid]) -> None:
+        request = ask.DeleteTopics(topic_ids)
+        await _all(
+            self._coordinators.get(number).submit(request) for number in self._coordinators.led()
+        )
+
+    # Commits
+
+    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
+        check_file(file)
+        division = self._unsettled.pop(file.object_key, None) or self._divide(file)
+        if not division:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, "no coordinator is here")
+        owners = file.owner_ids if set(division) <= set(file.owner_ids) else tuple(division)
+        # Should the caller go away, or the answer be unknown: the same again.
+        self._keep_division(file.object_key, division)
+        outcomes = await asyncio.gather(
+            *(
+                self._commit_part(number, file, owners, places)
+                for number, places in division.items()
+            ),
+            return_exceptions=True,
+        )
+        return self._merge(file, division, outcomes)
+
+    def _divide(self, file: FileToCommit) -> _Division:
+        """Batches of partitions that nobody coordinates go with the others, to be refused."""
+        places: _Division = {}
+        unknown = []
+        for place, batch in enumerate(file.batches):
+            number = self._coordinator_of(batch.topic_partition)
+            if number is None:
+                unknown.append(place)
+            else:
+                places.setdefault(number, []).append(place)
+        if unknown or not places:
+            numbers = sorted(places) or self._coordinators.led()[:1]
+            for number in numbers[:1]:
+                places[number] = sorted([*places.get(number, []), *unknown])
+        numbers = sorted(places)
+        self._shuffle(numbers)
+        return {number: places[number] for number in numbers}
+
+    def _shuffle(self, numbers: list[int]) -> None:
+        """Every order is as likely as any other, so that owners' work is spread evenly."""
+        for last in range(len(numbers) - 1, 0, -1):
+            other = int.from_bytes(self._rng.randbytes(4)) % (last + 1)
+            numbers[last], numbers[other] = numbers[other], numbers[last]
+
+    def _keep_division(self, object_key: str, division: _Division) -> None:
+        if len(self._unsettled) >= DISKLESS_UNSETTLED_FILES_MAX:
+            del self._unsettled[next(iter(self._unsettled))]
+        self._unsettled[object_key] = division
+
+    async def _commit_part(
+        self, number: int, file: FileToCommit, owners: Sequence[int], places: Sequence[int]
+    ) -> list[CommitResult]:
+        batches: list[BatchToCommit] = [file.batches[place] for place in places]
+        part = replace(file, batches=batches, owner_ids=owners)
+        results: list[CommitResult] = await self._coordinators.get(number).submit(
+            ask.CommitFile(part)
+        )
+        return results
+
+    def _merge(
+        self,
+        file: FileToCommit,
+        division: _Division,
+        outcomes: Sequence[list[CommitResult] | BaseException],
+    ) -> list[CommitResult]:
+        """One unknown part makes the whole unknown; refused parts are errors of their batches."""
+        errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        for error in errors:
+            if not isinstance(error, KafkaError) or error.ambiguous:
+                raise error
+        self._unsettled.pop(file.object_key, None)
+        if len(errors) == len(outcomes):
+            raise errors[0]
+        results: list[CommitResult] = [CommitResult(UNKNOWN)] * len(file.batches)
+        for places, outcome in zip(division.values(), outcomes, strict=True):
+            if isinstance(outcome, KafkaError):
+                refused = CommitResult(outcome.code, message=str(outcome))
+                part = [refused] * len(places)
+            else:
+                part = outcome  # type: ignore[assignment]
+            for place, result in zip(places, part, strict=True):
+                results[place] = result
+        return results
+
+    # Reads
+
+    async def find_batches(
+        self,
+        requests: Sequence[FindRequest],
+        fetch_max_bytes: int,
+        max_batches_per_partition: int = 0,
+    ) -> list[FindResult]:
+        async def call(number: int, part: list[FindRequest]) -> list[FindResult]:
+            request = ask.FindBatches(part, fetch_max_bytes, max_batches_per_partition)
+            found: list[FindResult] = await self._coordinators.get(number).find(request)
+            return found
+
+        where = [(request.topic_id, request.partition) for request in requests]
+        results, several = await self._divided(where, requests, call, FindResult)
+        if not several:
+            return results
+        # Each has spent the whole budget; now it is spent in the order of the request.
+        budget = rules.FindBudget(fetch_max_bytes, max_batches_per_partition)
+        return [
+            _cut(result, request, budget) for result, request in zip(results, requests, strict=True)
+        ]
+
+    async def list_offsets(
+        self, requests: Sequence[tuple[Uuid, int, int]], *, from_offset: int = 0
+    ) -> list[ListOffsetsResult]:
+        return await self._submit_parts(
+            requests, lambda part: ask.ListOffsets(part, from_offset), ListOffsetsResult
+        )
+
+    async def known_topics(self) -> list[Uuid]:
+        found: list[list[Uuid]] = await asyncio.gather(
+            *(
+                self._coordinators.get(number).find(ask.KnownTopics())
+                for number in self._coordinators.led()
+            )
+        )
+        return list(set().union(*found))
+
+    async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]:
+        async def call(number: int, part: list[TopicPartition]) -> list[LogInfo]:
+            found: list[LogInfo] = await self._coordinators.get(number).find(ask.DescribeLogs(part))
+            return found
+
+        return (await self._divided(partitions, partitions, call, LogInfo))[0]
+
+    # Deletion
+
+    async def delete_records(
+        self, requests: Sequence[tuple[Uuid, int, int]]
+    ) -> list[DeleteRecordsResult]:
+        return await self._submit_parts(requests, ask.DeleteRecords, DeleteRecordsResult)
+
+    async def enforce_retention(
+        self, requests: Sequence[tuple[Uuid, int, int, int]], max_batches: int
+    ) -> list[RetentionResult]:
+        return await self._submit_parts(
+            requests, lambda part: ask.EnforceRetention(part, max_batches), RetentionResult
+        )
+
+    async def prune_to(self, requests: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
+        return await self._submit_parts(requests, ask.PruneTo, PruneResult)
+
+    # Files
+
+    async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]:
+        return await self._handover.describe_files(keys)
+
+    async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
+        return await self._handover.files_to_delete(marked_before_ms, limit)
+
+    async def confirm_deleted(self, keys: Sequence[str]) -> None:
+        await self._handover.confirm_deleted(keys)
+
+    async def oldest_file_ms(self) -> int | None:
+        return await self._handover.oldest_file_ms()
+
+    def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
+        return self._coordinators.watch(listener)
+
+    # Division
+
+    async def _submit_parts(
+        self,
+        requests: Sequence[ItemT],
+        request_of: Callable[[list[ItemT]], Any],
+        result_of: Callable[[ErrorCode], ResultT],
+    ) -> list[ResultT]:
+        """Items that begin with topic id and partition, through the coordinators' machines."""
+
+        async def call(number: int, part: list[ItemT]) -> list[ResultT]:
+            found: list[ResultT] = await self._coordinators.get(number).submit(request_of(part))
+            return found
+
+        where = [(item[0], item[1]) for item in requests]  # type: ignore[index]
+        return (await self._divided(where, requests, call, result_of))[0]
+
+    async def _divided(
+        self,
+        where: Sequence[TopicPartition],
+        items: Sequence[ItemT],
+        call: Callable[[int, list[ItemT]], Coroutine[Any, Any, list[ResultT]]],
+        result_of: Callable[[ErrorCode], ResultT],
+    ) -> tuple[list[ResultT], bool]:
+        """The answers in order, and whether several coordinators gave them.
+
+        What a coordinator refuses as a whole becomes the error of its items.
+        """
+        places: dict[int, list[int]] = {}
+        for place, partition in enumerate(where):
+            number = self._coordinator_of(partition)
+            if number is not None:
+                places.setdefault(number, []).append(place)
+        results = [result_of(UNKNOWN)] * len(items)
+        outcomes = await asyncio.gather(
+            *(call(number, [items[place] for place in held]) for number, held in places.items()),
+            return_exceptions=True,
+        )
+        for held, outcome in zip(places.values(), outcomes, strict=True):
+            if isinstance(outcome, KafkaError):
+                part = [result_of(outcome.code)] * len(held)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                part = outcome
+            for place, result in zip(held, part, strict=True):
+                results[place] = result
+        return results, len(places) > 1
+
+
+def _cut(result: FindResult, request: FindRequest, budget: rules.FindBudget) -> FindResult:
+    if result.error or not result.batches or not budget.partition(request.max_bytes):
+        return result if result.error else replace(result, batches=())
+    granted = []
+    for batch in result.batches:
+        if not budget.take(batch.byte_size):
+            break
+        granted.append(batch)
+    return replace(result, batches=granted)
+
+
+async def _all(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:
+    """Every call is made to its end; the first error is told, an unknown outcome before others."""
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    for error in errors:
+        if isinstance(error, KafkaError) and error.ambiguous:
+            raise error
+    if errors:
+        raise errors[0]

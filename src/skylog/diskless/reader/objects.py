@@ -1,0 +1,117 @@
+"""Reads ranges of objects: from the cache, or from the store with nobody asking twice.
+
+Recent objects are read whole and kept: the next reader of the tail will want its neighbours. Old
+ones are read by range, past the cache and through fewer slots, so that a reader far behind takes
+nothing from those at the tail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from skylog.diskless.reader.cache import ObjectCache
+from skylog.diskless.reader.plan import Range
+from skylog.kernel.clock import Clock
+from skylog.objects.keys import ObjectKey
+from skylog.objects.store import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReaderSettings:
+    concurrency: int = 32
+    lagging_concurrency: int = 16
+    # Objects older than this are not kept once they have been read.
+    recent_ms: int = 60_000
+    # A read that takes longer is asked for a second time; 0 is never.
+    hedge_ms: int = 0
+
+
+class ObjectReader:
+    """All calls come from the event loop."""
+
+    def __init__(
+        self, store: ObjectStore, cache: ObjectCache, clock: Clock, settings: ObjectReaderSettings
+    ) -> None:
+        self._store = store
+        self.cache = cache
+        self._clock = clock
+        self._settings = settings
+        self._recent = asyncio.Semaphore(settings.concurrency)
+        self._lagging = asyncio.Semaphore(settings.lagging_concurrency)
+        self._under_way: dict[Range, asyncio.Task[bytes]] = {}
+        self.gets = 0
+        self.hedged = 0
+
+    def cached(self, wanted: Range) -> list[memoryview] | None:
+        return self.cache.read(wanted.key, wanted.start, wanted.end)
+
+    def forget(self, key: str) -> None:
+        self.cache.forget(key)
+
+    async def read(self, wanted: Range) -> memoryview:
+        """The bytes of a range; ObjectError when they cannot be had."""
+        key = ObjectKey.parse(wanted.key)
+        age_ms = self._clock.now_ms() - (key.created_ms or 0)
+        if age_ms > self._settings.recent_ms:
+            return memoryview(await self._shared(wanted, self._lagging, self._get_range))
+        whole = Range(wanted.key, 0, -1)
+        data = await self._shared(whole, self._recent, self._get_whole)
+        return memoryview(data)[wanted.start : wanted.end]
+
+    async def _shared(
+        self,
+        wanted: Range,
+        slots: asyncio.Semaphore,
+        get: Callable[[Range], Awaitable[bytes]],
+    ) -> bytes:
+        """One read for all who want the same; who goes away does not take it from the others."""
+        task = self._under_way.get(wanted)
+        if task is None:
+            task = asyncio.ensure_future(self._limited(wanted, slots, get))
+            self._under_way[wanted] = task
+            task.add_done_callback(lambda _: self._under_way.pop(wanted, None))
+        return await asyncio.shield(task)
+
+    async def _limited(
+        self,
+        wanted: Range,
+        slots: asyncio.Semaphore,
+        get: Callable[[Range], Awaitable[bytes]],
+    ) -> bytes:
+        async with slots:
+            return await self._hedge(lambda: get(wanted))
+
+    async def _hedge(self, get: Callable[[], Awaitable[bytes]]) -> bytes:
+        first = asyncio.ensure_future(get())
+        if self._settings.hedge_ms <= 0:
+            return await first
+        done, _ = await asyncio.wait({first}, timeout=self._settings.hedge_ms / 1000)
+        if done:
+            return first.result()
+        self.hedged += 1
+        attempts = {first, asyncio.ensure_future(get())}
+        try:
+            while True:
+                done, pending = await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)
+                good = [task for task in done if task.exception() is None]
+                if good:
+                    return good[0].result()
+                if not pending:
+                    return done.pop().result()
+                attempts = pending
+        finally:
+            for task in attempts:
+                task.cancel()
+
+    async def _get_range(self, wanted: Range) -> bytes:
+        self.gets += 1
+        return await self._store.get(ObjectKey.parse(wanted.key), wanted.start, wanted.end)
+
+    async def _get_whole(self, wanted: Range) -> bytes:
+        self.gets += 1
+        key = ObjectKey.parse(wanted.key)
+        data = await self._store.get(key)
+        self.cache.put(key, [data], len(data))
+        return data

@@ -1,0 +1,6 @@
+"""From produced batches to committed objects."""
+
+from skylog.diskless.writer.plan import WriterSettings
+from skylog.diskless.writer.writer import AppendResult, DisklessWriter, Item
+
+__all__ = ["AppendResult", "DisklessWriter", "Item", "WriterSettings"]

@@ -1,0 +1,115 @@
+"""Settings of the object storage behind ``diskless.storage.url``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from skylog.kernel.secret import Secret
+from skylog.kernel.settings.fields import setting
+
+# name, type, default, allowed values; the same notation as Kafka's facts.
+FACTS: Final[tuple[tuple[str, str, str | None, str], ...]] = (
+    ("diskless.storage.s3.endpoint", "STRING", "", ""),
+    ("diskless.storage.s3.region", "STRING", "", ""),
+    ("diskless.storage.s3.path.style", "BOOLEAN", "true", ""),
+    ("diskless.storage.s3.access.key.id", "STRING", "", ""),
+    ("diskless.storage.s3.secret.access.key", "PASSWORD", None, ""),
+    ("diskless.storage.s3.session.token", "PASSWORD", None, ""),
+    ("diskless.storage.s3.credentials.file", "STRING", "", ""),
+    ("diskless.storage.s3.credentials.profile", "STRING", "default", ""),
+    ("diskless.storage.gcs.endpoint", "STRING", "", ""),
+    ("diskless.storage.gcs.credentials.file", "STRING", "", ""),
+    ("diskless.storage.azure.endpoint", "STRING", "", ""),
+    ("diskless.storage.azure.account.name", "STRING", "", ""),
+    ("diskless.storage.azure.account.key", "PASSWORD", None, ""),
+    ("diskless.storage.credentials.reload.ms", "LONG", "60000", "[1000,...]"),
+    ("diskless.storage.ca.file", "STRING", "", ""),
+    ("diskless.storage.request.timeout.ms", "INT", "30000", "[1,...]"),
+    ("diskless.storage.retries", "INT", "5", "[0,...]"),
+    ("diskless.storage.retry.backoff.ms", "INT", "50", "[0,...]"),
+    ("diskless.storage.retry.backoff.max.ms", "INT", "5000", "[0,...]"),
+    ("diskless.storage.max.concurrent.requests", "INT", "64", "[1,...]"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSettings:
+    """Object storage behind diskless.storage.url.
+
+    What is left empty for a cloud comes from the environment or from the machine it runs on.
+    """
+
+    s3_endpoint: str = setting(
+        "diskless.storage.s3.endpoint",
+        "Address of an S3 server other than Amazon's, as https://host:port.",
+    )
+    s3_region: str = setting("diskless.storage.s3.region", "Region of the bucket.")
+    s3_path_style: bool = setting(
+        "diskless.storage.s3.path.style",
+        "Whether the bucket stands in the path (host/bucket) rather than in the host name.",
+    )
+    s3_access_key_id: str = setting(
+        "diskless.storage.s3.access.key.id",
+        "Access key; empty uses diskless.storage.s3.credentials.file, else AWS_* variables or the"
+        " machine's role.",
+    )
+    s3_secret_access_key: Secret | None = setting(  # noqa: RUF009 - makes a field
+        "diskless.storage.s3.secret.access.key",
+        "Secret of diskless.storage.s3.access.key.id.",
+    )
+    s3_session_token: Secret | None = setting(  # noqa: RUF009 - makes a field
+        "diskless.storage.s3.session.token",
+        "Session token that goes with diskless.storage.s3.access.key.id, if it needs one.",
+    )
+    s3_credentials_file: str = setting(
+        "diskless.storage.s3.credentials.file",
+        "File with aws_access_key_id, aws_secret_access_key and aws_session_token, read anew"
+        " every diskless.storage.credentials.reload.ms.",
+    )
+    s3_credentials_profile: str = setting(
+        "diskless.storage.s3.credentials.profile",
+        "Section of diskless.storage.s3.credentials.file.",
+    )
+    gcs_endpoint: str = setting(
+        "diskless.storage.gcs.endpoint",
+        "Address of a server other than Google's; it is used without credentials unless there is a"
+        " diskless.storage.gcs.credentials.file.",
+    )
+    gcs_credentials_file: str = setting(
+        "diskless.storage.gcs.credentials.file",
+        "Service account key file; empty uses the environment or the machine's account.",
+    )
+    azure_endpoint: str = setting(
+        "diskless.storage.azure.endpoint",
+        "Address of a Blob service other than the account's own, as https://host:port/account.",
+    )
+    azure_account_name: str = setting(
+        "diskless.storage.azure.account.name", "Storage account that has the container."
+    )
+    azure_account_key: Secret | None = setting(  # noqa: RUF009 - makes a field
+        "diskless.storage.azure.account.key",
+        "Key of the account; empty uses AZURE_* variables or the machine's identity.",
+    )
+    credentials_reload_ms: int = setting(
+        "diskless.storage.credentials.reload.ms",
+        "How long credentials from a file are used before the file is read again.",
+    )
+    ca_file: str = setting(
+        "diskless.storage.ca.file",
+        "PEM file of the authority that signed the server's certificate, if it is a private one.",
+    )
+    request_timeout_ms: int = setting(
+        "diskless.storage.request.timeout.ms", "Longest time that one attempt of a request takes."
+    )
+    retries: int = setting("diskless.storage.retries", "How often a failed request is tried again.")
+    retry_backoff_ms: int = setting(
+        "diskless.storage.retry.backoff.ms",
+        "Pause before the first retry; it doubles with each and is drawn at random up to that.",
+    )
+    retry_backoff_ms_max: int = setting(
+        "diskless.storage.retry.backoff.max.ms", "Longest pause before a retry."
+    )
+    requests_max: int = setting(
+        "diskless.storage.max.concurrent.requests", "Requests to the storage at once."
+    )

@@ -1,0 +1,94 @@
+"""The system calls of the local store, one method each, so that a test can let any of them fail.
+
+Names are single path segments, always relative to an open directory, and links are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# Not blocking: a pipe that somebody put there must not hold a thread.
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+# What one writev takes (IOV_MAX on Linux).
+_PARTS_PER_WRITE: Final = 1024
+
+
+class Files:
+    """The real system calls."""
+
+    def open_root(self, root: Path) -> int:
+        return os.open(root, _FOLDER)
+
+    def copy(self, folder: int) -> int:
+        return os.dup(folder)
+
+    def open_folder(self, folder: int, name: str) -> int:
+        return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+
+    def make_folder(self, folder: int, name: str) -> None:
+        with suppress(FileExistsError):  # somebody else was faster
+            os.mkdir(name, 0o700, dir_fd=folder)
+
+    def open_file(self, folder: int, name: str) -> int:
+        return os.open(name, _READ, dir_fd=folder)
+
+    def write_new(self, folder: int, name: str, parts: Sequence[memoryview]) -> None:
+        """Write a file that did not exist and sync it."""
+        file = os.open(name, _NEW, 0o600, dir_fd=folder)
+        try:
+            self.write(file, [part for part in parts if part])
+            self.sync(file)
+        finally:
+            self.close(file)
+
+    def write(self, file: int, parts: list[memoryview]) -> None:
+        while parts:
+            written = os.writev(file, parts[:_PARTS_PER_WRITE])
+            while parts and written >= parts[0].nbytes:
+                written -= parts.pop(0).nbytes
+            if written:
+                parts[0] = parts[0][written:]
+
+    def sync(self, file: int) -> None:
+        os.fsync(file)
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        os.rename(name, new_name, src_dir_fd=source, dst_dir_fd=target)
+
+    def link(self, source: int, name: str, target: int, new_name: str) -> None:
+        os.link(name, new_name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+
+    def remove(self, folder: int, name: str) -> None:
+        os.unlink(name, dir_fd=folder)
+
+    def read(self, file: int, start: int, size: int) -> bytes:
+        """Up to ``size`` bytes; fewer only when the file is shorter."""
+        data = os.pread(file, size, start)
+        while len(data) < size:
+            more = os.pread(file, size - len(data), start + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def entries(self, folder: int) -> list[tuple[str, int | None, int]]:
+        """Name, size and time of files; a directory has no size. Links and such are left out."""
+        found: list[tuple[str, int | None, int]] = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    found.append((entry.name, None, 0))
+                elif entry.is_file(follow_symlinks=False):
+                    with suppress(FileNotFoundError):  # gone since the directory was read
+                        about = entry.stat(follow_symlinks=False)
+                        found.append((entry.name, about.st_size, about.st_mtime_ns // 1_000_000))
+        return found
+
+    def close(self, file: int) -> None:
+        os.close(file)

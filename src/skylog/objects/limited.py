@@ -1,0 +1,46 @@
+"""At most so many requests to a store at once; the others wait in the order they came."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from skylog.objects.keys import ObjectKey
+from skylog.objects.store import ObjectInfo, ObjectStore, Payload
+
+
+class LimitedStore:
+    """A store behind a semaphore."""
+
+    def __init__(self, inner: ObjectStore, requests_max: int) -> None:
+        self._inner = inner
+        self._slots = asyncio.Semaphore(requests_max)
+
+    async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
+        async with self._slots:
+            await self._inner.put(key, data, if_absent=if_absent)
+
+    async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
+        async with self._slots:
+            return await self._inner.get(key, start, end)
+
+    async def head(self, key: ObjectKey) -> ObjectInfo:
+        async with self._slots:
+            return await self._inner.head(key)
+
+    async def delete_many(self, keys: Sequence[ObjectKey]) -> None:
+        async with self._slots:
+            await self._inner.delete_many(keys)
+
+    async def list(self, prefix: str, after: str | None = None) -> AsyncIterator[ObjectInfo]:
+        """Holds a slot while it asks, not while its reader works on what it found."""
+        found = self._inner.list(prefix, after)
+        while True:
+            async with self._slots:
+                info = await anext(found, None)
+            if info is None:
+                return
+            yield info
+
+    async def close(self) -> None:
+        await self._inner.close()

@@ -1,0 +1,275 @@
+"""Objects as files under a directory: durable when ``put`` returns, whole or absent after a crash.
+
+A put writes a new file, syncs it, renames it to its key and syncs the directory. Every step down
+from the root opens one segment without following links, so no key and no link that somebody left
+in the directory leads out of it. Several processes may share a directory.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+from skylog.kernel.clock import Clock, SystemClock
+from skylog.kernel.errors import StorageError
+from skylog.kernel.executor import Executor
+from skylog.kernel.limits import OBJECT_TEMPORARY_AGE_MS_MAX
+from skylog.kernel.rng import Random, system_random
+from skylog.objects.files import Files
+from skylog.objects.keys import ObjectKey, checked_prefix, known
+from skylog.objects.store import (
+    Exists,
+    NotFound,
+    ObjectError,
+    ObjectInfo,
+    Outcome,
+    Payload,
+    check_range,
+    parts_of,
+    size_of,
+)
+
+T = TypeVar("T")
+
+TEMPORARY: Final = ".tmp"
+_REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, errno.EISDIR}
+
+
+class LocalStore:
+    """A directory of objects. Whoever gives the executor ends it, in ``on_close`` if it likes."""
+
+    def __init__(
+        self,
+        root: Path,
+        executor: Executor,
+        *,
+        clock: Clock | None = None,
+        rng: Random | None = None,
+        files: Files | None = None,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self._executor = executor
+        self._on_close = on_close
+        self._rng = rng or system_random()
+        self._files = files or Files()
+        self._synced: set[tuple[int, int]] = set()  # directories whose names are on disk
+        try:
+            self._make_root(root)
+            self._root = self._files.open_root(root)
+            (root / TEMPORARY).mkdir(exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StorageError(f"cannot use {root} for objects: {error.strerror}") from error
+        self._sweep((clock or SystemClock()).now_ms() - OBJECT_TEMPORARY_AGE_MS_MAX)
+
+    async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
+        await self._run(key, lambda: self._put(key, data, if_absent))
+
+    async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
+        return await self._run(key, lambda: self._get(key, start, end))
+
+    async def head(self, key: ObjectKey) -> ObjectInfo:
+        return await self._run(key, lambda: self._head(key))
+
+    async def delete_many(self, keys: Sequence[ObjectKey]) -> None:
+        by_folder: dict[tuple[str, ...], list[str]] = {}
+        for key in keys:
+            *folder, name = _segments(key)
+            by_folder.setdefault(tuple(folder), []).append(name)
+        for path, names in by_folder.items():
+            await self._run("/".join(path), partial(self._delete, path, names))
+
+    async def list(self, prefix: str, after: str | None = None) -> AsyncIterator[ObjectInfo]:
+        pending = deque[str | ObjectInfo]([checked_prefix(prefix)])
+        while pending:
+            found = pending.pop()
+            if isinstance(found, ObjectInfo):
+                if after is None or found.key.text > after:
+                    yield found
+            elif not _all_before(found, after):
+                pending.extend(reversed(await self._run(found, partial(self._entries, found))))
+
+    async def close(self) -> None:
+        root, self._root = self._root, -1
+        if root < 0:
+            return
+        if self._on_close:
+            self._on_close()
+        self._files.close(root)
+
+    async def _run(self, what: ObjectKey | str, work: Callable[[], T]) -> T:
+        def guarded() -> T:
+            try:
+                return work()
+            except OSError as error:
+                raise failure(what, error) from error
+
+        return await self._executor.run(guarded)
+
+    def _put(self, key: ObjectKey, data: Payload, if_absent: bool) -> None:
+        *path, name = _segments(key)
+        scratch = self._rng.randbytes(16).hex()
+        with self._folder((TEMPORARY,)) as temporary, self._folder(path, make=True) as folder:
+            try:
+                self._files.write_new(temporary, scratch, parts_of(data))
+                placed = self._place(temporary, scratch, folder, name, if_absent)
+            finally:
+                with suppress(OSError):  # it is gone when it was renamed
+                    self._files.remove(temporary, scratch)
+            if not placed:
+                self._same(key, data)
+
+    def _place(self, source: int, scratch: str, folder: int, name: str, if_absent: bool) -> bool:
+        """Give the file its name, unless it is taken; from here on a failure leaves a doubt."""
+        try:
+            if if_absent:
+                self._files.link(source, scratch, folder, name)
+            else:
+                self._files.rename(source, scratch, folder, name)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            kind = Outcome.REFUSED if error.errno in _REFUSED else Outcome.AMBIGUOUS
+            raise ObjectError(f"{name}: {error.strerror}", kind) from error
+        try:
+            self._files.sync(folder)
+        except OSError as error:
+            raise ObjectError(f"{name}: {error.strerror}", Outcome.AMBIGUOUS) from error
+        return True
+
+    def _same(self, key: ObjectKey, data: Payload) -> None:
+        """Whoever put the key first may have died before its directory was synced."""
+        held = self._head(key).size == size_of(data) and self._get(key, 0, None)
+        if held != b"".join(parts_of(data)):
+            raise Exists(f"{key} holds other bytes")
+        with self._folder(_segments(key)[:-1]) as folder:
+            self._files.sync(folder)
+
+    def _get(self, key: ObjectKey, start: int, end: int | None) -> bytes:
+        with self._opened(key) as (file, size, _):
+            first, stop = check_range(key, start, end, size)
+            data = self._files.read(file, first, stop - first)
+        if len(data) != stop - first:
+            raise ObjectError(f"{key} ended at {first + len(data)} of {stop}", Outcome.NOT_DONE)
+        return data
+
+    def _head(self, key: ObjectKey) -> ObjectInfo:
+        with self._opened(key) as (_, size, modified_ms):
+            return ObjectInfo(key, size, modified_ms)
+
+    def _delete(self, path: Sequence[str], names: Sequence[str]) -> None:
+        try:
+            with self._folder(path) as folder:
+                for name in names:
+                    with suppress(FileNotFoundError):
+                        self._files.remove(folder, name)
+                self._files.sync(folder)
+        except FileNotFoundError:
+            return  # no such directory: none of the objects is there
+
+    def _entries(self, where: str) -> Sequence[str | ObjectInfo]:
+        """What a directory holds, in key order: objects, and directories with a slash."""
+        try:
+            with self._folder(where.split("/")[:-1]) as folder:
+                entries = self._files.entries(folder)
+        except FileNotFoundError:
+            return []
+        found: dict[str, str | ObjectInfo] = {}
+        for name, size, modified_ms in entries:
+            text = where + name
+            if size is None:
+                found[text + "/"] = text + "/"
+            elif key := known(text):
+                found[text] = ObjectInfo(key, size, modified_ms)
+        return [found[text] for text in sorted(found)]
+
+    def _make_root(self, root: Path) -> None:
+        missing = [folder for folder in (root, *root.parents) if not folder.exists()]
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in missing:
+            parent = self._files.open_root(folder.parent)
+            self._files.sync(parent)
+            self._files.close(parent)
+
+    def _sweep(self, before_ms: int) -> None:
+        """Remove what puts left behind that never ended."""
+        with self._folder((TEMPORARY,)) as temporary:
+            for name, size, modified_ms in self._files.entries(temporary):
+                if size is not None and modified_ms < before_ms:
+                    with suppress(OSError):
+                        self._files.remove(temporary, name)
+
+    @contextmanager
+    def _folder(self, path: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """The directory at ``path``, opened segment by segment from the root."""
+        folder = self._files.copy(self._root)
+        try:
+            for segment in path:
+                below = self._step(folder, segment, make)
+                self._files.close(folder)
+                folder = below
+            yield folder
+        finally:
+            self._files.close(folder)
+
+    def _step(self, folder: int, segment: str, make: bool) -> int:
+        try:
+            below = self._files.open_folder(folder, segment)
+        except FileNotFoundError:
+            if not make:
+                raise
+            self._files.make_folder(folder, segment)
+            below = self._files.open_folder(folder, segment)
+        try:
+            if make:
+                self._sync_name(folder, below)
+        except OSError:
+            self._files.close(below)
+            raise
+        return below
+
+    def _sync_name(self, folder: int, below: int) -> None:
+        """Sync a directory's name once. It may be there already and yet not be on disk, when the
+        one who makes it has not come to that."""
+        found = os.fstat(below)
+        if (found.st_dev, found.st_ino) not in self._synced:
+            self._files.sync(folder)
+            self._synced.add((found.st_dev, found.st_ino))
+
+    @contextmanager
+    def _opened(self, key: ObjectKey) -> Iterator[tuple[int, int, int]]:
+        """File, size and time of a stored object."""
+        *path, name = _segments(key)
+        with self._folder(path) as folder:
+            file = self._files.open_file(folder, name)
+        try:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode):
+                raise ObjectError(f"{key} is not a file", Outcome.REFUSED)
+            yield file, found.st_size, found.st_mtime_ns // 1_000_000
+        finally:
+            self._files.close(file)
+
+
+def failure(what: ObjectKey | str, error: OSError) -> ObjectError:
+    """What a failed system call says, when no rename had happened yet."""
+    if isinstance(error, FileNotFoundError):
+        return NotFound(f"{what} does not exist")
+    kind = Outcome.REFUSED if error.errno in _REFUSED else Outcome.NOT_DONE
+    return ObjectError(f"{what}: {error.strerror}", kind)
+
+
+def _segments(key: ObjectKey) -> list[str]:
+    """The path of a key, read anew: whatever was made by other means than ``parse`` ends here."""
+    return ObjectKey.parse(key.text).text.split("/")
+
+
+def _all_before(folder: str, after: str | None) -> bool:
+    """Whether every key of a directory sorts at or before ``after``."""
+    return after is not None and folder <= after and not after.startswith(folder)

@@ -1,0 +1,115 @@
+"""From ``diskless.storage.url`` to a store that counts, limits and repeats its requests."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from skylog.kernel.clock import Clock, SystemClock
+from skylog.kernel.errors import ConfigError
+from skylog.kernel.executor import ThreadExecutor
+from skylog.kernel.rng import Random, system_random
+from skylog.kernel.settings.storage import StorageSettings
+from skylog.objects.limited import LimitedStore
+from skylog.objects.local import LocalStore
+from skylog.objects.memory import MemoryStore
+from skylog.objects.metered import FREE, MeteredStore, StoreStats
+from skylog.objects.retrying import RetryingStore, RetryPolicy
+from skylog.objects.store import ObjectStore
+
+ALLOWED: Final = (
+    "file:///directory, s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or memory://"
+)
+REMOTE: Final = ("s3", "gs", "az")
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}\Z", re.ASCII)
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z", re.ASCII)
+# Waiting for a disk needs few threads, and syncs of one disk hardly gain from more.
+_LOCAL_THREADS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StorageUrl:
+    """Where objects are: a directory, a bucket with a prefix, or memory."""
+
+    scheme: str
+    bucket: str
+    prefix: str  # of a bucket, without slashes at its ends
+    path: str  # of a directory
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether requests cost money and round trips."""
+        return self.scheme in REMOTE
+
+
+def parse_url(text: str) -> StorageUrl:
+    """Read ``diskless.storage.url``; raises ConfigError."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise _bad(text) from None
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise _bad(text)
+    if parts.scheme == "memory" and not parts.path.strip("/"):
+        return StorageUrl("memory", "", "", "")
+    if parts.scheme == "file":
+        path = unquote(parts.path)
+        if parts.netloc or not path.startswith("/") or "\0" in path:
+            raise _bad(text)
+        return StorageUrl("file", "", "", path)
+    prefix = parts.path.strip("/")
+    good_prefix = not prefix or all(map(_SEGMENT.match, prefix.split("/")))
+    if parts.scheme not in REMOTE or not _BUCKET.match(parts.netloc) or not good_prefix:
+        raise _bad(text)
+    return StorageUrl(parts.scheme, parts.netloc, prefix, "")
+
+
+def open_store(
+    url: str,
+    settings: StorageSettings,
+    *,
+    stats: StoreStats | None = None,
+    clock: Clock | None = None,
+    rng: Random | None = None,
+) -> ObjectStore:
+    """The store behind ``url``. What it is asked for is counted in ``stats``."""
+    where = parse_url(url)
+    counted = stats or StoreStats()
+    if not where.is_remote:
+        counted.prices = FREE
+    clock, rng = clock or SystemClock(), rng or system_random()
+    metered = MeteredStore(_open_base(where, settings, clock, rng), counted)
+    limited = LimitedStore(metered, settings.requests_max)
+    return RetryingStore(limited, retry_policy(settings), clock=clock, rng=rng)
+
+
+def retry_policy(settings: StorageSettings) -> RetryPolicy:
+    """The retries that ``diskless.storage.*`` asks for."""
+    return RetryPolicy(
+        attempts_max=settings.retries + 1,
+        # The library's own time-out comes first; this one is for what it does not see.
+        attempt_seconds_max=settings.request_timeout_ms / 1000 * 2,
+        pause_seconds=settings.retry_backoff_ms / 1000,
+        pause_seconds_max=settings.retry_backoff_ms_max / 1000,
+    )
+
+
+def _open_base(
+    where: StorageUrl, settings: StorageSettings, clock: Clock, rng: Random
+) -> ObjectStore:
+    if where.scheme == "memory":
+        return MemoryStore(clock)
+    if where.scheme == "file":
+        threads = ThreadExecutor(_LOCAL_THREADS, "objects")
+        return LocalStore(Path(where.path), threads, clock=clock, rng=rng, on_close=threads.close)
+    # Imported here: a node without a bucket needs neither the library nor the time to load it.
+    from skylog.objects.buckets import open_bucket  # noqa: PLC0415
+
+    return open_bucket(where.scheme, where.bucket, where.prefix, settings)
+
+
+def _bad(text: str) -> ConfigError:
+    return ConfigError(f"Invalid value {text} for configuration diskless.storage.url: {ALLOWED}")

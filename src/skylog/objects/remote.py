@@ -1,0 +1,142 @@
+"""Objects in a bucket of S3, Google Cloud Storage or Azure, through the obstore library.
+
+Its own retries and multipart uploads are off: retries are ours (``retrying``), and a multipart
+upload that ends early leaves parts that cost money and that nobody sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
+from skylog.objects.failures import bucket_missing, outcome_of
+from skylog.objects.keys import ObjectKey, checked_prefix, known
+from skylog.objects.store import (
+    Exists,
+    NotFound,
+    ObjectError,
+    ObjectInfo,
+    Outcome,
+    Payload,
+    check_range,
+    joined,
+    size_of,
+)
+
+if TYPE_CHECKING:
+    from obstore import GetOptions, PutMode
+
+Bucket: TypeAlias = S3Store | GCSStore | AzureStore
+
+# FileNotFoundError is how the library says 404; ValueError how it refuses a range or a setting.
+_FAILURES = (BaseError, OSError, ValueError)
+
+
+class RemoteStore:
+    """A bucket, or a prefix within one."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+
+    async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
+        mode: PutMode = "create" if if_absent else "overwrite"
+        body = joined(data)
+        try:
+            await self._bucket.put_async(key.text, body, mode=mode, use_multipart=False)
+        except _FAILURES as error:
+            failure = outcome_of(error, f"put {key}", writes=True)
+            if not isinstance(failure, Exists):
+                raise failure from error
+            if not if_absent:
+                # A conflict with a request that runs at the same time; this one had no effect.
+                raise ObjectError(str(failure), Outcome.NOT_DONE) from error
+            await self._settle(key, data, failure)
+
+    async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
+        if end is not None and end <= start:  # a request can ask neither for none nor backwards
+            check_range(key, start, end, (await self.head(key)).size)
+            return b""
+        try:
+            result = await self._bucket.get_async(key.text, options=_options(start, end))
+            size = result.meta["size"]
+            data = (await result.bytes_async()).to_bytes()
+        except _FAILURES as error:
+            raise outcome_of(error, f"get {key}", writes=False) from error
+        first, stop = check_range(key, start, end, size)
+        if len(data) != stop - first:
+            raise ObjectError(f"{key}: {len(data)} bytes of {stop - first}", Outcome.NOT_DONE)
+        return data
+
+    async def head(self, key: ObjectKey) -> ObjectInfo:
+        try:
+            found = await self._bucket.head_async(key.text)
+        except _FAILURES as error:
+            raise outcome_of(error, f"head {key}", writes=False) from error
+        return ObjectInfo(key, found["size"], _milliseconds(found["last_modified"]))
+
+    async def delete_many(self, keys: Sequence[ObjectKey]) -> None:
+        for first in range(0, len(keys), OBJECT_KEYS_PER_REQUEST):
+            page = [key.text for key in keys[first : first + OBJECT_KEYS_PER_REQUEST]]
+            await self._delete(page)
+
+    async def list(self, prefix: str, after: str | None = None) -> AsyncIterator[ObjectInfo]:
+        last = after or ""
+        pages = self._bucket.list(
+            checked_prefix(prefix) or None, offset=after, chunk_size=OBJECT_KEYS_PER_REQUEST
+        )
+        while True:
+            try:
+                page = await anext(pages, None)
+            except _FAILURES as error:
+                raise outcome_of(error, f"list {prefix}", writes=False) from error
+            if page is None:
+                return
+            for found in page:
+                key = known(found["path"])
+                if key is None:
+                    continue
+                if key.text <= last:
+                    raise ObjectError("the bucket does not list in key order", Outcome.REFUSED)
+                last = key.text
+                yield ObjectInfo(key, found["size"], _milliseconds(found["last_modified"]))
+
+    async def close(self) -> None:
+        """Connections end with the library's client."""
+
+    async def _delete(self, page: Sequence[str]) -> None:
+        try:
+            await self._bucket.delete_async(page)
+        except _FAILURES as error:
+            failure = outcome_of(error, f"delete of {len(page)}", writes=True)
+            if not isinstance(failure, NotFound) or bucket_missing(failure):
+                raise failure from error
+            if len(page) > 1:  # the store ended at an absent key; others may be left
+                for text in page:
+                    await self._delete([text])
+
+    async def _settle(self, key: ObjectKey, data: Payload, failure: ObjectError) -> None:
+        """The store spoke of a conflict: look whose bytes are there, if any."""
+        try:
+            if (await self.head(key)).size == size_of(data) and await self.get(key) == joined(data):
+                return
+        except NotFound as error:
+            raise ObjectError(f"put {key}: undecided conflict", Outcome.NOT_DONE) from error
+        except ObjectError as error:
+            raise ObjectError(f"put {key}: conflict, then {error}", Outcome.AMBIGUOUS) from error
+        raise failure
+
+
+def _options(start: int, end: int | None) -> GetOptions:
+    if end is not None:
+        return {"range": (start, end)}
+    # The whole object is asked for without a range: an empty one has none.
+    return {"range": {"offset": start}} if start else {}
+
+
+def _milliseconds(when: datetime) -> int:
+    return round(when.timestamp() * 1000)

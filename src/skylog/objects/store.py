@@ -1,0 +1,117 @@
+"""The object-storage port. Every error says whether the operation may have taken effect.
+
+Rules that every store keeps:
+
+- Bytes under a key never change. A plain ``put`` may therefore be repeated with the same key and
+  bytes until it is known to have worked.
+- ``put(if_absent=True)`` succeeds when the key holds exactly these bytes afterwards, and raises
+  ``Exists`` when it holds others. That makes it repeatable too: after a lost answer the second
+  attempt finds the bytes of the first. A caller whose claim must be told from somebody else's puts
+  its own name into the bytes.
+- ``get`` returns exactly the range that was asked for, or raises.
+- ``delete_many`` treats an absent key as done, and is not atomic: after an error some keys may be
+  gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+from skylog.kernel.errors import SkylogError
+from skylog.objects.keys import ObjectKey
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Payload: TypeAlias = Buffer | Sequence[Buffer]
+
+
+class Outcome(Enum):
+    """What an error says about the operation."""
+
+    NOT_DONE = "not done"  # no effect; trying again may help
+    AMBIGUOUS = "ambiguous"  # it may have taken effect
+    REFUSED = "refused"  # no effect; trying again does not help
+
+
+class ObjectError(SkylogError):
+    """An operation that failed. ``throttled``: the store asks for fewer requests."""
+
+    def __init__(self, message: str, kind: Outcome, *, throttled: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.throttled = throttled
+
+
+class NotFound(ObjectError):  # noqa: N818 - reads as what it says
+    """There is no such object (or bucket)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Outcome.REFUSED)
+
+
+class Exists(ObjectError):  # noqa: N818
+    """The key holds other bytes than those that were to be put."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Outcome.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What a listing or a head tells about an object."""
+
+    key: ObjectKey
+    size: int
+    modified_ms: int
+
+
+class ObjectStore(Protocol):
+    """A bucket, a directory, or memory."""
+
+    async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None: ...
+
+    async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes from ``start`` to ``end`` (exclusive; None is the object's end)."""
+        ...
+
+    async def head(self, key: ObjectKey) -> ObjectInfo: ...
+
+    async def delete_many(self, keys: Sequence[ObjectKey]) -> None: ...
+
+    def list(self, prefix: str, after: str | None = None) -> AsyncIterator[ObjectInfo]:
+        """Objects whose key starts with ``prefix`` and sorts behind ``after``, in key order.
+
+        ``prefix`` ends at a slash or is empty; objects that are none of ours are left out.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+def parts_of(data: Payload) -> list[memoryview]:
+    """The pieces of a payload as flat bytes, without copying."""
+    pieces = [data] if isinstance(data, bytes | bytearray | memoryview) else data
+    return [memoryview(piece).cast("B") for piece in pieces]
+
+
+def joined(data: Payload) -> Buffer:
+    """A payload as one buffer; copies only when there are several pieces."""
+    parts = parts_of(data)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def size_of(data: Payload) -> int:
+    """Bytes in a payload."""
+    return sum(part.nbytes for part in parts_of(data))
+
+
+def check_range(key: ObjectKey, start: int, end: int | None, size: int) -> tuple[int, int]:
+    """The range as two numbers; refuses one that the object does not have in full."""
+    stop = size if end is None else end
+    if not 0 <= start <= stop <= size:
+        raise ObjectError(
+            f"{key}: no bytes {start}..{stop} in an object of {size}", Outcome.REFUSED
+        )
+    return start, stop

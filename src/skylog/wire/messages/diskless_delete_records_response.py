@@ -1,0 +1,65 @@
+"""Generated from DisklessDeleteRecordsResponse.json; do not edit."""
+
+from __future__ import annotations
+
+from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
+
+
+class DisklessDeleteRecordsPartitionResult(Struct):
+    __slots__ = ("partition_index", "low_watermark", "error_code", "error_message",)
+    FIELDS = (
+        Field("partition_index", "int32", Versions(0, LAST), 0),
+        Field("low_watermark", "int64", Versions(0, LAST), 0),
+        Field("error_code", "int16", Versions(0, LAST), 0),
+        Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST), ignorable=True),
+    )
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        low_watermark: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.low_watermark = low_watermark
+        self.error_code = error_code
+        self.error_message = error_message
+
+
+class DisklessDeleteRecordsTopicResult(Struct):
+    __slots__ = ("topic_id", "partitions",)
+    FIELDS = (
+        Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
+        Field("partitions", DisklessDeleteRecordsPartitionResult, Versions(0, LAST), (), array=True),
+    )
+
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        partitions: list[DisklessDeleteRecordsPartitionResult] = UNSET,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is UNSET else partitions
+
+
+class DisklessDeleteRecordsResponse(Message):
+    __slots__ = ("throttle_time_ms", "topics",)
+    TYPE = "response"
+    API_KEY = 96
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = Versions(0, LAST)
+    FIELDS = (
+        Field("throttle_time_ms", "int32", Versions(0, LAST), 0, ignorable=True),
+        Field("topics", DisklessDeleteRecordsTopicResult, Versions(0, LAST), (), array=True),
+    )
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[DisklessDeleteRecordsTopicResult] = UNSET,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics = [] if topics is UNSET else topics
+

@@ -1,0 +1,30 @@
+"""Generated from RecordsPrunedRecord.json; do not edit."""
+
+from __future__ import annotations
+
+from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.wire.schema import LAST, Field, Message, Versions
+
+
+class RecordsPrunedRecord(Message):
+    __slots__ = ("topic_id", "partition_index", "new_wal_start_offset",)
+    TYPE = "diskless-record"
+    API_KEY = 500
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = Versions(0, LAST)
+    FIELDS = (
+        Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
+        Field("partition_index", "int32", Versions(0, LAST), 0),
+        Field("new_wal_start_offset", "int64", Versions(0, LAST), 0),
+    )
+
+    def __init__(
+        self,
+        topic_id: Uuid = ZERO_UUID,
+        partition_index: int = 0,
+        new_wal_start_offset: int = 0,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partition_index = partition_index
+        self.new_wal_start_offset = new_wal_start_offset
+

@@ -1,0 +1,122 @@
+"""A Postgres of our own: a fresh cluster in a temporary directory, on a free port, until we exit.
+
+Postgres refuses to run as root; then it runs as ``postgres`` or ``nobody``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import itertools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import asyncpg
+
+from skylog.kernel.secret import Secret
+
+START_SECONDS = 60
+
+
+def binaries() -> Path:
+    """The newest installed server."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
+    if found:
+        return found[-1].parent
+    on_path = shutil.which("initdb")
+    if on_path is None:
+        raise RuntimeError("no Postgres here: tools/interop_setup.sh installs it")
+    return Path(on_path).resolve().parent
+
+
+def _unprivileged() -> str | None:
+    if os.geteuid() != 0:
+        return None
+    known = Path("/etc/passwd").read_text().split("\n")
+    return "postgres" if any(line.startswith("postgres:") for line in known) else "nobody"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class PostgresServer:
+    """One server process; each test gets a schema of its own."""
+
+    def __init__(self) -> None:
+        self._bin = binaries()
+        self._user = _unprivileged()
+        self._directory = Path(tempfile.mkdtemp(prefix="skylog-postgres-"))
+        self.port = _free_port()
+        self._numbers = itertools.count()
+        self._process: subprocess.Popen[bytes] | None = None
+        if self._user is not None:
+            shutil.chown(self._directory, self._user)
+        self._run(
+            *(str(self._bin / "initdb"), "-D", str(self._directory / "data")),
+            *("-U", "skylog", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"),
+        )
+        self.start()
+        atexit.register(self.remove)
+
+    def _run(self, *command: str) -> None:
+        subprocess.run(
+            command, check=True, capture_output=True, cwd=self._directory, user=self._user
+        )
+
+    def start(self) -> None:
+        """Start, and wait until the server takes connections."""
+        command = [
+            *(str(self._bin / "postgres"), "-D", str(self._directory / "data")),
+            *("-p", str(self.port), "-c", "listen_addresses=127.0.0.1"),
+            *("-c", f"unix_socket_directories={self._directory}", "-c", "fsync=off"),
+            *("-c", "max_connections=100", "-c", "deadlock_timeout=50ms"),
+        ]
+        with (self._directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=self._directory, user=self._user
+            )
+        ready = [str(self._bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        until = time.monotonic() + START_SECONDS
+        while subprocess.run(ready, check=False).returncode != 0:
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError((self._directory / "log").read_text()[-2000:])
+
+    def stop(self) -> None:
+        """A fast shutdown: open connections end at once."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(START_SECONDS)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def address(self, schema: str = "public") -> Secret:
+        return Secret(f"postgresql://skylog@127.0.0.1:{self.port}/postgres?search_path={schema}")
+
+    async def create_database(self) -> Secret:
+        """A fresh schema, which takes less time than a database, and its connection string."""
+        name = f"test_{next(self._numbers)}"
+        connection = await asyncpg.connect(self.address().reveal())
+        try:
+            await connection.execute(f"CREATE SCHEMA {name}")
+        finally:
+            await connection.close()
+        return self.address(name)
+
+
+@functools.cache
+def server() -> PostgresServer:
+    """The one that all tests of a process share."""
+    return PostgresServer()

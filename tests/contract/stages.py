@@ -1,0 +1,92 @@
+"""Where each control plane performs: a stage opens a fresh, empty plane for one check.
+
+To join the suite, a plane adds an entry to ``STAGES``: an async context manager from
+``(clock, rules)`` to ``(plane, another)``, where ``another()`` opens the same plane as a second
+broker would see it (or returns the same object where there is no such thing). The plane must take
+its time from ``clock`` only, be started, and know no topic. A plane that needs more than Python
+gets the interop marker. The histories in ``tests/property`` use the same stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from skylog.diskless.coordinator.runtime import RuntimeSettings
+from skylog.diskless.plane import ControlPlane
+from skylog.diskless.planes.memory import MemoryPlane
+from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.planes.topic import TopicPlane
+from skylog.kernel.clock import ManualClock
+from tests.unit.diskless.coordinator.support import home
+
+Another = Callable[[], Awaitable[ControlPlane]]
+Opened = tuple[ControlPlane, Another]
+Opener = Callable[[ManualClock, PlaneRules], AbstractAsyncContextManager[Opened]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    open: Opener
+    marks: list[Any] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def memory(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opened]:
+    plane = MemoryPlane(clock, rules)
+    await plane.start()
+
+    async def another() -> ControlPlane:
+        return plane
+
+    yield plane, another
+    await plane.close()
+
+
+@asynccontextmanager
+async def postgres(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opened]:
+    from skylog.diskless.planes.postgres import PostgresPlane
+    from tests.contract.postgres_server import server
+
+    database = await server().create_database()
+    async with AsyncExitStack() as opened:
+
+        async def another() -> ControlPlane:
+            plane = PostgresPlane(database, clock, rules, connections_max=4)
+            opened.push_async_callback(plane.close)
+            await plane.start()
+            return plane
+
+        yield await another(), another
+
+
+def topic(coordinators: int) -> Opener:
+    """Partitions are spread over so many coordinators."""
+
+    @asynccontextmanager
+    async def open_topic(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opened]:
+        async with home(clock=clock, settings=RuntimeSettings(rules=rules)) as broker:
+            await broker.lead(*range(coordinators))
+            plane = TopicPlane(
+                broker.coordinators, lambda partition: partition[1] % coordinators, broker.rng
+            )
+            await plane.start()
+
+            async def another() -> ControlPlane:
+                return plane
+
+            yield plane, another
+
+    return open_topic
+
+
+STAGES: dict[str, Stage] = {
+    "memory": Stage(memory),
+    "topic": Stage(topic(1)),
+    "topic-of-two": Stage(topic(2)),
+    "postgres": Stage(postgres, [pytest.mark.interop]),
+}

@@ -1,0 +1,276 @@
+"""What every object store keeps, whatever it is made of. The same tests for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from skylog.kernel.executor import InlineExecutor
+from skylog.kernel.settings import load_settings
+from skylog.objects.faulty import FaultyStore
+from skylog.objects.keys import ObjectKey
+from skylog.objects.limited import LimitedStore
+from skylog.objects.local import LocalStore
+from skylog.objects.memory import MemoryStore
+from skylog.objects.metered import MeteredStore
+from skylog.objects.open import open_store
+from skylog.objects.retrying import RetryingStore
+from skylog.objects.store import (
+    Exists,
+    NotFound,
+    ObjectError,
+    ObjectInfo,
+    ObjectStore,
+    Outcome,
+    Payload,
+)
+from tests.contract.bucket_server import bucket_server, gcs_settings, s3_settings
+from tests.contract.object_servers import SERVERS
+
+Open = Callable[[], ObjectStore]
+LOCAL = (
+    "memory",
+    "directory",
+    "file-url",
+    "faulty-without-faults",
+    "retrying",
+    "s3-api",
+    "gcs-api",
+)
+IN_MEMORY = ("memory", "retrying", "faulty-without-faults")
+KINDS = [*LOCAL, *(pytest.param(name, marks=pytest.mark.interop) for name in SERVERS)]
+
+
+def opener(overrides: dict[str, str]) -> Open:
+    url = overrides["diskless.storage.url"]
+    settings = load_settings(None, {}, [f"{name}={text}" for name, text in overrides.items()])
+    return lambda: open_store(url, settings.storage)
+
+
+@contextmanager
+def stage(kind: str, folder: Path) -> Iterator[Open]:
+    match kind:
+        case "memory":
+            yield MemoryStore
+        case "directory":
+            yield lambda: LocalStore(folder / "objects", InlineExecutor())
+        case "file-url":
+            yield opener({"diskless.storage.url": f"file://{folder}/deep/objects"})
+        case "faulty-without-faults":
+            yield lambda: FaultyStore(MemoryStore(), random.Random(1))
+        case "retrying":
+            yield lambda: RetryingStore(LimitedStore(MeteredStore(MemoryStore()), 4))
+        case "s3-api" | "gcs-api":
+            settings = s3_settings if kind == "s3-api" else gcs_settings
+            with bucket_server() as server:
+                yield opener(settings(server.endpoint))
+        case _:
+            with SERVERS[kind](folder) as overrides:
+                prefixed = overrides["diskless.storage.url"] + "/some/Prefix"
+                yield opener({**overrides, "diskless.storage.url": prefixed})
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind_and_open(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Open]]:
+    with stage(request.param, tmp_path_factory.mktemp("store")) as open_:
+        yield request.param, open_
+
+
+@pytest.fixture
+async def store(kind_and_open: tuple[str, Open]) -> AsyncIterator[ObjectStore]:
+    """An empty store."""
+    opened = kind_and_open[1]()
+    await opened.delete_many([info.key async for info in opened.list("")])
+    yield opened
+    await opened.close()
+
+
+RNG = random.Random(7)
+
+
+def fresh(kind: str = "wal", at_ms: int = 1_700_000_000_000) -> ObjectKey:
+    return ObjectKey.new(kind, at_ms, RNG)  # type: ignore[arg-type]
+
+
+async def listed(store: ObjectStore, prefix: str = "", after: str | None = None) -> list[str]:
+    return [info.key.text async for info in store.list(prefix, after)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"x", bytearray(b"array"), memoryview(b"a view")[2:], [b"in ", b"", memoryview(b"parts")]],
+    ids=["bytes", "bytearray", "view", "parts"],
+)
+async def test_what_is_put_is_read_back(store: ObjectStore, data: Payload) -> None:
+    """Whichever store is behind the one interface. # ENG-55"""
+    key = fresh()
+    await store.put(key, data)
+    expected = b"".join(data) if isinstance(data, list) else bytes(data)  # type: ignore[arg-type]
+    assert await store.get(key) == expected
+    info = await store.head(key)
+    assert (info.key, info.size) == (key, len(expected))
+    assert info.modified_ms > 1_600_000_000_000
+
+
+async def test_large_objects_are_one_object(store: ObjectStore) -> None:
+    """Larger than the size at which libraries begin to upload in parts."""
+    data = random.Random(3).randbytes(6 * 1024 * 1024 + 17)
+    key = fresh()
+    await store.put(key, [data[:1000], memoryview(data)[1000:]])
+    assert await store.get(key) == data
+    assert await store.get(key, 5_000_000, 5_000_100) == data[5_000_000:5_000_100]
+
+
+async def test_ranges_are_exact(store: ObjectStore) -> None:
+    data = bytes(range(200))
+    key = fresh()
+    await store.put(key, data)
+    for start, end in [(0, 200), (0, 1), (199, 200), (50, 150), (7, None), (0, 0), (200, 200)]:
+        assert await store.get(key, start, end) == data[start:end]
+
+
+@pytest.mark.parametrize("wanted", [(0, 201), (199, 202), (201, 202), (300, None), (5, 4)])
+async def test_a_range_that_is_not_there_is_refused(
+    store: ObjectStore, wanted: tuple[int, int | None]
+) -> None:
+    key = fresh()
+    await store.put(key, bytes(200))
+    with pytest.raises(ObjectError) as raised:
+        await store.get(key, *wanted)
+    assert raised.value.kind is Outcome.REFUSED
+
+
+async def test_empty_objects(store: ObjectStore) -> None:
+    key = fresh()
+    await store.put(key, b"")
+    assert await store.get(key) == b""
+    assert (await store.head(key)).size == 0
+
+
+async def test_what_is_absent_is_not_found(store: ObjectStore) -> None:
+    with pytest.raises(NotFound):
+        await store.get(fresh())
+    with pytest.raises(NotFound):
+        await store.get(fresh(), 3, 9)
+    with pytest.raises(NotFound):
+        await store.head(fresh())
+
+
+async def test_a_put_may_be_repeated(store: ObjectStore) -> None:
+    key = fresh()
+    await store.put(key, b"same")
+    await store.put(key, b"same")
+    assert await store.get(key) == b"same"
+
+
+async def test_if_absent(store: ObjectStore) -> None:
+    key = ObjectKey.named("staging", "writer-1", "00042.manifest")
+    await store.put(key, b"mine", if_absent=True)
+    await store.put(key, b"mine", if_absent=True)  # as after a lost answer
+    for others in (b"other", b"more bytes than mine", b""):
+        with pytest.raises(Exists):
+            await store.put(key, others, if_absent=True)
+    assert await store.get(key) == b"mine"
+
+
+async def test_if_absent_has_one_winner(store: ObjectStore) -> None:
+    key = ObjectKey.named("staging", "race", "manifest")
+
+    async def claim(name: bytes) -> bytes | None:
+        try:
+            await store.put(key, name, if_absent=True)
+        except Exists:
+            return None
+        return name
+
+    claims = await asyncio.gather(*(claim(b"writer-%d" % n) for n in range(8)))
+    winners = [name for name in claims if name]
+    assert len(winners) == 1
+    assert await store.get(key) == winners[0]
+
+
+async def test_deleting_is_idempotent(store: ObjectStore) -> None:
+    kept, *gone = [fresh() for _ in range(6)]
+    for key in (kept, *gone):
+        await store.put(key, b"data")
+    await store.delete_many([])
+    await store.delete_many([fresh(), *gone[:3], fresh("backup")])
+    await store.delete_many([*gone, gone[0]])
+    assert await listed(store) == [kept.text]
+    with pytest.raises(NotFound):
+        await store.get(gone[0])
+
+
+async def test_deleting_more_keys_than_one_request_takes(
+    store: ObjectStore, kind_and_open: tuple[str, Open]
+) -> None:
+    absent = 60 if kind_and_open[0] in ("azure", "gcs-api") else 1500  # they ask for each key
+    keys = [fresh() for _ in range(3)]
+    for key in keys:
+        await store.put(key, b"data")
+    await store.delete_many([keys[0], *(fresh() for _ in range(absent)), *keys[1:]])
+    assert await listed(store) == []
+
+
+async def test_lists_in_key_order(store: ObjectStore) -> None:
+    wal = [fresh(at_ms=1_700_000_000_000 + n) for n in range(20)]
+    named = [
+        ObjectKey.named("backup", *path.split("/"))
+        for path in ("a/x", "a/y/z", "a-b", "a.b", "a_b", "b/0", "b/00", "b/1")
+    ]
+    for key in (*wal, *named):
+        await store.put(key, b"data")
+    everything = sorted(key.text for key in (*wal, *named))
+    assert await listed(store) == everything
+    assert await listed(store, "wal/") == sorted(key.text for key in wal)
+    assert await listed(store, "backup/a/") == ["backup/a/x", "backup/a/y/z"]
+    assert await listed(store, "staging/") == []
+    for after in (*everything, "a", "backup/a", "backup/a0", "wal/7", "wal/80/", "z"):
+        assert await listed(store, "", after) == [text for text in everything if text > after]
+    assert await listed(store, "backup/", "backup/a/y/z") == [
+        text for text in everything if "backup/a/y/z" < text < "wal"
+    ]
+
+
+async def test_a_listing_tells_size_and_time(store: ObjectStore) -> None:
+    key = fresh()
+    await store.put(key, b"12345")
+    found = [info async for info in store.list("wal/")]
+    assert found == [ObjectInfo(key, 5, found[0].modified_ms)]
+    assert abs(found[0].modified_ms - (await store.head(key)).modified_ms) < 2000
+
+
+async def test_a_listing_of_many_pages(store: ObjectStore, kind_and_open: tuple[str, Open]) -> None:
+    count = 1010 if kind_and_open[0] in SERVERS else 310  # our own server's pages are small
+    keys = [fresh() for _ in range(count)]
+    await asyncio.gather(*(store.put(key, b"") for key in keys))
+    assert await listed(store) == sorted(key.text for key in keys)
+
+
+async def test_reads_and_writes_at_once(store: ObjectStore) -> None:
+    """Objects are independent of each other."""
+    objects = {fresh(): RNG.randbytes(500) for _ in range(30)}
+    await asyncio.gather(*(store.put(key, data) for key, data in objects.items()))
+    read = await asyncio.gather(*(store.get(key) for key in objects))
+    assert read == list(objects.values())
+
+
+async def test_objects_outlive_the_store(
+    kind_and_open: tuple[str, Open], store: ObjectStore
+) -> None:
+    if kind_and_open[0] in IN_MEMORY:
+        pytest.skip("memory ends with the store")
+    key = fresh()
+    await store.put(key, b"still here")
+    again = kind_and_open[1]()
+    try:
+        assert await again.get(key) == b"still here"
+    finally:
+        await again.close()

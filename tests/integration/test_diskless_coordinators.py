@@ -1,0 +1,155 @@
+"""Coordinators over real logs, threads and files: concurrent writers, snapshots, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+from pathlib import Path
+
+from skylog.diskless.coordinator import requests as ask
+from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
+from skylog.diskless.coordinator.runtime import RuntimeSettings
+from skylog.diskless.coordinator.state import digest
+from skylog.diskless.plane import BatchToCommit, FileToCommit, FindRequest
+from skylog.diskless.planes.topic import TopicPlane
+from skylog.kernel.clock import SystemClock
+from skylog.kernel.errors import ErrorCode
+from skylog.kernel.executor import ThreadExecutor
+from skylog.kernel.ids import Uuid
+from skylog.log.config import LogConfig
+from skylog.log.files import Files
+from skylog.log.log import Log, Opening
+from skylog.objects.keys import ObjectKey
+from skylog.replication.partition import Partition
+
+COORDINATORS = 2
+PARTITIONS = 6
+TOPIC = Uuid(b"topic-a---------")
+METADATA = Uuid(b"metadata-topic--")
+NAME = "__diskless_metadata"
+
+
+class Node:
+    """A broker's coordinators in one directory."""
+
+    def __init__(self, directory: Path, snapshot_bytes: int = 8_192) -> None:
+        self.clock = SystemClock()
+        self.rng = random.Random(5)
+        files = Files(64)
+        self.background = ThreadExecutor(2, "background")
+        # Small segments and snapshots, so that the logs are really shortened.
+        config = LogConfig(segment_bytes=16_384)
+        self.logs = []
+        for index in range(COORDINATORS):
+            opening = Opening(files, str(directory / f"{NAME}-{index}"), config, 0)
+            self.logs.append(Log.open(NAME, index, opening))
+        environment = Environment.of_broker(
+            directory / "coordinators", files, self.clock, self.background
+        )
+        settings = RuntimeSettings(snapshot_bytes=snapshot_bytes)
+        self.coordinators = DisklessCoordinators(environment, settings)
+        self.plane = TopicPlane(
+            self.coordinators, lambda partition: partition[1] % COORDINATORS, self.rng
+        )
+
+    async def start(self) -> None:
+        for index, log in enumerate(self.logs):
+            partition = Partition(0, NAME, index, METADATA, log)
+            partition.update(0, log.latest_epoch + 1, [0], [0])
+            self.coordinators.partition_led(index, partition)
+        await self.plane.start()
+
+    async def stop(self) -> None:
+        await self.plane.close()
+        for log in self.logs:
+            log.close()
+        self.background.close()
+
+    def digests(self) -> list[str]:
+        machines = [self.coordinators.get(index).machine for index in range(COORDINATORS)]
+        return [digest(machine.state) for machine in machines if machine is not None]
+
+    def file(self) -> FileToCommit:
+        batches = [
+            BatchToCommit(TOPIC, index, 1 + 100 * index, 100, 0, 1, self.clock.now_ms())
+            for index in range(PARTITIONS)
+        ]
+        key = ObjectKey.new("wal", self.clock.now_ms(), self.rng).text
+        return FileToCommit(object_key=key, size=1 + 100 * PARTITIONS, batches=batches)
+
+
+def lose_caches(directory: Path) -> None:
+    for path in directory.glob("coordinators/*/state.sqlite*"):
+        path.unlink()
+
+
+async def write(node: Node, files: int, offsets: list[list[int]]) -> None:
+    for _ in range(files):
+        results = await node.plane.commit_file(node.file())
+        assert {result.error for result in results} == {ErrorCode.NONE}
+        for index, result in enumerate(results):
+            offsets[index].append(result.assigned_base_offset)
+
+
+async def test_writers_snapshots_and_restarts(tmp_path: Path) -> None:
+    # DC-26, DC-29, DC-32, DC-39, DC-42
+    node = Node(tmp_path)
+    await node.start()
+    await node.plane.create_partitions([(TOPIC, "a", PARTITIONS)])
+    offsets: list[list[int]] = [[] for _ in range(PARTITIONS)]
+    await asyncio.gather(*(write(node, 25, offsets) for _ in range(12)))
+    # Every offset once, whoever wrote it.
+    assert all(sorted(given) == list(range(0, 600, 2)) for given in offsets)
+    await node.plane.delete_records([(TOPIC, 0, 100), (TOPIC, 1, 599)])
+    await asyncio.gather(*(node.coordinators.get(n).snapshot() for n in range(COORDINATORS)))
+    await write(node, 1, offsets)
+    assert all(log.log_start_offset > 0 for log in node.logs)
+    before = node.digests()
+    await node.stop()
+
+    node = Node(tmp_path)
+    await node.start()
+    assert node.digests() == before
+    await write(node, 1, offsets)
+    assert [given[-1] for given in offsets] == [602] * PARTITIONS
+    before = node.digests()
+    await node.stop()
+
+    lose_caches(tmp_path)
+    node = Node(tmp_path)
+    await node.start()
+    assert node.digests() == before
+    find = [FindRequest(TOPIC, 1, 599, 1000)]
+    (found,) = await node.plane.find_batches(find, 1000)
+    assert [batch.base_offset for batch in found.batches] == [598, 600, 602]
+    await node.stop()
+
+
+async def test_a_copy_taken_while_it_runs_is_a_crash_that_loses_nothing_answered(
+    tmp_path: Path,
+) -> None:
+    """What was answered is in the files of the moment, whatever else is being written."""
+    node = Node(tmp_path / "running", snapshot_bytes=1 << 30)
+    await node.start()
+    await node.plane.create_partitions([(TOPIC, "a", PARTITIONS)])
+    offsets: list[list[int]] = [[] for _ in range(PARTITIONS)]
+    writers = [asyncio.ensure_future(write(node, 10, offsets)) for _ in range(8)]
+    await asyncio.wait(writers, return_when=asyncio.FIRST_COMPLETED)
+    answered = [list(given) for given in offsets]
+    copy = tmp_path / "crashed"
+    for index in range(COORDINATORS):
+        name = f"{NAME}-{index}"
+        shutil.copytree(tmp_path / "running" / name, copy / name)
+    await asyncio.gather(*writers)
+    await node.stop()
+
+    node = Node(copy)
+    await node.start()
+    ends = await node.plane.log_info([(TOPIC, index) for index in range(PARTITIONS)])
+    for given, info in zip(answered, ends, strict=True):
+        assert info.high_watermark > max(given)
+    assert node.coordinators.get(0).applied_offset == node.logs[0].log_end_offset
+    (listed,) = await node.coordinators.get(0).submit(ask.ListOffsets([(TOPIC, 0, -2)]))
+    assert listed.offset == 0
+    await node.stop()

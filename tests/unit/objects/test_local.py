@@ -1,0 +1,318 @@
+"""The local store: nothing leads out of its directory, and a put is whole or absent."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from skylog.kernel.clock import ManualClock
+from skylog.kernel.errors import StorageError
+from skylog.kernel.executor import InlineExecutor
+from skylog.objects.files import Files
+from skylog.objects.keys import BadKey, ObjectKey
+from skylog.objects.local import TEMPORARY, LocalStore
+from skylog.objects.store import Exists, NotFound, ObjectError, Outcome
+from tests.unit.objects.test_keys import HOSTILE, mutated
+
+KEY = ObjectKey.named("backup", "a", "b", "c")
+
+
+class FaultyFiles(Files):
+    """Notes each changing step, and lets the one with number ``fail_at`` fail."""
+
+    def __init__(self, fail_at: int = -1, code: int = errno.EIO) -> None:
+        self.steps: list[str] = []
+        self._fail_at = fail_at
+        self._code = code
+
+    def _step(self, name: str) -> None:
+        self.steps.append(name)
+        if len(self.steps) - 1 == self._fail_at:
+            raise OSError(self._code, os.strerror(self._code))
+
+    def make_folder(self, folder: int, name: str) -> None:
+        self._step(f"mkdir {name}")
+        super().make_folder(folder, name)
+
+    def write(self, file: int, parts: list[memoryview]) -> None:
+        self._step("write")
+        super().write(file, parts)
+
+    def sync(self, file: int) -> None:
+        self._step("sync")
+        super().sync(file)
+
+    def rename(self, source: int, name: str, target: int, new_name: str) -> None:
+        self._step("rename")
+        super().rename(source, name, target, new_name)
+
+    def link(self, source: int, name: str, target: int, new_name: str) -> None:
+        self._step("link")
+        super().link(source, name, target, new_name)
+
+
+class Unsynced(Files):
+    """For tests that make many files and lose none."""
+
+    def sync(self, file: int) -> None:
+        pass
+
+
+def opened(root: Path, files: Files | None = None) -> LocalStore:
+    return LocalStore(root, InlineExecutor(), files=files)
+
+
+async def keys_of(store: LocalStore) -> list[str]:
+    return [info.key.text async for info in store.list("")]
+
+
+@pytest.mark.parametrize("if_absent", [False, True])
+async def test_a_put_is_synced_before_it_has_a_name_and_its_name_after(
+    tmp_path: Path, if_absent: bool
+) -> None:
+    store = opened(tmp_path, files := FaultyFiles())
+    files.steps.clear()
+    name = "link" if if_absent else "rename"
+    await store.put(KEY, b"data", if_absent=if_absent)
+    folders = [step for part in ("backup", "a", "b") for step in (f"mkdir {part}", "sync")]
+    assert files.steps == [*folders, "write", "sync", name, "sync"]
+    files.steps.clear()
+    await store.put(ObjectKey.named("backup", "a", "b", "d"), b"data", if_absent=if_absent)
+    assert files.steps == ["write", "sync", name, "sync"]
+    await store.close()
+
+
+@pytest.mark.parametrize("if_absent", [False, True])
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EROFS])
+async def test_a_put_that_fails_at_any_step_is_whole_or_absent_and_says_so(
+    tmp_path: Path, code: int, if_absent: bool
+) -> None:
+    data = random.Random(1).randbytes(10_000)
+    kinds = set()
+    for step in range(10):
+        root = tmp_path / str(step)
+        opened(root)
+        store = opened(root, files := FaultyFiles(step, code))
+        with pytest.raises(ObjectError) as raised:
+            await store.put(KEY, data, if_absent=if_absent)
+        kinds.add(raised.value.kind)
+        assert len(files.steps) == step + 1
+        again = opened(root)
+        found = await keys_of(again)
+        assert found in ([], [KEY.text])
+        if found:
+            assert await again.get(KEY) == data
+            assert raised.value.kind is Outcome.AMBIGUOUS
+        assert not list((root / TEMPORARY).iterdir())
+        await again.put(KEY, data, if_absent=if_absent)  # the repetition settles it
+        assert await again.get(KEY) == data
+    assert Outcome.AMBIGUOUS in kinds
+    assert len(kinds) == 2
+
+
+async def test_a_directory_that_somebody_else_made_is_synced_too(tmp_path: Path) -> None:
+    """Its maker may not have come to that yet."""
+    store = opened(tmp_path, files := FaultyFiles())
+    (tmp_path / "backup" / "a" / "b").mkdir(parents=True)
+    files.steps.clear()
+    await store.put(KEY, b"data")
+    assert files.steps == ["sync", "sync", "sync", "write", "sync", "rename", "sync"]
+
+
+WRITER = """
+import asyncio, random, sys
+from pathlib import Path
+from skylog.kernel.executor import InlineExecutor
+from skylog.objects.keys import ObjectKey
+from skylog.objects.local import LocalStore
+
+async def main():
+    store = LocalStore(Path(sys.argv[1]), InlineExecutor())
+    rng = random.Random(5)
+    for n in range(1_000_000):
+        key = ObjectKey.named("backup", f"{n:07}")
+        await store.put(key, [bytes([n % 251]) * 50_000, b"end"])
+        print(key, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_kill_9_leaves_whole_objects(tmp_path: Path) -> None:
+    root = tmp_path / "objects"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(root)], stdout=subprocess.PIPE, env=environment
+    )
+    assert writer.stdout
+    acknowledged = [writer.stdout.readline().decode().strip() for _ in range(20)]
+    writer.send_signal(signal.SIGKILL)
+    rest = writer.stdout.read().decode().splitlines()
+    writer.stdout.close()
+    writer.wait()
+    stored = {str(path.relative_to(root)): path for path in (root / "backup").iterdir()}
+    whole_lines = [line for line in rest if len(line) == len(acknowledged[0])]
+    assert set(acknowledged) | set(whole_lines) <= set(stored)
+    assert len(stored) <= len(acknowledged) + len(rest) + 1
+    for text, path in stored.items():
+        number = int(text.rpartition("/")[2])
+        assert path.read_bytes() == bytes([number % 251]) * 50_000 + b"end"
+
+
+def snapshot(folder: Path, but: Path) -> dict[str, bytes]:
+    return {
+        str(path): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and but not in path.parents
+    }
+
+
+def forged(text: str) -> ObjectKey:
+    """A key that no constructor of ours would make."""
+    return ObjectKey(text, None)
+
+
+async def test_hostile_keys_do_not_leave_the_root(tmp_path: Path) -> None:
+    """Even keys that went around ``parse``."""
+    root = tmp_path / "outer" / "root"
+    store = opened(root, Unsynced())
+    (tmp_path / "outer" / "victim").write_bytes(b"secret")
+    before = snapshot(tmp_path, but=root)
+    rng = random.Random(3)
+    texts = [*HOSTILE, "../victim", "backup/../../victim", *(mutated(rng) for _ in range(1200))]
+    harmless = 0
+    for text in texts:
+        key = forged(text)
+        for work in (
+            lambda key=key: store.put(key, b"evil"),
+            lambda key=key: store.put(key, b"evil", if_absent=True),
+            lambda key=key: store.get(key),
+            lambda key=key: store.delete_many([key]),
+        ):
+            try:
+                data = await work()
+                harmless += 1
+                assert data in (None, b"evil")
+            except (BadKey, ObjectError):
+                pass
+    assert harmless > 100
+    assert snapshot(tmp_path, but=root) == before
+
+
+@pytest.mark.parametrize("where", ["object", "folder", "top"])
+async def test_links_are_not_followed(tmp_path: Path, where: str) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    store = opened(root)
+    (outside / "a" / "b").mkdir(parents=True)
+    victim = outside / "a" / "b" / "c"
+    victim.write_bytes(b"secret")
+    link, target = {
+        "object": (root / "backup/a/b/c", victim),
+        "folder": (root / "backup/a/b", outside / "a" / "b"),
+        "top": (root / "backup", outside),
+    }[where]
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(target)
+    for work in (lambda: store.get(KEY), lambda: store.head(KEY)):
+        with pytest.raises(ObjectError) as raised:
+            await work()
+        assert raised.value.kind is Outcome.REFUSED
+    with pytest.raises(ObjectError):
+        await store.put(KEY, b"evil", if_absent=True)
+    if where == "object":
+        await store.put(KEY, b"mine")  # takes the link's place
+        assert await store.get(KEY) == b"mine"
+    else:
+        with pytest.raises(ObjectError):
+            await store.put(KEY, b"evil")
+        with pytest.raises(ObjectError):
+            await store.delete_many([KEY])
+        assert await keys_of(store) == []
+    assert victim.read_bytes() == b"secret"
+
+
+async def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    (tmp_path / "backup/a/b").mkdir(parents=True)
+    os.mkfifo(tmp_path / "backup/a/b/c")
+    with pytest.raises(ObjectError, match="not a file"):
+        await store.get(KEY)
+    (tmp_path / "backup/a/b/d").mkdir()
+    with pytest.raises(ObjectError):
+        await store.get(ObjectKey.named("backup", "a", "b", "d"))
+
+
+async def test_files_of_others_are_not_listed(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    await store.put(KEY, b"data")
+    (tmp_path / "README").write_text("x")
+    (tmp_path / "backup" / "Upper").write_text("x")
+    (tmp_path / "wal").mkdir()
+    (tmp_path / "wal" / "junk").write_text("x")
+    assert await keys_of(store) == [KEY.text]
+
+
+async def test_old_leftovers_are_removed_and_young_ones_kept(tmp_path: Path) -> None:
+    opened(tmp_path)
+    for name, age in (("old", 7200), ("young", 60)):
+        path = tmp_path / TEMPORARY / name
+        path.write_text("half")
+        now = ManualClock().now_ms() // 1000
+        os.utime(path, (now - age, now - age))
+    LocalStore(tmp_path, InlineExecutor(), clock=ManualClock())
+    assert [path.name for path in (tmp_path / TEMPORARY).iterdir()] == ["young"]
+
+
+async def test_two_stores_on_one_directory(tmp_path: Path) -> None:
+    first, second = opened(tmp_path), opened(tmp_path)
+    await first.put(KEY, b"first", if_absent=True)
+    with pytest.raises(Exists):
+        await second.put(KEY, b"second", if_absent=True)
+    assert await second.get(KEY) == b"first"
+    await second.delete_many([KEY])
+    with pytest.raises(NotFound):
+        await first.get(KEY)
+
+
+async def test_a_closed_store_refuses_and_closes_twice(tmp_path: Path) -> None:
+    closed: list[str] = []
+    store = LocalStore(tmp_path, InlineExecutor(), on_close=lambda: closed.append("once"))
+    await store.close()
+    await store.close()
+    assert closed == ["once"]
+    with pytest.raises(ObjectError):
+        await store.get(KEY)
+
+
+def test_a_root_that_cannot_be_used_says_which(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="file/below"):
+        opened(tmp_path / "file" / "below")
+
+
+def test_many_parts_are_written_in_full(tmp_path: Path) -> None:
+    parts: Sequence[memoryview] = [memoryview(bytes([n % 256])) for n in range(5000)]
+    folder = os.open(tmp_path, os.O_RDONLY)
+    Files().write_new(folder, "x", parts)
+    os.close(folder)
+    assert (tmp_path / "x").read_bytes() == b"".join(parts)
+
+
+async def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
+    class Short(Files):
+        def read(self, file: int, start: int, size: int) -> bytes:
+            return super().read(file, start, size)[:-1]
+
+    store = opened(tmp_path, Short())
+    await store.put(KEY, b"data")
+    with pytest.raises(ObjectError) as raised:
+        await store.get(KEY)
+    assert raised.value.kind is Outcome.NOT_DONE
