@@ -173,7 +173,8 @@ def _finish(
             response.topics.append(_describe(context, topic, nodes))
     if request.include_topic_authorized_operations:
         for answer in response.topics:
-            if answer.name is not None and not answer.error_code:
+            # Of topics that are not there too, but not of those that the client may not see.
+            if answer.name and answer.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 answer.topic_authorized_operations = context.authorized_operations(
                     ResourceType.TOPIC, answer.name
                 )
