@@ -377,6 +377,15 @@ def _new_topic(operation: Op) -> Grant:
     return Grant(operation, Resource.TOPIC, lambda things: f"{things.topic}-new")
 
 
+# Where a controller's listener asks for more than a broker's.
+CONTROLLER_CASES: dict[ApiKey, Case] = {
+    ApiKey.DESCRIBE_CLUSTER: Case(
+        lambda _, version: DescribeClusterRequest(True, 2 if version else 1),
+        (cluster(Op.ALTER),),
+        NO_CLUSTER,
+    ),
+}
+
 CASES: dict[ApiKey, Case] = {
     ApiKey.PRODUCE: Case(_produce, (topic(Op.WRITE),), NO_TOPIC, changes=True, by_id_from=13),
     ApiKey.FETCH: Case(_fetch, (topic(Op.READ),), NO_TOPIC, by_id_from=13),

@@ -44,6 +44,7 @@ from skylog.wire.records import encode_batch
 from skylog.wire.schema import Message
 from tests.integration.auth_cases import (
     CASES,
+    CONTROLLER_CASES,
     NO_GROUP,
     NO_TOPIC,
     NOTHING_WRONG,
@@ -69,7 +70,7 @@ OFFERED = frozenset(
 OFFERED_BY_CONTROLLERS = frozenset(
     {
         *(ApiKey(number) for number in (17, 18, 19, 20, 30, 31, 29, 32, 33, 36, 37, 43, 44, 45)),
-        *(ApiKey(number) for number in (46, 49, 51, 55, 56, 57, 62, 63, 64, 67)),
+        *(ApiKey(number) for number in (46, 49, 51, 55, 56, 57, 60, 62, 63, 64, 67)),
     }
 )
 LISTENERS = {"broker": broker_table(), "controller": controller_table()}
@@ -135,7 +136,8 @@ class Trace:
 
 
 def row(listener: str, key: ApiKey) -> tuple[Row, Case]:
-    return LISTENERS[listener][key], CASES[key]
+    cases = CASES | CONTROLLER_CASES if listener == "controller" else CASES
+    return LISTENERS[listener][key], cases[key]
 
 
 def versions(row: Row) -> range:
@@ -276,7 +278,7 @@ def test_without_an_authorizer_everybody_may() -> None:
         world = OpenWorld(addresses[0], addresses[0], addresses[1])
         for listener, table in LISTENERS.items():
             for key in table.keys() - UNGUARDED:
-                case = CASES[key]
+                _, case = row(listener, key)
                 with world.connect(None, controller=listener == "controller") as wire:
                     answer = wire.ask(case.build(world.things(), newest_of(key)))
                 if key in (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS):

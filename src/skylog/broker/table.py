@@ -180,7 +180,11 @@ def broker_table(*, inter_broker: bool = False) -> Mapping[ApiKey, Row]:
 
 def controller_table() -> Mapping[ApiKey, Row]:
     """What a controller's listener serves."""
-    return _with_api_versions({key: row for key, row in _rows().items() if row.controller})
+    rows = {key: row for key, row in _rows().items() if row.controller}
+    rows[_Key.DESCRIBE_CLUSTER] = _row(
+        _Key.DESCRIBE_CLUSTER, cluster.describe_controllers, _cluster(_Op.ALTER), **_CONTROLLER
+    )
+    return _with_api_versions(rows)
 
 
 def _with_api_versions(rows: dict[ApiKey, Row]) -> Mapping[ApiKey, Row]:

@@ -12,6 +12,8 @@ from typing import Any, Final
 from skylog.broker.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.topics import CLUSTER_METADATA
+from skylog.security.acls import CLUSTER_NAME
 from skylog.wire.apis import ApiKey
 from skylog.wire.messages.api_versions_request import ApiVersionsRequest
 from skylog.wire.messages.api_versions_response import (
@@ -20,6 +22,11 @@ from skylog.wire.messages.api_versions_response import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from skylog.wire.messages.describe_cluster_request import DescribeClusterRequest
+from skylog.wire.messages.describe_cluster_response import (
+    DescribeClusterBroker,
+    DescribeClusterResponse,
+)
 from skylog.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from skylog.wire.messages.describe_log_dirs_response import (
     DescribeLogDirsPartition,
@@ -27,11 +34,18 @@ from skylog.wire.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from skylog.wire.messages.describe_quorum_request import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
+)
 from skylog.wire.messages.init_producer_id_request import InitProducerIdRequest
 from skylog.wire.messages.init_producer_id_response import InitProducerIdResponse
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _NO_ID: Final = -1
+BROKER_ENDPOINTS: Final = 1
+CONTROLLER_ENDPOINTS: Final = 2
 
 Offered = Callable[[], list[ApiVersion]]
 
@@ -136,3 +150,32 @@ async def init_producer_id(
 
 def init_producer_id_failed(_: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
+
+
+async def describe_controllers(
+    context: RequestContext, request: DescribeClusterRequest
+) -> DescribeClusterResponse:
+    """Handle DescribeCluster on a controller's listener: who the controllers are."""
+    if request.endpoint_type != CONTROLLER_ENDPOINTS:
+        known = request.endpoint_type == BROKER_ENDPOINTS
+        raise KafkaError(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type CONTROLLER, but asked for another type.",
+        )
+    asked = DescribeQuorumRequest([TopicData(CLUSTER_METADATA, [PartitionData(0)])])
+    quorum = await context.services.controller.submit(asked, DescribeQuorumRequest.VERSIONS.high)
+    response = DescribeClusterResponse(
+        endpoint_type=CONTROLLER_ENDPOINTS,
+        cluster_id=context.services.cluster_id,
+        controller_id=quorum.topics[0].partitions[0].leader_id,
+    )
+    for node in quorum.nodes:
+        for listener in node.listeners:
+            if listener.name == context.listener:
+                found = DescribeClusterBroker(node.node_id, listener.host, listener.port)
+                response.brokers.append(found)
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = context.authorized_operations(
+            ResourceType.CLUSTER, CLUSTER_NAME
+        )
+    return response

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable
 
 from skylog.broker.context import RequestContext
+from skylog.broker.handlers.cluster import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS
 from skylog.controller.image import ClusterImage
 from skylog.controller.image.topics import Partition, Topic
 from skylog.kernel import limits
@@ -34,8 +35,6 @@ from skylog.wire.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-
-BROKER_ENDPOINTS = 1
 
 
 def metadata(
@@ -336,7 +335,7 @@ def describe_cluster(
     services = context.services
     response = DescribeClusterResponse(cluster_id=services.cluster_id)
     if context.version >= 1 and request.endpoint_type != BROKER_ENDPOINTS:
-        known = request.endpoint_type == 2
+        known = request.endpoint_type == CONTROLLER_ENDPOINTS
         raise KafkaError(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             "The request was sent to an endpoint of type BROKER, but asked for another type.",
