@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.interop.support import JavaTools
+from tests.interop.support import JavaTools, start_skylog
 
 pytestmark = pytest.mark.interop
 
@@ -482,6 +482,70 @@ def test_producers_are_shown(kafka_tool: JavaTools, topic: NewTopic) -> None:
     ran = kafka_tool("transactions", "describe-producers", "--topic", subject, "--partition", "0")
     assert re.search(r"^\d+\s+0\s+-1\s+1\s", ran.out, re.MULTILINE), ran.out
     assert kafka_tool("transactions", "find-hanging", "--broker-id", "1").lines[1:] == []
+
+
+@pytest.fixture
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A node that asks who may do what; the tests themselves may do anything."""
+    node = start_skylog(
+        tmp_path_factory.mktemp("guarded"),
+        {
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        },
+    )
+    yield node.bootstrap
+    node.process.stop()
+
+
+def test_acls(kafka_tool: JavaTools, guarded: str) -> None:
+    def acls(*arguments: str) -> str:
+        return kafka_tool("acls", "--bootstrap-server", guarded, *arguments, server=False).out
+
+    acls("--add", "--allow-principal", "User:alice", "--producer", "--topic", "orders")
+    acls(
+        "--add", "--allow-principal", "User:bob", "--consumer", "--topic", "orders", "--group", "g"
+    )
+    prefixed = ("--topic", "or", "--resource-pattern-type", "prefixed")
+    acls(
+        "--add",
+        "--deny-principal",
+        "User:eve",
+        "--operation",
+        "All",
+        "--deny-host",
+        "10.0.0.1",
+        *prefixed,
+    )
+    acls("--add", "--allow-principal", "User:ops", "--operation", "Alter", "--cluster")
+    shown = acls("--list", "--topic", "orders")
+    for operation in ("WRITE", "DESCRIBE", "CREATE"):
+        assert (
+            f"(principal=User:alice, host=*, operation={operation}, permissionType=ALLOW)" in shown
+        )
+    assert "(principal=User:bob, host=*, operation=READ, permissionType=ALLOW)" in shown
+    assert "User:eve" not in shown
+    matching = acls("--list", "--topic", "orders", "--resource-pattern-type", "match")
+    assert "(principal=User:eve, host=10.0.0.1, operation=ALL, permissionType=DENY)" in matching
+    assert "operation=ALTER" in acls("--list", "--cluster")
+    assert "User:bob" in acls("--list", "--group", "g")
+    assert "User:alice" in acls("--list", "--principal", "User:alice")
+    acls("--remove", "--force", "--topic", "orders")
+    acls(
+        "--remove",
+        "--force",
+        "--deny-principal",
+        "User:eve",
+        "--operation",
+        "All",
+        "--deny-host",
+        "10.0.0.1",
+        *prefixed,
+    )
+    left = acls("--list")
+    assert "User:eve" not in left
+    assert "orders" not in left
+    assert "User:ops" in left
 
 
 def test_acls_need_an_authorizer(kafka_tool: JavaTools) -> None:
