@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from skylog.kernel.logging import Level, hub
 from skylog.testing import Broker
 from tests.integration.cli_support import invoke
 
@@ -33,6 +34,8 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
+    # The broker's own lines would stand among those of the commands.
+    hub().set_level("security.audit", Level.ERROR)
     with Broker(SETTINGS) as running:
         yield running
 

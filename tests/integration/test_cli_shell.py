@@ -81,6 +81,7 @@ def test_help_is_quick_because_it_imports_little() -> None:
         "skylog.cli.main",
         "skylog.kernel",
         "skylog.kernel.errors",
+        "skylog.kernel.limits",
     }
     assert "consume" in out.stdout
 

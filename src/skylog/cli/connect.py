@@ -76,15 +76,36 @@ def call(
 
 
 async def _call(work: Callable[[Cluster], Awaitable[T]], settings: ClientSettings) -> T:
-    task = asyncio.current_task()
-    if task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    received: list[signal.Signals] = []
+    _end_on_signals(received)
     cluster = Cluster(settings)
     try:
         await _first_contact(cluster)
         return await work(cluster)
+    except asyncio.CancelledError:
+        if signal.SIGINT in received:
+            raise KeyboardInterrupt from None
+        raise
     finally:
         await cluster.close()
+
+
+def _end_on_signals(received: list[signal.Signals]) -> None:
+    """Let a signal end the work in good order, and a second one at once.
+
+    The loop itself must hear of them: while it waits for the network, nobody else would.
+    """
+    task = asyncio.current_task()
+
+    def stop(number: signal.Signals) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+        if task is not None:
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
 
 
 async def _first_contact(cluster: Cluster) -> None:
