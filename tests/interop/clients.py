@@ -424,6 +424,8 @@ class KafkaPython:
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=50,
+            # Should it miss a new topic's metadata, it looks again in time.
+            metadata_max_age_ms=1_000,
             **more,
         )
 
