@@ -40,6 +40,8 @@ _IGNORED: Final = {
     "log_append_time_ms",
     "leader_epoch_of_quorum",
 }
+# Settings of topics that Kafka does not have.
+OUR_SETTINGS: Final = frozenset({"diskless.enable"})
 _KEYS: Final = (
     "group_id", "resource_type", "resource_name", "name", "topic", "topic_name", "feature", "user",
     "key", "api_key", "node_id", "broker_id", "partition_index", "partition", "index", "member_id",
@@ -71,7 +73,7 @@ def plain(value: Any) -> Any:
             if name not in _IGNORED
         }
     if isinstance(value, list):
-        found = [plain(item) for item in value]
+        found = [plain(item) for item in value if getattr(item, "name", None) not in OUR_SETTINGS]
         # Kafka's order is that of its hash tables.
         return sorted(found, key=_identity) if found and isinstance(found[0], dict) else found
     return value
@@ -264,6 +266,10 @@ class Side:
         ):
             pass
         self.await_leader("__consumer_offsets", 4)
+        # Groups enough to be on all of its partitions, which load one after the other.
+        names = [f"warm{number}" for number in range(40)]
+        while any(g.error_code for g in self.quiet(ApiKey.DESCRIBE_GROUPS, 5, groups=names).groups):
+            pass
 
     def producer_id(self) -> int:
         """A new one; the first answers of a fresh Kafka are that it has none yet."""

@@ -36,6 +36,10 @@ NOT_SERVED = {
 }
 
 
+# Beyond Kafka's there are ours, for diskless topics.
+KAFKAS = [api for api in ApiKey if api < 93]
+
+
 @scenario
 def api_versions(side: Side) -> None:
     """What is offered is what Kafka offers, but for what we do not serve."""
@@ -77,7 +81,7 @@ def _closed(side: Side, label: str, frame: bytes) -> None:
 @scenario
 def versions_that_do_not_exist(side: Side) -> None:
     """Every API, one version below and above what is offered: the connection is closed."""
-    for api in ApiKey:
+    for api in KAFKAS:
         if api in NOT_SERVED or api is ApiKey.API_VERSIONS:
             continue
         versions = served(api)
@@ -88,7 +92,7 @@ def versions_that_do_not_exist(side: Side) -> None:
 
 @scenario
 def keys_that_do_not_exist(side: Side) -> None:
-    for key in (-1, 54, 93, 100, 500, 999, 32767):
+    for key in (-1, 54, 500, 999, 32767):
         _closed(side, f"API {key}", struct.pack(">hhih", key, 0, 1, -1) + bytes(20))
 
 
@@ -141,7 +145,7 @@ def empty_requests(side: Side) -> None:
         ApiKey.FETCH,
     }
     side.warm()
-    for api in ApiKey:
+    for api in KAFKAS:
         message = request_class(api)
         if api in NOT_SERVED or api in apart or "broker" not in message.LISTENERS:
             continue
