@@ -24,7 +24,6 @@ FACTS: Final[tuple[tuple[str, str, str | None, str], ...]] = (
     ("diskless.fetch.concurrency", "INT", "32", "[1,...]"),
     ("diskless.fetch.lagging.concurrency", "INT", "16", "[1,...]"),
     ("diskless.fetch.hedge.ms", "INT", "0", "[0,...]"),
-    ("diskless.local.segments.enable", "BOOLEAN", "false", ""),
     ("diskless.metadata.topic.num.partitions", "INT", "12", "[1,...]"),
     ("diskless.metadata.topic.replication.factor", "SHORT", "3", "[1,...]"),
     ("diskless.metadata.topic.min.isr", "INT", "2", "[1,...]"),
@@ -87,9 +86,6 @@ class DisklessSettings:
     )
     hedge_ms: int = setting(
         "diskless.fetch.hedge.ms", "A read that takes longer is asked for twice; 0 is never."
-    )
-    local_segments: bool = setting(
-        "diskless.local.segments.enable", "Whether recent data is kept in local segments too."
     )
     metadata_partitions: int = setting(
         "diskless.metadata.topic.num.partitions", "Number of coordinators."
