@@ -433,7 +433,8 @@ class KafkaPython:
     def _polled(consumer: Any) -> list[Record]:
         return [
             Record(m.partition, m.timestamp, m.key, m.value, tuple(m.headers), m.offset)
-            for messages in consumer.poll(50).values()
+            # A poll that ends while the group is joined loses the assignment: kafka-python 3.0.12.
+            for messages in consumer.poll(1000).values()
             for m in messages
         ]
 
