@@ -10,7 +10,9 @@ import dataclasses
 import json
 import os
 import platform
+import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -54,24 +56,37 @@ def _plan(given: argparse.Namespace) -> Plan:
     )
 
 
+def _write(path: Path, machine: dict[str, Any], figures: list[Figure]) -> None:
+    rows = [
+        {**dataclasses.asdict(figure), "ratio": figure.ratio, "met": figure.met}
+        for figure in figures
+    ]
+    path.write_text(json.dumps({"machine": machine, "figures": rows}, indent=2) + "\n")
+
+
 def main() -> None:
     given = _options()
+    # So that whatever ends the bench, its clusters end with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     plan, machine = _plan(given), _machine()
     figures: list[Figure] = []
+    failed = []
     for name in given.only or SCENARIOS:
-        figures += SCENARIOS[name](plan)
+        try:
+            figures += SCENARIOS[name](plan)
+        except Exception:  # noqa: BLE001 - what the other parts measured is not lost with it
+            traceback.print_exc()
+            failed.append(name)
+        if given.json is not None:
+            _write(given.json, machine, figures)
     title = (
         f"skylog beside Apache Kafka 4.3.1: {machine['cores']} cores, load "
         f"{machine['load'][0]:.1f} before; median ± spread of {plan.rounds}; "
         "1 KiB records, acks=all, 4 partitions"
     )
     table.show(figures, title)
-    if given.json is not None:
-        rows = [
-            {**dataclasses.asdict(figure), "ratio": figure.ratio, "met": figure.met}
-            for figure in figures
-        ]
-        given.json.write_text(json.dumps({"machine": machine, "figures": rows}, indent=2) + "\n")
+    if failed:
+        sys.exit(f"not measured, see above: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

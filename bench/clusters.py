@@ -123,11 +123,14 @@ class Cluster(ABC):
 
     def wait_ready(self) -> None:
         """Until the broker's port takes connections."""
+        self._wait_port(self._ports[0])
+
+    def _wait_port(self, port: int) -> None:
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline:
             self.check_alive()
             try:
-                socket.create_connection(("127.0.0.1", self._ports[0]), timeout=1).close()
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
             except OSError:
                 time.sleep(0.02)
             else:
@@ -177,6 +180,11 @@ class Skylog(Cluster):
 
     def prepare(self) -> None:
         """Nothing: it formats its directory when it first starts."""
+
+    def wait_ready(self) -> None:
+        """Its metrics come a little after its broker."""
+        super().wait_ready()
+        self._wait_port(self._http_port)
 
     def command(self) -> list[str]:
         broker, controller = self._ports
