@@ -98,6 +98,10 @@ REQUESTS: dict[int, tuple[str, ...]] = {
     97: ("DisklessListOffsetsRequest",),
     98: ("DisklessFindBatchesRequest",),
     100: ("DisklessDescribeFilesRequest",),
+    500: ("PlanRangesRequest",),
+    501: ("LocateBatchesRequest",),
+    502: ("CommitStagedRequest",),
+    503: ("PinStagedRequest",),
 }
 
 RESPONSES: dict[int, tuple[str, ...]] = {
@@ -197,6 +201,10 @@ RESPONSES: dict[int, tuple[str, ...]] = {
     97: ("DisklessListOffsetsResponse",),
     98: ("DisklessFindBatchesResponse",),
     100: ("DisklessDescribeFilesResponse",),
+    500: ("PlanRangesResponse",),
+    501: ("LocateBatchesResponse",),
+    502: ("CommitStagedResponse",),
+    503: ("PinStagedResponse",),
 }
 
 METADATAS: dict[int, tuple[str, ...]] = {
