@@ -102,6 +102,8 @@ REQUESTS: dict[int, tuple[str, ...]] = {
     501: ("LocateBatchesRequest",),
     502: ("CommitStagedRequest",),
     503: ("PinStagedRequest",),
+    504: ("DescribeDisklessCoordinatorsRequest",),
+    505: ("ListDisklessFilesRequest",),
 }
 
 RESPONSES: dict[int, tuple[str, ...]] = {
@@ -205,6 +207,8 @@ RESPONSES: dict[int, tuple[str, ...]] = {
     501: ("LocateBatchesResponse",),
     502: ("CommitStagedResponse",),
     503: ("PinStagedResponse",),
+    504: ("DescribeDisklessCoordinatorsResponse",),
+    505: ("ListDisklessFilesResponse",),
 }
 
 METADATAS: dict[int, tuple[str, ...]] = {
