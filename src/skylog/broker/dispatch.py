@@ -61,6 +61,8 @@ class Row:
     controller: bool = False
     # For brokers among themselves: on their listener alone, and not in the answer to ApiVersions.
     private: bool = False
+    # For our own tools: on every listener of a broker, and not in the answer to ApiVersions.
+    unlisted: bool = False
     # Shapes the answer to a request that failed as a whole, where ``error_code`` at the top of
     # the response does not exist.
     fail: Callable[[Any, KafkaError], Message] | None = None

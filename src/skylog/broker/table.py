@@ -191,7 +191,7 @@ def _with_api_versions(rows: dict[ApiKey, Row]) -> Mapping[ApiKey, Row]:
     offered: list[ApiVersion] = []
     handler = cluster.api_versions(lambda: offered)
     rows[ApiKey.API_VERSIONS] = _row(ApiKey.API_VERSIONS, handler, None, controller=True)
-    for key in sorted(key for key, row in rows.items() if not row.private):
+    for key in sorted(key for key, row in rows.items() if not row.private and not row.unlisted):
         versions = rows[key].versions
         low = PRODUCE_OFFERED_FROM if key is ApiKey.PRODUCE else versions.low
         offered.append(ApiVersion(key, low, versions.high))

@@ -15,6 +15,7 @@ from skylog.wire.registry import message_class
 from skylog.wire.schema import Message
 
 __all__ = [
+    "OWN_APIS_FROM",
     "ApiKey",
     "decode_request_header",
     "encode_request_header",
@@ -26,6 +27,8 @@ __all__ = [
 
 # The API's key and version, the correlation id, the length of the client id.
 _HEADER: Final = struct.Struct(">hhih")
+# APIs of our own, for our own tools. ApiVersions does not offer them: who asks knows what they are.
+OWN_APIS_FROM: Final = 500
 _KEYS: Final[dict[int, ApiKey]] = {int(key): key for key in ApiKey}
 
 
