@@ -194,6 +194,42 @@ class LogInfo(NamedTuple):
     byte_size: int = -1
 
 
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file for people to look at. ``marked_ms`` is -1 while it has live batches."""
+
+    object_key: str
+    size: int
+    committed_ms: int
+    live_batches: int
+    live_bytes: int
+    marked_ms: int = -1
+    owner_ids: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorInfo:
+    """One coordinator for people to look at; what it has not, or cannot say now, is -1.
+
+    A plane without a metadata topic is one coordinator with the number -1.
+    """
+
+    number: int = -1
+    state: str = "active"
+    leader_epoch: int = -1
+    log_start_offset: int = -1
+    log_end_offset: int = -1
+    high_watermark: int = -1
+    applied_offset: int = -1
+    snapshot_offset: int = -1
+    snapshot_ms: int = -1
+    partitions: int = -1
+    batches: int = -1
+    live_files: int = -1
+    free_files: int = -1
+    producers: int = -1
+
+
 class ControlPlane(Protocol):
     async def start(self) -> None:
         """Make the plane ready; nothing else may be called before."""
@@ -206,8 +242,21 @@ class ControlPlane(Protocol):
     async def delete_topics(self, topic_ids: Sequence[Uuid]) -> None:
         """Forget topics, their batches and their producers; unknown ids are done already."""
 
-    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
+    def lane_of(self, partition: TopicPartition) -> int | None:
+        """What the commits of a partition go through, always the same.
+
+        Lanes are independent: while commits of one are held up, those of others are not. None:
+        the partition is not known (a plane with one lane need not look).
+        """
+
+    async def commit_file(
+        self, file: FileToCommit, *, lane: int | None = None
+    ) -> list[CommitResult]:
         """Give offsets to a file's batches, in order; some may fail while others do not.
+
+        *A file of several lanes* waits for all of them, unless its parts are committed one by one:
+        each with its ``lane``, the batches of that lane only (perhaps none) and, as ``owner_ids``,
+        all lanes of the file. What is said here of a file then holds for the part.
 
         *The same key again* gets the first answer, without new offsets: what was accepted tells its
         offset with ``duplicate`` set, what was refused is an error again. Another size, format or
@@ -292,6 +341,15 @@ class ControlPlane(Protocol):
 
     async def oldest_file_ms(self) -> int | None:
         """When the oldest of the files with live batches was committed."""
+
+    async def list_files(self, after: str, limit: int) -> list[FileInfo]:
+        """Files by key, from the first that is greater than ``after`` on; at most ``limit`` (> 0).
+
+        For looking at: a file that is committed or deleted meanwhile may be there or not.
+        """
+
+    async def describe_coordinators(self) -> list[CoordinatorInfo]:
+        """What coordinators have. Counts all of it, so not for every second."""
 
     async def known_topics(self) -> list[Uuid]:
         """The topics that have partitions here, each once, in any order."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from skylog.diskless.coordinator.state import (
     Applied,
+    Counts,
     FileState,
     StateView,
     StoredAnswer,
@@ -87,6 +88,20 @@ class MemoryState:
     def oldest_file_ms(self) -> int | None:
         live = (file.committed_ms for file in self._files.values() if file.live_batches)
         return min(live, default=None)
+
+    def list_files(self, after: str, limit: int) -> list[tuple[FileState, int]]:
+        listed = {
+            file.object_key: (file, sum(batch.byte_size for _, batch in held))
+            for file, held in self.all_files()
+            if file.object_key > after
+        }
+        return [listed[key] for key in sorted(listed)[:limit]]
+
+    def counts(self) -> Counts:
+        live = sum(file.live_batches > 0 for file in self._files.values())
+        batches = sum(map(len, self._batches.values()))
+        files = (live, len(self._files) - live)
+        return Counts(len(self._logs), batches, *files, len(self._producers))
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, str, LogState]]:
         for partition, (name, log) in self._logs.items():

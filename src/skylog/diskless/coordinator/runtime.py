@@ -16,13 +16,14 @@ are judged on top of them. A reply is told once the cache holds everything that 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import islice, takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from skylog.diskless.coordinator.loading import Loader, StateFactory
 from skylog.diskless.coordinator.log import CoordinatorLog
@@ -30,7 +31,7 @@ from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.requests import Find, ForgetFiles, StrictRead, Write
 from skylog.diskless.coordinator.snapshot_records import snapshot_records
 from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
-from skylog.diskless.coordinator.state import StateStore
+from skylog.diskless.coordinator.state import StateStore, StateView
 from skylog.diskless.coordinator.turn import Handled, PendingBatch, Turn
 from skylog.diskless.plane import TopicPartition
 from skylog.diskless.planes.rules import PlaneRules
@@ -42,6 +43,7 @@ from skylog.kernel.logging import get_logger
 from skylog.quorum.snapshots import SnapshotId
 
 _log = get_logger("diskless.coordinator")
+T = TypeVar("T")
 
 
 class State(Enum):
@@ -131,6 +133,10 @@ class CoordinatorRuntime:
         return self._applied
 
     @property
+    def log(self) -> CoordinatorLog:
+        return self._log
+
+    @property
     def machine(self) -> CoordinatorMachine | None:
         """For looking at while nothing runs."""
         return self._machine
@@ -145,11 +151,31 @@ class CoordinatorRuntime:
         """An answer from committed state, at once."""
         return await self._enqueue(self._finds, request)
 
+    async def look(self, read: Callable[[StateView, Snapshots], T]) -> T:
+        """Read committed state at leisure, on a thread beside the coordinator's own."""
+        machine, snapshots = self._machine, self._ports.snapshots
+        if machine is None:
+            raise self._not_active()
+
+        def work() -> T:
+            with machine.state.snapshot_view() as view:
+                return read(view, snapshots)
+
+        task: asyncio.Task[T] = self._start(self._ports.background.run(work))
+        try:
+            return await asyncio.shield(task)
+        except (OSError, sqlite3.Error) as error:  # it has been unloaded, its files may be gone
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+
+    def _not_active(self) -> KafkaError:
+        loading = self._state is State.LOADING
+        return KafkaError(
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
+        )
+
     async def _enqueue(self, line: deque[_Waiter], request: Any) -> Any:
         if self._state is not State.ACTIVE:
-            loading = self._state is State.LOADING
-            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
-            raise KafkaError(code)
+            raise self._not_active()
         if len(line) + len(self._replies) >= DISKLESS_PENDING_REQUESTS_MAX:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Too many requests wait.")
         waiter = _Waiter(request, asyncio.get_running_loop().create_future())

@@ -149,6 +149,18 @@ FREE_FILES: Final = (
     " AND (received = 1 OR owner_ids = ? OR owner_ids LIKE ?) = ?"
     " ORDER BY deletable_since_ms, log_offset LIMIT ?"
 )
+LIST_FILES: Final = f"SELECT {_FILE} FROM files WHERE object_key > ? ORDER BY object_key LIMIT ?"
+# Batches have no index by file, for commits would pay for it: this reads all of them.
+LIVE_BYTES: Final = (
+    "SELECT log_offset, SUM(byte_size) FROM batches WHERE log_offset IN"
+    " (SELECT log_offset FROM files WHERE object_key > ? ORDER BY object_key LIMIT ?)"
+    " GROUP BY log_offset"
+)
+COUNTS: Final = (
+    "SELECT (SELECT COUNT(*) FROM partitions), (SELECT COUNT(*) FROM batches),"
+    " (SELECT COUNT(*) FROM files WHERE live_batches > 0),"
+    " (SELECT COUNT(*) FROM files WHERE live_batches = 0), (SELECT COUNT(*) FROM producers)"
+)
 OLDEST_FILE: Final = "SELECT MIN(committed_ms) FROM files WHERE live_batches > 0"
 ADD_FILE: Final = f"INSERT INTO files ({_FILE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SET_RECEIVED: Final = "UPDATE files SET received = 1 WHERE object_key = ?"

@@ -44,6 +44,10 @@ class Snapshots:
         parsed = (parse_name(path.name) for path in self._directory.iterdir())
         return sorted(found[0] for found in parsed if found and found[1] == SUFFIX)
 
+    def written_ms(self, number: SnapshotId) -> int:
+        """When the file was written, as the file system says."""
+        return (self._directory / number.file_name).stat().st_mtime_ns // 1_000_000
+
     def remove_unfinished(self) -> None:
         """What a crash left half written."""
         for path in self._directory.glob(f"*{PARTIAL_SUFFIX}"):

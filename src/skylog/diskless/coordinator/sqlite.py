@@ -19,6 +19,7 @@ from typing import Any, Final
 from skylog.diskless.coordinator import schema
 from skylog.diskless.coordinator.state import (
     Applied,
+    Counts,
     FileState,
     StateView,
     StoredAnswer,
@@ -171,6 +172,15 @@ class SqliteState:
     def oldest_file_ms(self) -> int | None:
         oldest: int | None = self._db.execute(schema.OLDEST_FILE).fetchone()[0]
         return oldest
+
+    def list_files(self, after: str, limit: int) -> list[tuple[FileState, int]]:
+        page = (after, limit)
+        live_bytes = dict(self._db.execute(schema.LIVE_BYTES, page).fetchall())
+        files = [_file(row) for row in self._db.execute(schema.LIST_FILES, page)]
+        return [(file, live_bytes.get(file.log_offset, 0)) for file in files]
+
+    def counts(self) -> Counts:
+        return Counts(*self._db.execute(schema.COUNTS).fetchone())
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, str, LogState]]:
         for topic_id, index, name, *log in self._db.execute(schema.ALL_PARTITIONS):

@@ -97,6 +97,16 @@ class StoredAnswer(NamedTuple):
     log_append_time: int
 
 
+class Counts(NamedTuple):
+    """How much there is."""
+
+    partitions: int
+    batches: int
+    live_files: int
+    free_files: int
+    producers: int
+
+
 def batch_id(log_offset: int, byte_offset: int) -> int:
     """The same on all replicas, and after a snapshot."""
     return log_offset << _FILE_POSITION_BITS | byte_offset >> _BATCH_SPACING_BITS
@@ -144,6 +154,14 @@ class StateView(Protocol):
         ...
 
     def oldest_file_ms(self) -> int | None: ...
+
+    # For people who look inside; these may read all of it.
+
+    def list_files(self, after: str, limit: int) -> list[tuple[FileState, int]]:
+        """Files with greater keys, by key, and the bytes of their live batches."""
+        ...
+
+    def counts(self) -> Counts: ...
 
     # All of it, for snapshots and digests.
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from skylog.diskless.plane import (
     BatchCoordinate,
     CommitResult,
+    CoordinatorInfo,
     DeleteRecordsResult,
     DescribeFileResult,
+    FileInfo,
     FileToCommit,
     FindRequest,
     FindResult,
@@ -76,7 +78,15 @@ class MemoryPlane:
         for partition in [known for known in self._logs if known[0] in topic_ids]:
             self._release(self._logs.pop(partition).batches)
 
-    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
+    def lane_of(self, partition: TopicPartition) -> int:  # noqa: ARG002 - all in one
+        return 0
+
+    async def commit_file(
+        self,
+        file: FileToCommit,
+        *,
+        lane: int | None = None,  # noqa: ARG002 - there is one
+    ) -> list[CommitResult]:
         commits.check_file(file)
         known = self._files.get(file.object_key)
         if known is not None:
@@ -273,6 +283,32 @@ class MemoryPlane:
 
     async def oldest_file_ms(self) -> int | None:
         return min((f.committed_ms for f in self._files.values() if f.live_batches), default=None)
+
+    async def list_files(self, after: str, limit: int) -> list[FileInfo]:
+        live_bytes: dict[str, int] = {}
+        for log in self._logs.values():
+            for batch in log.batches:
+                so_far = live_bytes.get(batch.object_key, 0)
+                live_bytes[batch.object_key] = so_far + batch.byte_size
+        keys = sorted(key for key in self._files if key > after)[:limit]
+        return [self._info(key, live_bytes.get(key, 0)) for key in keys]
+
+    def _info(self, key: str, live_bytes: int) -> FileInfo:
+        file = self._files[key]
+        marked_ms = -1 if file.marked_ms is None else file.marked_ms
+        return FileInfo(key, file.size, file.committed_ms, file.live_batches, live_bytes, marked_ms)
+
+    async def describe_coordinators(self) -> list[CoordinatorInfo]:
+        live = sum(file.live_batches > 0 for file in self._files.values())
+        return [
+            CoordinatorInfo(
+                partitions=len(self._logs),
+                batches=sum(len(log.batches) for log in self._logs.values()),
+                live_files=live,
+                free_files=len(self._files) - live,
+                producers=sum(len(log.producers) for log in self._logs.values()),
+            )
+        ]
 
     async def known_topics(self) -> list[Uuid]:
         return list({topic_id for topic_id, _ in self._logs})

@@ -12,13 +12,16 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
+from skylog.diskless.coordinator import inspection
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.registry import DisklessCoordinators
 from skylog.diskless.plane import (
     BatchToCommit,
     CommitResult,
+    CoordinatorInfo,
     DeleteRecordsResult,
     DescribeFileResult,
+    FileInfo,
     FileToCommit,
     FindRequest,
     FindResult,
@@ -36,7 +39,7 @@ from skylog.diskless.planes.handover import Handover
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_UNSETTLED_FILES_MAX
-from skylog.kernel.rng import Random
+from skylog.kernel.rng import Random, shuffled
 
 # None: cluster metadata has no such diskless partition.
 CoordinatorOf: TypeAlias = Callable[[TopicPartition], int | None]
@@ -93,8 +96,15 @@ class TopicPlane:
 
     # Commits
 
-    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
+    def lane_of(self, partition: TopicPartition) -> int | None:
+        return self._coordinator_of(partition)
+
+    async def commit_file(
+        self, file: FileToCommit, *, lane: int | None = None
+    ) -> list[CommitResult]:
         check_file(file)
+        if lane is not None:
+            return await self._commit(lane, file)
         division = self._unsettled.pop(file.object_key, None) or self._divide(file)
         if not division:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "no coordinator is here")
@@ -124,15 +134,8 @@ class TopicPlane:
             numbers = sorted(places) or self._coordinators.led()[:1]
             for number in numbers[:1]:
                 places[number] = sorted([*places.get(number, []), *unknown])
-        numbers = sorted(places)
-        self._shuffle(numbers)
-        return {number: places[number] for number in numbers}
-
-    def _shuffle(self, numbers: list[int]) -> None:
-        """Every order is as likely as any other, so that owners' work is spread evenly."""
-        for last in range(len(numbers) - 1, 0, -1):
-            other = int.from_bytes(self._rng.randbytes(4)) % (last + 1)
-            numbers[last], numbers[other] = numbers[other], numbers[last]
+        # In any order, so that the work of owning files is spread evenly.
+        return {number: places[number] for number in shuffled(sorted(places), self._rng)}
 
     def _keep_division(self, object_key: str, division: _Division) -> None:
         if len(self._unsettled) >= DISKLESS_UNSETTLED_FILES_MAX:
@@ -143,9 +146,11 @@ class TopicPlane:
         self, number: int, file: FileToCommit, owners: Sequence[int], places: Sequence[int]
     ) -> list[CommitResult]:
         batches: list[BatchToCommit] = [file.batches[place] for place in places]
-        part = replace(file, batches=batches, owner_ids=owners)
+        return await self._commit(number, replace(file, batches=batches, owner_ids=owners))
+
+    async def _commit(self, number: int, file: FileToCommit) -> list[CommitResult]:
         results: list[CommitResult] = await self._coordinators.get(number).submit(
-            ask.CommitFile(part)
+            ask.CommitFile(file)
         )
         return results
 
@@ -250,6 +255,12 @@ class TopicPlane:
 
     async def oldest_file_ms(self) -> int | None:
         return await self._handover.oldest_file_ms()
+
+    async def list_files(self, after: str, limit: int) -> list[FileInfo]:
+        return await inspection.list_files(self._coordinators, after, limit)
+
+    async def describe_coordinators(self) -> list[CoordinatorInfo]:
+        return await inspection.describe_coordinators(self._coordinators)
 
     def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
         return self._coordinators.watch(listener)

@@ -11,8 +11,10 @@ from typing import Any
 
 from skylog.diskless.plane import (
     CommitResult,
+    CoordinatorInfo,
     DeleteRecordsResult,
     DescribeFileResult,
+    FileInfo,
     FileToCommit,
     FindRequest,
     FindResult,
@@ -89,7 +91,15 @@ class PostgresPlane:
         now_ms = self._clock.now_ms()
         await self._database.change(lambda c: deletion.delete_topics(c, topic_ids, now_ms))
 
-    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
+    def lane_of(self, partition: TopicPartition) -> int:  # noqa: ARG002 - all in one
+        return 0
+
+    async def commit_file(
+        self,
+        file: FileToCommit,
+        *,
+        lane: int | None = None,  # noqa: ARG002 - there is one
+    ) -> list[CommitResult]:
         commits.check_file(file)
         now_ms = self._clock.now_ms()
         results, moved = await self._database.change(
@@ -234,6 +244,12 @@ class PostgresPlane:
 
     async def oldest_file_ms(self) -> int | None:
         return await self._database.read(reading.oldest_file_ms)
+
+    async def list_files(self, after: str, limit: int) -> list[FileInfo]:
+        return await self._database.read(lambda c: reading.list_files(c, after, limit))
+
+    async def describe_coordinators(self) -> list[CoordinatorInfo]:
+        return [await self._database.read(reading.counts)]
 
     async def known_topics(self) -> list[Uuid]:
         return await self._database.read(reading.known_topics)

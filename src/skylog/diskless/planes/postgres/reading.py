@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 from skylog.diskless.plane import (
     MAX_TIMESTAMP,
     BatchCoordinate,
+    CoordinatorInfo,
+    FileInfo,
     FindRequest,
     FindResult,
     ListOffsetsResult,
@@ -52,6 +54,20 @@ _BY_LARGEST_TIME: Final = (
     + "AND last_offset >= $3 ORDER BY effective_timestamp DESC, last_offset LIMIT 1"
     + _OF_PARTITION
 )
+
+
+_LIST_FILES: Final = """
+SELECT object_key, size, committed_ms, count(batch_id), coalesce(sum(byte_size), 0),
+    coalesce(marked_ms, -1)
+FROM (SELECT * FROM files WHERE object_key > $1 ORDER BY object_key LIMIT $2) listed
+LEFT JOIN batches USING (file_id)
+GROUP BY object_key, size, committed_ms, marked_ms
+ORDER BY object_key"""
+
+_COUNTS: Final = """
+SELECT (SELECT count(*) FROM logs), (SELECT count(*) FROM batches),
+    (SELECT count(*) FROM files WHERE marked_ms IS NULL),
+    (SELECT count(*) FROM files WHERE marked_ms IS NOT NULL), (SELECT count(*) FROM producers)"""
 
 
 class LogWithBatches(NamedTuple):
@@ -160,6 +176,23 @@ async def files_to_delete(connection: Any, marked_before_ms: int, limit: int) ->
         limit or None,
     )
     return [row[0] for row in rows]
+
+
+async def list_files(connection: Any, after: str, limit: int) -> list[FileInfo]:
+    rows = await connection.fetch(_LIST_FILES, after, limit)
+    # A sum of bigints is a numeric.
+    return [FileInfo(*row[:4], int(row[4]), row[5]) for row in map(tuple, rows)]
+
+
+async def counts(connection: Any) -> CoordinatorInfo:
+    partitions, batches, live, free, producers = await connection.fetchrow(_COUNTS)
+    return CoordinatorInfo(
+        partitions=partitions,
+        batches=batches,
+        live_files=live,
+        free_files=free,
+        producers=producers,
+    )
 
 
 async def known_topics(connection: Any) -> list[Uuid]:
