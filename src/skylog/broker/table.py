@@ -15,6 +15,7 @@ from skylog.broker.handlers import (
     cluster,
     configs,
     diskless_apis,
+    diskless_inspection,
     failures,
     fetch,
     group_offsets,
@@ -164,9 +165,18 @@ _DISKLESS: Final[list[_Spec]] = [
 ]  # fmt: skip
 
 
+_UNLISTED: Final[dict[str, Any]] = {"unlisted": True}
+_INSPECTION: Final[list[_Spec]] = [
+    (_Key.DESCRIBE_DISKLESS_COORDINATORS, diskless_inspection.describe_coordinators,
+     _cluster(_Op.DESCRIBE), _UNLISTED),
+    (_Key.LIST_DISKLESS_FILES, diskless_inspection.list_files,
+     _cluster(_Op.DESCRIBE), _UNLISTED),
+]  # fmt: skip
+
+
 def _rows() -> Mapping[ApiKey, Row]:
     """The rows but ApiVersions, which depends on what a listener offers."""
-    specs = [*_DATA, *_ADMINISTRATION, *_DISKLESS]
+    specs = [*_DATA, *_ADMINISTRATION, *_DISKLESS, *_INSPECTION]
     return {key: _row(key, handler, permission, **more) for key, handler, permission, more in specs}
 
 

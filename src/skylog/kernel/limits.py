@@ -158,3 +158,5 @@ DISKLESS_RETENTION_PARTITIONS_PER_CALL: Final = 100
 # A backup of metadata: a stretch of a log in one object, and the list of all objects.
 DISKLESS_BACKUP_PIECE_BYTES: Final = 16 * 1024 * 1024
 DISKLESS_BACKUP_MANIFEST_BYTES_MAX: Final = 64 * 1024 * 1024
+# Files in one answer to somebody who looks at them.
+DISKLESS_FILES_LISTED_MAX: Final = 5_000

@@ -151,12 +151,12 @@ FREE_FILES: Final = (
 )
 LIST_FILES: Final = f"SELECT {_FILE} FROM files WHERE object_key > ? ORDER BY object_key LIMIT ?"
 # Batches have no index by file, for commits would pay for it: this reads all of them.
-LIVE_BYTES: Final = (
+ALL_LIVE_BYTES: Final = (
     "SELECT log_offset, SUM(byte_size) FROM batches WHERE log_offset IN"
     " (SELECT log_offset FROM files WHERE object_key > ? ORDER BY object_key LIMIT ?)"
     " GROUP BY log_offset"
 )
-COUNTS: Final = (
+ALL_COUNTS: Final = (
     "SELECT (SELECT COUNT(*) FROM partitions), (SELECT COUNT(*) FROM batches),"
     " (SELECT COUNT(*) FROM files WHERE live_batches > 0),"
     " (SELECT COUNT(*) FROM files WHERE live_batches = 0), (SELECT COUNT(*) FROM producers)"

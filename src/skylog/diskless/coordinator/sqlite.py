@@ -175,12 +175,12 @@ class SqliteState:
 
     def list_files(self, after: str, limit: int) -> list[tuple[FileState, int]]:
         page = (after, limit)
-        live_bytes = dict(self._db.execute(schema.LIVE_BYTES, page).fetchall())
+        live_bytes = dict(self._db.execute(schema.ALL_LIVE_BYTES, page).fetchall())
         files = [_file(row) for row in self._db.execute(schema.LIST_FILES, page)]
         return [(file, live_bytes.get(file.log_offset, 0)) for file in files]
 
     def counts(self) -> Counts:
-        return Counts(*self._db.execute(schema.COUNTS).fetchone())
+        return Counts(*self._db.execute(schema.ALL_COUNTS).fetchone())
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, str, LogState]]:
         for topic_id, index, name, *log in self._db.execute(schema.ALL_PARTITIONS):

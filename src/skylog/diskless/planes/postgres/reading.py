@@ -181,7 +181,10 @@ async def files_to_delete(connection: Any, marked_before_ms: int, limit: int) ->
 async def list_files(connection: Any, after: str, limit: int) -> list[FileInfo]:
     rows = await connection.fetch(_LIST_FILES, after, limit)
     # A sum of bigints is a numeric.
-    return [FileInfo(*row[:4], int(row[4]), row[5]) for row in map(tuple, rows)]
+    return [
+        FileInfo(key, size, committed_ms, live, int(live_bytes), marked_ms)
+        for key, size, committed_ms, live, live_bytes, marked_ms in rows
+    ]
 
 
 async def counts(connection: Any) -> CoordinatorInfo:

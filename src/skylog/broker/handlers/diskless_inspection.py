@@ -1,0 +1,112 @@
+"""Looking inside diskless topics (504, 505): for operators, on every listener of a broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from skylog.broker.diskless import storage_url_of
+from skylog.broker.maintenance import reaches_all_coordinators
+from skylog.diskless.files.orphans import orphan_threshold
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.limits import DISKLESS_FILES_LISTED_MAX
+from skylog.wire.messages.describe_diskless_coordinators_request import (
+    DescribeDisklessCoordinatorsRequest,
+)
+from skylog.wire.messages.describe_diskless_coordinators_response import (
+    DescribedCoordinator,
+    DescribeDisklessCoordinatorsResponse,
+)
+from skylog.wire.messages.list_diskless_files_request import ListDisklessFilesRequest
+from skylog.wire.messages.list_diskless_files_response import (
+    ListDisklessFilesResponse,
+    ListedDisklessFile,
+)
+
+if TYPE_CHECKING:
+    from skylog.broker.context import RequestContext
+    from skylog.broker.services import Services
+    from skylog.diskless.plane import CoordinatorInfo
+
+# No object is as old: nothing may be deleted now.
+_NOTHING_MS: Final = 0
+_NO_SCANS: Final = -1
+
+
+async def describe_coordinators(
+    context: RequestContext, _request: DescribeDisklessCoordinatorsRequest
+) -> DescribeDisklessCoordinatorsResponse:
+    services = context.services
+    settings, engine = services.settings, services.diskless
+    infos = await engine.plane.describe_coordinators()
+    return DescribeDisklessCoordinatorsResponse(
+        control_plane=settings.diskless.control_plane,
+        storage_url=storage_url_of(settings),
+        has_all_coordinators=_reaches_all(services),
+        orphan_threshold_ms=await _threshold_ms(services),
+        coordinators=[_described(info, settings.node.node_id) for info in infos],
+    )
+
+
+def _reaches_all(services: Services) -> bool:
+    return reaches_all_coordinators(services.image, services.diskless, services.settings.diskless)
+
+
+async def _threshold_ms(services: Services) -> int:
+    """What a scan for orphans would go by if it began now."""
+    settings = services.settings.diskless
+    if settings.control_plane == "memory":
+        return _NO_SCANS
+    if not _reaches_all(services):
+        return _NOTHING_MS
+    try:
+        oldest_ms = await services.diskless.plane.oldest_file_ms()
+    except KafkaError:  # a scan would end here as well
+        return _NOTHING_MS
+    return orphan_threshold(oldest_ms, services.clock.now_ms(), settings.grace_ms)
+
+
+def _described(info: CoordinatorInfo, node_id: int) -> DescribedCoordinator:
+    return DescribedCoordinator(
+        partition_index=info.number,
+        state=info.state,
+        leader_id=node_id if info.number >= 0 else -1,
+        leader_epoch=info.leader_epoch,
+        log_start_offset=info.log_start_offset,
+        log_end_offset=info.log_end_offset,
+        high_watermark=info.high_watermark,
+        applied_offset=info.applied_offset,
+        snapshot_offset=info.snapshot_offset,
+        snapshot_timestamp_ms=info.snapshot_ms,
+        partitions=info.partitions,
+        batches=info.batches,
+        live_files=info.live_files,
+        free_files=info.free_files,
+        producers=info.producers,
+    )
+
+
+async def list_files(
+    context: RequestContext, request: ListDisklessFilesRequest
+) -> ListDisklessFilesResponse:
+    if request.limit < 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a limit of {request.limit}")
+    if not (request.after.isascii() and request.after.isprintable()):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a key that is none")
+    limit = min(request.limit, DISKLESS_FILES_LISTED_MAX)
+    # One more than asked for tells whether there are more.
+    found = await context.services.diskless.plane.list_files(request.after, limit + 1)
+    return ListDisklessFilesResponse(
+        has_more=len(found) > limit,
+        files=[
+            ListedDisklessFile(
+                file.object_key,
+                file.size,
+                file.committed_ms,
+                file.live_batches,
+                file.live_bytes,
+                file.marked_ms,
+                list(file.owner_ids),
+            )
+            for file in found[:limit]
+        ],
+    )
