@@ -53,6 +53,9 @@ from skylog.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.describe_acls_request import DescribeAclsRequest
 from skylog.wire.messages.describe_cluster_request import DescribeClusterRequest
+from skylog.wire.messages.describe_diskless_coordinators_request import (
+    DescribeDisklessCoordinatorsRequest,
+)
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
 from skylog.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData
 from skylog.wire.messages.describe_quorum_request import TopicData as QuorumTopic
@@ -60,6 +63,7 @@ from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
 from skylog.wire.messages.init_producer_id_request import InitProducerIdRequest
 from skylog.wire.messages.list_config_resources_request import ListConfigResourcesRequest
+from skylog.wire.messages.list_diskless_files_request import ListDisklessFilesRequest
 from skylog.wire.messages.list_groups_request import ListGroupsRequest
 from skylog.wire.messages.sync_group_request import SyncGroupRequest
 from skylog.wire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -452,6 +456,12 @@ CASES: dict[ApiKey, Case] = {
     ),
     ApiKey.DESCRIBE_LOG_DIRS: Case(
         _describe_log_dirs, (cluster(Op.DESCRIBE),), NO_CLUSTER, silent_before=3
+    ),
+    ApiKey.DESCRIBE_DISKLESS_COORDINATORS: Case(
+        lambda *_: DescribeDisklessCoordinatorsRequest(), (cluster(Op.DESCRIBE),), NO_CLUSTER
+    ),
+    ApiKey.LIST_DISKLESS_FILES: Case(
+        lambda *_: ListDisklessFilesRequest(), (cluster(Op.DESCRIBE),), NO_CLUSTER
     ),
     ApiKey.ELECT_LEADERS: Case(
         _elect_leaders, (cluster(Op.ALTER),), NO_CLUSTER, frozenset({Code.ELECTION_NOT_NEEDED})
