@@ -160,3 +160,17 @@ DISKLESS_BACKUP_PIECE_BYTES: Final = 16 * 1024 * 1024
 DISKLESS_BACKUP_MANIFEST_BYTES_MAX: Final = 64 * 1024 * 1024
 # Files in one answer to somebody who looks at them.
 DISKLESS_FILES_LISTED_MAX: Final = 5_000
+
+# Bulk reading: partitions of one plan, splits in its answer (larger ones beyond that), batches that
+# one look at a coordinator's state goes through, and batches whose places one answer tells.
+BULK_PARTITIONS_PER_REQUEST: Final = 5_000
+BULK_SPLITS_MAX: Final = 100_000
+BULK_PLANNED_BATCHES_PER_CALL: Final = 50_000
+BULK_LOCATED_BATCHES_MAX: Final = 10_000
+# Bulk writing: a staged object, what one commit names of them, what the coordinators hold of one
+# writer's name, and how long a pin keeps an object.
+STAGED_OBJECT_BYTES_MAX: Final = 256 * 1024 * 1024
+BULK_COMMIT_BATCHES_PER_REQUEST: Final = 10_000
+BULK_COMMIT_BYTES_PER_REQUEST: Final = 256 * 1024 * 1024
+STAGED_WRITER_CHARACTERS_MAX: Final = 255
+STAGED_PIN_LIFETIME_MS_MAX: Final = 7 * 24 * 60 * 60 * 1000

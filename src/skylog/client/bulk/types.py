@@ -1,0 +1,138 @@
+"""What bulk readers and writers ask for, and what they get. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skylog.kernel.errors import ErrorCode
+from skylog.kernel.ids import Uuid
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRange:
+    """Offsets of a partition; -2 starts at the log's start, -1 ends at its high watermark.
+
+    Batches whose records are all older than ``min_timestamp`` are left out.
+    """
+
+    topic: str
+    partition: int
+    start_offset: int = -2
+    end_offset: int = -1
+    min_timestamp: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A piece of a partition that one task reads: about as many bytes as were asked for."""
+
+    topic: str
+    topic_id: Uuid
+    partition: int
+    start_offset: int
+    end_offset: int
+    bytes: int
+    diskless: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPlan:
+    """The splits of a partition, in order; or its error, with the offsets if they are known."""
+
+    topic: str
+    topic_id: Uuid
+    partition: int
+    diskless: bool
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    log_start_offset: int = -1
+    high_watermark: int = -1
+    skipped_bytes: int = 0
+    splits: tuple[Split, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """In the order of the ranges. ``storage_url`` is None where no bucket is in use."""
+
+    storage_url: str | None
+    partitions: tuple[PartitionPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLocation:
+    """Where a batch lies, and what its records are called."""
+
+    object_key: str
+    byte_offset: int
+    byte_size: int
+    base_offset: int
+    last_offset: int
+    log_append_timestamp: int
+    max_timestamp: int
+    timestamp_type: int
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """``next_offset``: where to go on; the split's end when it is done."""
+
+    batches: tuple[BatchLocation, ...]
+    next_offset: int
+    log_start_offset: int
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBatch:
+    """One record batch in a staged object."""
+
+    topic: str
+    topic_id: Uuid
+    partition: int
+    byte_offset: int
+    byte_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedObject:
+    """An uploaded object, and its batches in the order in which they shall get offsets."""
+
+    key: str
+    size: int
+    batches: tuple[StagedBatch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StagingInfo:
+    """The bucket, and the prefix under which this client's user may stage."""
+
+    storage_url: str | None
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class PinResult:
+    error: ErrorCode
+    message: str | None = None
+    expires_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """``log_append_time`` is -1 for CreateTime. ``duplicate``: it was committed before."""
+
+    error: ErrorCode
+    message: str | None = None
+    base_offset: int = -1
+    log_append_time: int = -1
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStagedResult:
+    """All batches of an object are committed, or none."""
+
+    error: ErrorCode
+    message: str | None = None
+    batches: tuple[CommittedBatch, ...] = ()
