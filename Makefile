@@ -3,6 +3,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.installed
 SEEDS ?= 5
 
@@ -14,18 +16,22 @@ help: ## Show this list
 
 setup: $(STAMP) ## Make .venv with skylog and everything the tests need
 
-$(STAMP): requirements-dev.txt requirements-native.txt pyproject.toml setup.py tools/build_native.py src/skylog/wire/walker.c
+# What a broker needs. Spark and the test tools, ten times as large, come only with `setup`.
+$(RUNTIME): requirements.txt requirements-native.txt pyproject.toml setup.py tools/build_native.py $(wildcard src/skylog/*/*.c)
 	@tools/check_python.sh $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
 	  || { echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@command -v "$${CC:-cc}" gcc clang >/dev/null \
-	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-native.txt
+	$(PIP) --require-hashes -r requirements.txt
+	@command -v "$${CC:-cc}" gcc clang >/dev/null || $(PIP) --require-hashes -r requirements-native.txt
 	$(BIN)/python tools/build_native.py
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: setup ## Start skylog with embedded defaults and a diskless demo topic
+$(STAMP): $(RUNTIME) requirements-dev.txt
+	$(PIP) --require-hashes -r requirements-dev.txt
+	@touch $@
+
+run: $(RUNTIME) ## Start skylog with embedded defaults and a diskless demo topic
 	@$(BIN)/skylog server --demo
 
 test: setup ## Run the tests that need nothing but Python
