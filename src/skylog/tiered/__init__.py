@@ -1,0 +1,1 @@
+"""Tiered storage: segments of partitions in Kafka's format, in the bucket."""

@@ -1,0 +1,165 @@
+"""Pure: batches of one partition → a Kafka-format segment with its indexes.
+
+What ``kafka-dump-log`` reads and what Kafka's remote log manager uploads: ``.log``, ``.index``,
+``.timeindex``, ``.snapshot`` (the producers as they are at the segment's end) and
+``leader-epoch-checkpoint``. The index rules are those of ``log/segment.py``; a test holds the files
+of both equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.checkpoints import LEADER_EPOCH_CHECKPOINT, encode_epochs, encode_snapshot
+from skylog.log.index import OffsetIndex, TimeIndex
+from skylog.log.names import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    file_name,
+)
+from skylog.log.producers import REMEMBERED_BATCHES, ProducerEntry, Producers
+from skylog.wire.batch import NO_TIMESTAMP, Batch
+from skylog.wire.buffers import Buffer
+
+INDEX_INTERVAL_BYTES: Final = 4096
+# Indexes hold positions and relative offsets in 31 bits.
+SEGMENT_BYTES_MAX: Final = 2**31 - 1
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A whole segment. ``producers`` is what its own batches say, not what came before them."""
+
+    base_offset: int
+    last_offset: int
+    size: int
+    max_timestamp: int
+    parts: list[Buffer]
+    offset_index: bytes
+    time_index: bytes
+    producers: tuple[ProducerEntry, ...]
+    epochs: tuple[tuple[int, int], ...]
+
+    def files(self, snapshot: bytes) -> Mapping[str, list[Buffer]]:
+        """Contents by file name; the log, without which there is no segment, is the last."""
+        name = self.base_offset
+        return {
+            file_name(name, INDEX_SUFFIX): [self.offset_index],
+            file_name(name, TIME_INDEX_SUFFIX): [self.time_index],
+            file_name(self.last_offset + 1, SNAPSHOT_SUFFIX): [snapshot],
+            f"{file_name(name, '')}.{LEADER_EPOCH_CHECKPOINT}": [
+                encode_epochs(self.epochs).encode()
+            ],
+            file_name(name, LOG_SUFFIX): list(self.parts),
+        }
+
+
+@dataclass(slots=True)
+class SegmentAssembler:
+    """Takes batches in the order of their offsets, each as it is served to consumers."""
+
+    base_offset: int
+    interval_bytes: int = INDEX_INTERVAL_BYTES
+    size: int = 0
+    _parts: list[Buffer] = field(default_factory=list)
+    _index: bytearray = field(default_factory=bytearray)
+    _time_index: bytearray = field(default_factory=bytearray)
+    _unindexed: int = 0
+    _last_offset: int = -1
+    _max_timestamp: int = NO_TIMESTAMP
+    _max_timestamp_offset: int = 0
+    _indexed_timestamp: int = NO_TIMESTAMP
+    _producers: Producers = field(default_factory=Producers)
+    _epochs: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._last_offset = self.base_offset - 1
+        self._max_timestamp_offset = self.base_offset
+
+    def add(self, data: Buffer) -> None:
+        """One batch with its true base offset; INVALID_REQUEST when it does not follow."""
+        batch = Batch(data)
+        if batch.base_offset <= self._last_offset:
+            raise _refused(f"offset {batch.base_offset} after {self._last_offset}")
+        if batch.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            raise _refused(f"offset {batch.last_offset} in the segment of {self.base_offset}")
+        if self.size + batch.size > SEGMENT_BYTES_MAX:
+            raise _refused(f"a segment of more than {SEGMENT_BYTES_MAX} bytes")
+        self._note(batch)
+        self._parts.append(data)
+        self._last_offset = batch.last_offset
+        self.size += batch.size
+        if batch.producer_id >= 0 and not batch.is_control:
+            self._producers.apply(batch, None)
+        if not self._epochs or batch.leader_epoch > self._epochs[-1][0]:
+            self._epochs.append((batch.leader_epoch, batch.base_offset))
+
+    def _note(self, batch: Batch) -> None:
+        if batch.max_timestamp > self._max_timestamp:
+            self._max_timestamp = batch.max_timestamp
+            self._max_timestamp_offset = batch.last_offset
+        if self._unindexed > self.interval_bytes:
+            relative = batch.last_offset - self.base_offset
+            self._index += OffsetIndex.entry.pack(relative, self.size)
+            self._index_timestamp()
+            self._unindexed = 0
+        self._unindexed += batch.size
+
+    def _index_timestamp(self) -> None:
+        if self._max_timestamp > self._indexed_timestamp:
+            relative = self._max_timestamp_offset - self.base_offset
+            self._time_index += TimeIndex.entry.pack(self._max_timestamp, relative)
+            self._indexed_timestamp = self._max_timestamp
+
+    def finish(self) -> Segment:
+        """The segment; INVALID_REQUEST when nothing was added."""
+        if not self._parts:
+            raise _refused("a segment without batches")
+        self._index_timestamp()
+        return Segment(
+            self.base_offset,
+            self._last_offset,
+            self.size,
+            self._max_timestamp,
+            self._parts,
+            bytes(self._index),
+            bytes(self._time_index),
+            tuple(self._producers),
+            tuple(self._epochs),
+        )
+
+
+def snapshots(segments: Iterable[Segment]) -> list[bytes]:
+    """The producer snapshot at the end of each of a partition's segments, given from the first
+    on: segments are assembled apart from each other, and what they say is put together here."""
+    known: dict[int, ProducerEntry] = {}
+    made = []
+    for segment in segments:
+        for entry in segment.producers:
+            known[entry.producer_id] = _followed(known.get(entry.producer_id), entry)
+        made.append(encode_snapshot(known.values()))
+    return made
+
+
+def _followed(earlier: ProducerEntry | None, later: ProducerEntry) -> ProducerEntry:
+    if earlier is None or earlier.epoch != later.epoch:
+        return later
+    batches = (*earlier.batches, *later.batches)[-REMEMBERED_BATCHES:]
+    return ProducerEntry(
+        later.producer_id,
+        later.epoch,
+        later.coordinator_epoch,
+        later.last_timestamp,
+        later.txn_first_offset,
+        batches,
+    )
+
+
+def _refused(why: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, f"cannot assemble {why}")
