@@ -1,4 +1,4 @@
-"""The one build step that pyproject.toml cannot say: try to compile the record walker."""
+"""The one build step that pyproject.toml cannot say: try to compile the C libraries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from setuptools.command.build_py import build_py
 BUILD_NATIVE = Path(__file__).parent / "tools" / "build_native.py"
 
 
-class BuildWithWalker(build_py):
+class BuildWithNative(build_py):
     """Compile before the files are collected; without a compiler, go on without."""
 
     def run(self) -> None:
@@ -21,4 +21,4 @@ class BuildWithWalker(build_py):
         super().run()
 
 
-setup(cmdclass={"build_py": BuildWithWalker})
+setup(cmdclass={"build_py": BuildWithNative})

@@ -1,6 +1,6 @@
-"""Compile the record walker next to its source; without a compiler, say so and succeed.
+"""Compile each C source next to itself; without a compiler, say so and succeed.
 
-skylog works without it: the walker in Python does the same, more slowly.
+skylog works without them: for every library there is Python that does the same, more slowly.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "skylog" / "wire" / "walker.c"
+PACKAGE = Path(__file__).parents[1] / "src" / "skylog"
 FLAGS = ("-std=c11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
+
+
+def sources() -> list[Path]:
+    """Every C file of the package; ``columns.c`` becomes ``_columns.so``."""
+    return sorted(PACKAGE.rglob("*.c"))
 
 
 def compilers() -> list[list[str]]:
@@ -36,7 +41,7 @@ def build(source: Path, target: Path) -> str | None:
             built = Path(folder) / target.name
             try:
                 subprocess.run(
-                    [*compiler, *FLAGS, "-o", str(built), str(source)],
+                    [*compiler, *FLAGS, "-I", str(PACKAGE), "-o", str(built), str(source)],
                     check=True,
                     capture_output=True,
                     text=True,
@@ -51,14 +56,15 @@ def build(source: Path, target: Path) -> str | None:
 
 
 def main() -> int:
-    target = SOURCE.with_name("_walker.so")
-    trouble = build(SOURCE, target)
-    if trouble is None:
-        print(f"built {target.name}")
-    else:
-        # A stale library would be worse than none: it could disagree with the source.
-        target.unlink(missing_ok=True)
-        print(f"record walker not compiled, the one in Python will be used: {trouble}")
+    for source in sources():
+        target = source.with_name(f"_{source.stem}.so")
+        trouble = build(source, target)
+        if trouble is None:
+            print(f"built {target.name}")
+        else:
+            # A stale library would be worse than none: it could disagree with the source.
+            target.unlink(missing_ok=True)
+            print(f"{source.name} not compiled, Python will do its work: {trouble}")
     return 0
 
 

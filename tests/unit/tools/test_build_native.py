@@ -1,4 +1,4 @@
-"""Building the walker: with whatever compiler there is, and without any."""
+"""Building the C libraries: with whatever compiler there is, and without any."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ import pytest
 from skylog.wire.walker import load_native
 
 ROOT = Path(__file__).parents[3]
-SOURCE = ROOT / "src" / "skylog" / "wire" / "walker.c"
+PACKAGE = ROOT / "src" / "skylog"
+SOURCES = [*PACKAGE.rglob("*.c"), *PACKAGE.rglob("*.h")]
+BUILT = "".join(f"built _{path.stem}.so\n" for path in sorted(SOURCES) if path.suffix == ".c")
 HAS_COMPILER = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """What the build looks at, in a place of its own."""
-    for path in (SOURCE, ROOT / "tools" / "build_native.py"):
+    for path in (*SOURCES, ROOT / "tools" / "build_native.py"):
         copy = tmp_path / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
     return tmp_path
 
@@ -43,8 +45,9 @@ def library(tree: Path) -> Path:
 
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler here")
-def test_builds_a_walker_that_loads(tree: Path) -> None:
-    assert build(tree) == "built _walker.so\n"
+def test_builds_a_library_of_each_source(tree: Path) -> None:
+    assert "_walker.so" in BUILT
+    assert build(tree) == BUILT
     native = load_native(library(tree))
     assert native is not None
     assert native.walk(b"", 0, 0).error == 0
@@ -52,13 +55,13 @@ def test_builds_a_walker_that_loads(tree: Path) -> None:
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler here")
 def test_a_bad_cc_does_not_hide_a_good_compiler(tree: Path) -> None:
-    assert build(tree, CC="no-such-compiler --flag") == "built _walker.so\n"
+    assert build(tree, CC="no-such-compiler --flag") == BUILT
 
 
 def test_without_a_compiler_it_says_so_and_leaves_no_stale_library(tree: Path) -> None:
     library(tree).write_bytes(b"of an older source")
     said = build(tree, PATH="", CC="")
-    assert "the one in Python will be used: no C compiler found" in said
+    assert "walker.c not compiled, Python will do its work: no C compiler found" in said
     assert not library(tree).exists()
 
 
@@ -66,4 +69,5 @@ def test_a_failing_compiler_is_quoted(tree: Path) -> None:
     said = build(tree, PATH="", CC=f"{sys.executable} -c 'raise SystemExit(\"cannot\")'")
     assert "cannot" in said
     assert not library(tree).exists()
-    assert not [path for path in library(tree).parent.iterdir() if path.name != "walker.c"]
+    left = {path for path in (tree / "src").rglob("*") if path.is_file()}
+    assert left == {tree / path.relative_to(ROOT) for path in SOURCES}
