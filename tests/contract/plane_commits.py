@@ -51,6 +51,34 @@ async def offsets_are_dense(scene: Scene) -> None:
 
 
 @check
+async def parts_of_lanes_are_committed_one_by_one(scene: Scene) -> None:
+    """ENG-17: a file is the same file in every lane, and each lane has its own answer."""
+    file = scene.file(batch(count=3), batch(T1, 5), batch(B0), batch(count=2))
+    by_lane: dict[int, list[BatchToCommit]] = {}
+    for one in file.batches:
+        lane = scene.plane.lane_of(one.topic_partition)
+        assert lane is not None
+        assert lane == scene.plane.lane_of(one.topic_partition)
+        by_lane.setdefault(lane, []).append(one)
+    for lane, batches in reversed(by_lane.items()):
+        part = replace(file, batches=batches, owner_ids=list(by_lane))
+        for duplicate in (False, True):
+            results = await scene.plane.commit_file(part, lane=lane)
+            assert [(r.error, r.duplicate) for r in results] == [(NONE, duplicate)] * len(batches)
+    assert await scene.live(file.object_key) == (NONE, True)
+    assert (await scene.bases(), await scene.bases(T1), await scene.bases(B0)) == ([0, 3], [0], [0])
+    assert await scene.offsets(batch(), batch(T1), batch(B0)) == [5, 5, 1]
+
+
+@check
+async def a_part_may_be_empty(scene: Scene) -> None:
+    lane = scene.plane.lane_of(T0)
+    file = replace(scene.file(), owner_ids=[lane])
+    assert await scene.plane.commit_file(file, lane=lane) == []
+    assert await scene.live(file.object_key) == (NONE, False)
+
+
+@check
 async def only_the_count_of_relative_offsets_matters(scene: Scene) -> None:
     """Q27."""
     assert await scene.offsets(batch(base_offset=40, last_offset=49), batch()) == [0, 10]

@@ -22,9 +22,10 @@ _WRITER: Final = {
     "files": "Files committed",
     "bytes": "Bytes of files committed",
     "batches": "Batches committed",
-    "failed_files": "Files that could not be uploaded or committed",
+    "commits": "Commits of files, one for each coordinator that a file concerns",
+    "failed_files": "Files that could not be uploaded or committed, at least in part",
     "upload_seconds": "Time that uploads took",
-    "commit_seconds": "Time from the close of a file to its commit",
+    "commit_seconds": "Time from the close of a file to each of its commits",
 }
 _READER: Final = {
     "fetches": "Fetches of diskless partitions",

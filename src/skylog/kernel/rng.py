@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 from skylog.kernel.ids import ZERO_UUID, Uuid
+
+T = TypeVar("T")
 
 
 class Random(Protocol):
@@ -32,3 +35,12 @@ def random_uuid(rng: Random) -> Uuid:
         found = Uuid(raw)
         if found != ZERO_UUID and not str(found).startswith("-"):
             return found
+
+
+def shuffled(items: Iterable[T], rng: Random) -> list[T]:
+    """Every order is as likely as any other."""
+    out = list(items)
+    for last in range(len(out) - 1, 0, -1):
+        other = rng.randrange(last + 1)
+        out[last], out[other] = out[other], out[last]
+    return out

@@ -52,12 +52,14 @@ class WatchedPlane(MemoryPlane):
         self.commits: list[FileToCommit] = []
         self.failures: list[KafkaError | None] = []
 
-    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
+    async def commit_file(
+        self, file: FileToCommit, *, lane: int | None = None
+    ) -> list[CommitResult]:
         self.commits.append(file)
         failure = self.failures.pop(0) if self.failures else None
         if failure is not None and not failure.ambiguous:
             raise failure
-        results = await super().commit_file(file)
+        results = await super().commit_file(file, lane=lane)
         if failure is not None:
             raise failure  # it took effect, and nobody was told
         return results

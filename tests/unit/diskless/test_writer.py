@@ -204,7 +204,7 @@ async def test_uploads_overlap_and_commits_keep_the_order_of_closing() -> None:
 
 async def test_back_pressure_waits_for_room() -> None:
     one = item(b"x" * 1000)
-    engine = await Engine(GatedStore, inflight_bytes_max=int(one.batch.size * 1.5)).start()
+    engine = await Engine(GatedStore, inflight_bytes_max=one.batch.size).start()
     answers = [asyncio.ensure_future(engine.writer.append(n, [item(b"x" * 1000)])) for n in (1, 2)]
     await settle()
     assert engine.store.started == 1

@@ -14,7 +14,8 @@ from skylog.broker.connection import Close, Overlapping
 from skylog.broker.context import RequestContext
 from skylog.diskless.partitions import DisklessPartition
 from skylog.diskless.plane import CREATE_TIME, LOG_APPEND_TIME
-from skylog.diskless.writer import AppendResult, Item
+from skylog.diskless.writer import Item
+from skylog.diskless.writer import Request as WriterRequest
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
@@ -102,11 +103,10 @@ def produce(
             validated = _validated(context, slot, now_ms)
             _append(context, request, slot, validated, pending)
     if pending.remote:
-        writer = context.services.diskless.writer
-        if not writer.has_room:
-            return _write_later(context, request, response, pending)
-        written = writer.submit(context.correlation_id, [item for _, item in pending.remote])
-        return Overlapping(_written(context, request, response, pending, written))
+        written = _submit(context, pending)
+        answer = _written(context, request, response, pending, written)
+        # Without room in the writer the client's next request waits.
+        return answer if written.waits else Overlapping(answer)
     if pending.waits:
         return _wait(context, request, response, pending.waits)
     return _finish(context, request, response)
@@ -297,24 +297,16 @@ async def _produce_slowly(
             outcome = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         _append(context, request, slot, outcome, pending)
     if pending.remote:
-        return await _write_later(context, request, response, pending)
+        written = _submit(context, pending)
+        return await _written(context, request, response, pending, written)
     if pending.waits:
         return await _wait(context, request, response, pending.waits)
     return _finish(context, request, response)
 
 
-async def _write_later(
-    context: RequestContext,
-    request: ProduceRequest,
-    response: ProduceResponse,
-    pending: Pending,
-) -> ProduceResponse | None:
-    """Wait for room in the writer first; the client's next request waits meanwhile."""
-    items = [item for _, item in pending.remote]
-    written = asyncio.ensure_future(
-        context.services.diskless.writer.append(context.correlation_id, items)
-    )
-    return await _written(context, request, response, pending, written)
+def _submit(context: RequestContext, pending: Pending) -> WriterRequest:
+    writer = context.services.diskless.writer
+    return writer.submit(context.correlation_id, [item for _, item in pending.remote])
 
 
 async def _written(
@@ -322,16 +314,11 @@ async def _written(
     request: ProduceRequest,
     response: ProduceResponse,
     pending: Pending,
-    written: asyncio.Future[list[AppendResult]],
+    written: WriterRequest,
 ) -> ProduceResponse | None:
     """Until the object store has it and offsets are assigned; then whatever else there is."""
-    await asyncio.wait({written}, timeout=max(request.timeout_ms, 0) / 1000)
-    results = (
-        written.result()
-        if written.done()
-        else [AppendResult(ErrorCode.REQUEST_TIMED_OUT)] * len(pending.remote)
-    )
-    for (slot, item), result in zip(pending.remote, results, strict=True):
+    await asyncio.wait({written.done}, timeout=max(request.timeout_ms, 0) / 1000)
+    for (slot, item), result in zip(pending.remote, written.results(), strict=True):
         if result.error is not ErrorCode.NONE:
             _fail(context, slot, KafkaError(result.error, result.message), item.topic)
             continue

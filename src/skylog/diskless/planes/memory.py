@@ -78,14 +78,14 @@ class MemoryPlane:
         for partition in [known for known in self._logs if known[0] in topic_ids]:
             self._release(self._logs.pop(partition).batches)
 
-    def lane_of(self, partition: TopicPartition) -> int:  # noqa: ARG002 - all in one
+    def lane_of(self, partition: TopicPartition) -> int:
         return 0
 
     async def commit_file(
         self,
         file: FileToCommit,
         *,
-        lane: int | None = None,  # noqa: ARG002 - there is one
+        lane: int | None = None,
     ) -> list[CommitResult]:
         commits.check_file(file)
         known = self._files.get(file.object_key)

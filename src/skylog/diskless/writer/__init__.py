@@ -1,6 +1,6 @@
 """From produced batches to committed objects."""
 
 from skylog.diskless.writer.plan import WriterSettings
-from skylog.diskless.writer.writer import AppendResult, DisklessWriter, Item
+from skylog.diskless.writer.writer import AppendResult, DisklessWriter, Item, Request
 
-__all__ = ["AppendResult", "DisklessWriter", "Item", "WriterSettings"]
+__all__ = ["AppendResult", "DisklessWriter", "Item", "Request", "WriterSettings"]

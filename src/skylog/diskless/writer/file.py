@@ -1,4 +1,8 @@
-"""A WAL file on its way: requests gather in it, then it is laid out, uploaded and committed."""
+"""A WAL file on its way: requests gather in it, then it is laid out, uploaded and committed.
+
+Its batches belong to *lanes* (``ControlPlane.lane_of``): each lane gets a part of the file, and the
+parts are committed independently of each other.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from skylog.diskless.plane import BatchToCommit, FileToCommit
 from skylog.diskless.writer.lost import LostBatches
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
+from skylog.kernel.rng import Random, shuffled
 from skylog.objects.keys import ObjectKey
 from skylog.wire.batch import Batch
 from skylog.wire.buffers import Buffer
@@ -27,6 +32,9 @@ class AppendResult:
     log_append_time: int = -1
     log_start_offset: int = -1
     message: str | None = None
+
+
+_NOT_KNOWN_YET = AppendResult(ErrorCode.REQUEST_TIMED_OUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +61,44 @@ class Item:
 
 @dataclass(slots=True)
 class Request:
-    """A produce request's batches, and who waits for them."""
+    """A produce request's batches, and who waits for them.
+
+    ``lanes`` are those of the items; None for a partition that the plane does not know.
+    """
 
     number: int
     items: Sequence[Item]
-    size: int
-    done: asyncio.Future[list[AppendResult]]
-    results: dict[int, AppendResult] = field(default_factory=dict)
+    lanes: Sequence[int | None]
+    done: asyncio.Future[None]
+    # Waits for room in the writer.
+    waits: bool = False
+    size: int = 0
+    bytes_by_lane: dict[int, int] = field(default_factory=dict)
+    _results: dict[int, AppendResult] = field(default_factory=dict)
 
-    def settle(self) -> None:
-        if not self.done.done():
-            self.done.set_result([self.results[at] for at in range(len(self.items))])
+    def __post_init__(self) -> None:
+        for item, lane in zip(self.items, self.lanes, strict=True):
+            if lane is not None:
+                self.bytes_by_lane[lane] = self.bytes_by_lane.get(lane, 0) + item.batch.size
+                self.size += item.batch.size
+
+    def settle(self, at: int, result: AppendResult) -> None:
+        """The first result of a batch counts; with the last batch the request is done."""
+        self._results.setdefault(at, result)
+        if len(self._results) == len(self.items) and not self.done.done():
+            self.done.set_result(None)
+
+    def results(self) -> list[AppendResult]:
+        """What is known now; of what is not, the outcome is unknown."""
+        return [self._results.get(at, _NOT_KNOWN_YET) for at in range(len(self.items))]
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class Piece:
     request: Request
     at: int
     item: Item
+    lane: int
 
     @property
     def topic(self) -> str:
@@ -90,66 +118,94 @@ class _Piece:
 
 
 class WalFile:
-    """Holds whole requests, in order of arrival."""
+    """Gathers requests in order of arrival."""
 
     def __init__(self, opened_ms: int) -> None:
         self.opened_ms = opened_ms
-        self.requests: list[Request] = []
         self.size = 0
-        self.key: ObjectKey | None = None
-        self.layout: Layout[_Piece] | None = None
-        self.uploaded: asyncio.Future[None] | None = None
+        self.lanes: set[int] = set()
+        self._pieces: list[Piece] = []
 
     def add(self, request: Request) -> None:
-        self.requests.append(request)
-        self.size += request.size
+        for at, (item, lane) in enumerate(zip(request.items, request.lanes, strict=True)):
+            if lane is not None:
+                self._pieces.append(Piece(request, at, item, lane))
+                self.lanes.add(lane)
+                self.size += item.batch.size
 
-    def lay_out(self, key: ObjectKey) -> Layout[_Piece]:
-        """Close the file: from now on its bytes do not change."""
+    def close(self, key: ObjectKey, rng: Random, closed_at: float) -> ClosedFile:
+        """From now on its bytes do not change."""
+        layout = arrange(self._pieces)
+        # In any order, so that the work of owning files is spread evenly.
+        owner_ids = shuffled(sorted(self.lanes), rng)
+        file = ClosedFile(key, layout, owner_ids, closed_at)
+        by_lane: dict[int, list[tuple[Piece, Extent]]] = {lane: [] for lane in file.owner_ids}
+        for piece, extent in layout.pieces:
+            by_lane[piece.lane].append((piece, extent))
+        file.parts = [FilePart(file, lane, pieces) for lane, pieces in by_lane.items()]
+        return file
+
+
+class ClosedFile:
+    """Laid out; its parts know what is to be committed where."""
+
+    def __init__(
+        self, key: ObjectKey, layout: Layout[Piece], owner_ids: Sequence[int], closed_at: float
+    ) -> None:
         self.key = key
-        pieces = (
-            _Piece(request, at, item)
-            for request in self.requests
-            for at, item in enumerate(request.items)
-        )
-        self.layout = arrange(pieces)
-        return self.layout
+        self.size = layout.size
+        self.owner_ids = owner_ids
+        self.closed_at = closed_at
+        self.uploaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.parts: list[FilePart] = []
+        self.unsettled = len(owner_ids)
+        # A plane has the file, or may have it.
+        self.keep_object = False
+        self.failed = False
+        self._buffers: Sequence[Buffer] = layout.parts
 
-    def to_commit(self, broker_id: int, lost: LostBatches) -> tuple[FileToCommit, list[_Piece]]:
-        """What is to be committed. Batches whose producer lost an earlier one stay out of it."""
-        if self.layout is None or self.key is None:
-            raise RuntimeError("a file is laid out before it is committed")
-        chosen: list[_Piece] = []
+    def take_buffers(self) -> Sequence[Buffer]:
+        """For the upload; what is still needed after it is held by requests that wait."""
+        buffers, self._buffers = self._buffers, ()
+        return buffers
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """What one lane commits of a file."""
+
+    file: ClosedFile
+    lane: int
+    pieces: Sequence[tuple[Piece, Extent]]
+
+    def to_commit(self, broker_id: int, lost: LostBatches) -> tuple[FileToCommit, list[Piece]]:
+        """Batches whose producer lost an earlier one stay out of it."""
+        chosen: list[Piece] = []
         batches: list[BatchToCommit] = []
-        for piece, extent in self.layout.pieces:
-            if not lost.admits(piece.item):
-                continue
-            chosen.append(piece)
-            batches.append(_to_commit(piece, extent))
+        for piece, extent in self.pieces:
+            if lost.admits(piece.item):
+                chosen.append(piece)
+                batches.append(_to_commit(piece, extent))
         file = FileToCommit(
-            object_key=str(self.key),
-            size=self.layout.size,
+            object_key=str(self.file.key),
+            size=self.file.size,
             batches=batches,
             uploader_broker_id=broker_id,
+            owner_ids=self.file.owner_ids,
         )
         return file, chosen
 
     def lose(self, lost: LostBatches) -> None:
-        """Note all batches that have no result."""
-        for request in self.requests:
-            for at, item in enumerate(request.items):
-                if at not in request.results:
-                    lost.add(item)
+        for piece, _ in self.pieces:
+            lost.add(piece.item)
 
-    def fail(self, error: ErrorCode, message: str) -> None:
+    def fail(self, result: AppendResult) -> None:
         """Everything that has no result yet gets this one."""
-        for request in self.requests:
-            for at in range(len(request.items)):
-                request.results.setdefault(at, AppendResult(error, message=message))
-            request.settle()
+        for piece, _ in self.pieces:
+            piece.request.settle(piece.at, result)
 
 
-def _to_commit(piece: _Piece, extent: Extent) -> BatchToCommit:
+def _to_commit(piece: Piece, extent: Extent) -> BatchToCommit:
     batch = piece.item.batch
     return BatchToCommit(
         topic_id=piece.topic_id,

@@ -18,7 +18,6 @@ from typing import Final
 EARLY_UPLOADS_MAX: Final = 2
 # A quiet second saves its uploads for a burst.
 BURST_SECONDS: Final = 1.0
-COMMITS_WAITING_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ class DisklessSettings:
         "Uploads per second that early closing may cause; -1 is what the store is good for.",
     )
     inflight_bytes_max: int = setting(
-        "diskless.produce.inflight.max.bytes", "Bytes that may wait for their commit at once."
+        "diskless.produce.inflight.max.bytes",
+        "Bytes that may wait for the commits of one coordinator; of all together, twice as many.",
     )
     upload_concurrency: int = setting(
         "diskless.produce.upload.concurrency", "Files that are uploaded at once."

@@ -1,0 +1,66 @@
+"""How many bytes may wait in the writer, and who waits for room. Pure.
+
+A lane may have as much as is left free of twice the limit: alone it gets to the limit; when some
+lanes are held up each has an equal share, and as much is left for the others.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skylog.diskless.writer.file import Request
+
+
+class Room:
+    """Requests in the order of arrival; of those that need the same lane none overtakes another.
+
+    The last one may be larger than what is free, so that large ones have their turn too.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._free = 2 * bytes_max
+        self._lanes: dict[int, int] = {}
+        self._waiting: deque[Request] = deque()
+        self._waited_for: set[int] = set()
+
+    @property
+    def is_waited_for(self) -> bool:
+        return bool(self._waiting)
+
+    def take(self, request: Request) -> bool:
+        """False: there is no room now, and the request waits for it."""
+        if self._fits(request):
+            self._take(request)
+            return True
+        self._wait(request)
+        return False
+
+    def give_back(self, request: Request) -> None:
+        for lane, size in request.bytes_by_lane.items():
+            self._free += size
+            self._lanes[lane] -= size
+
+    def admit(self) -> list[Request]:
+        """Those of the waiting requests that have their room now."""
+        waiting, self._waiting = self._waiting, deque()
+        self._waited_for.clear()
+        return [request for request in waiting if self.take(request)]
+
+    def _fits(self, request: Request) -> bool:
+        lanes = request.bytes_by_lane
+        return self._waited_for.isdisjoint(lanes) and all(
+            self._lanes.get(lane, 0) < self._free for lane in lanes
+        )
+
+    def _take(self, request: Request) -> None:
+        request.waits = False
+        for lane, size in request.bytes_by_lane.items():
+            self._free -= size
+            self._lanes[lane] = self._lanes.get(lane, 0) + size
+
+    def _wait(self, request: Request) -> None:
+        request.waits = True
+        self._waiting.append(request)
+        self._waited_for.update(request.bytes_by_lane)
