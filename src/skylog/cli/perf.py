@@ -25,7 +25,6 @@ from skylog.cli.produce import (
     Linger,
     producer_settings,
 )
-from skylog.cli.progress import Progress
 from skylog.cli.sending import Sender
 from skylog.client.cluster import Cluster
 from skylog.client.consumer import Consumer, ConsumerSettings
@@ -33,6 +32,7 @@ from skylog.client.metadata import TopicPartition
 from skylog.client.offsets import EARLIEST, LATEST
 from skylog.client.producer import Producer, ProducerSettings, RecordMetadata
 from skylog.kernel.clock import SystemClock
+from skylog.kernel.progress import Progress
 
 app = new_app(
     group=True,

@@ -15,10 +15,10 @@ from skylog.cli.group import examples, new_app
 from skylog.cli.lines import RecordLine, open_input, parse_line, read_lines
 from skylog.cli.options import Bootstrap, ClientConfig, Json, TopicName, parse_pairs
 from skylog.cli.output import print_json, say
-from skylog.cli.progress import Progress
 from skylog.cli.sending import Sender
 from skylog.client.cluster import Cluster
 from skylog.client.producer import Producer, ProducerSettings
+from skylog.kernel.progress import Progress
 from skylog.wire.batch import Compression
 
 app = new_app()
