@@ -1,0 +1,1 @@
+"""The bulk pipeline: jobs that run on Spark, on this machine or on a cluster."""

@@ -1,0 +1,35 @@
+"""The Spark session of a job: on this machine, unless --master or spark-submit says otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+LOCAL: Final = "local[*]"
+# spark-submit passes its own choices by the environment of the driver.
+_SUBMITTED: Final = "SPARK_ENV_LOADED"
+
+
+def start(job: str, master: str | None) -> SparkSession:
+    """A session for a job; one that is there already is used as it is."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    # Workers must be the Python that has skylog, not the first on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(f"skylog {job}")
+    if master is not None:
+        builder = builder.master(master)
+    elif _SUBMITTED not in os.environ:
+        builder = builder.master(LOCAL)
+    spark = (
+        builder.config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark

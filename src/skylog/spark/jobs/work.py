@@ -1,0 +1,60 @@
+"""Tasks of a job on the executors, with a progress bar for whoever waits.
+
+A job's results are small: counts and findings, never records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from typing import Final, TypeVar
+
+from pyspark import SparkContext, inheritable_thread_target
+from pyspark.sql import SparkSession
+
+from skylog.kernel.progress import Progress
+
+TaskT = TypeVar("TaskT")
+ResultT = TypeVar("ResultT")
+_LOOK_SECONDS: Final = 0.2
+
+
+def run_tasks(
+    spark: SparkSession,
+    label: str,
+    tasks: Sequence[TaskT],
+    work: Callable[[TaskT], ResultT],
+) -> list[ResultT]:
+    """The results in the order of the tasks. Interrupted, it cancels what runs."""
+    if not tasks:
+        return []
+    context = spark.sparkContext
+    spread = context.parallelize(tasks, len(tasks)).map(work)
+    group = f"skylog-{label}"
+    context.setJobGroup(group, label, interruptOnCancel=True)
+    with ThreadPoolExecutor(1) as pool, Progress(label, len(tasks)) as progress:
+        # Job groups belong to threads; the one that waits for Spark shall have ours.
+        running: Future[list[ResultT]] = pool.submit(
+            inheritable_thread_target(spark)(spread.collect)
+        )
+        try:
+            while True:
+                try:
+                    return running.result(_LOOK_SECONDS)
+                except NotYet:
+                    progress.advance(_completed(context, group))
+        except BaseException:
+            context.cancelJobGroup(group)
+            raise
+
+
+def _completed(context: SparkContext, group: str) -> int:
+    tracker = context.statusTracker()
+    done = 0
+    for job_id in tracker.getJobIdsForGroup(group):
+        job = tracker.getJobInfo(job_id)
+        for stage_id in job.stageIds if job is not None else ():
+            stage = tracker.getStageInfo(stage_id)
+            done += stage.numCompletedTasks if stage is not None else 0
+    return done
