@@ -3,105 +3,88 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from skylog.cli.connect import call
+from skylog.cli.diskless_compare import Pair, Verdict, judge, side_by_side
+from skylog.cli.diskless_describe import batches, coordinators
+from skylog.cli.diskless_dump import dump_wal
+from skylog.cli.diskless_store import StorageUrl, StoreOptions, opened
 from skylog.cli.errors import CommandError, counted
 from skylog.cli.group import examples, new_app
-from skylog.cli.options import Json, Yes
-from skylog.cli.output import confirm, print_json, print_json_line, print_table, say
+from skylog.cli.options import Bootstrap, ClientConfig, Json, Yes
+from skylog.cli.output import confirm, print_json, print_table, say
 from skylog.cli.server import Config, Override
-from skylog.cli.times import format_time
-from skylog.kernel.errors import KafkaError
+from skylog.cli.times import format_age, format_time
+from skylog.client.admin import Admin
+from skylog.client.cluster import Cluster
+from skylog.kernel.clock import SystemClock
+from skylog.kernel.progress import Progress
 
 if TYPE_CHECKING:
     from skylog.diskless.files.holds import Hold
-    from skylog.objects.store import ObjectInfo, ObjectStore
-    from skylog.wire.batch import Batch
+    from skylog.objects.store import ObjectStore
+    from skylog.wire.messages.describe_diskless_coordinators_response import (
+        DescribeDisklessCoordinatorsResponse,
+    )
 
 app = new_app(group=True)
-
-StorageUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--storage-url", metavar="URL", help="The object store; that of the config without."
+app.command(
+    "coordinators",
+    epilog=examples(
+        "skylog diskless coordinators", "skylog diskless coordinators -b broker1:9092 --json"
     ),
-]
-_BATCH_COLUMNS = {
-    "position": "POSITION",
-    "size": "SIZE",
-    "records": "RECORDS",
-    "timestamp": "TIMESTAMP",
-    "codec": "CODEC",
-    "producer_id": "PRODUCER",
-    "sequence": "SEQUENCE",
-    "fault": "FAULT",
+)(coordinators)
+app.command(
+    "batches",
+    epilog=examples(
+        "skylog diskless batches orders", "skylog diskless batches orders -p 3 --from 1000 -n 20"
+    ),
+)(batches)
+app.command(
+    "dump-wal",
+    epilog=examples(
+        "skylog diskless dump-wal objects/wal/7f/018bcf…7f",
+        "skylog diskless dump-wal wal/7f/018bcf…7f --storage-url s3://bucket/prefix",
+    ),
+)(dump_wal)
+
+_OBJECT_COLUMNS: Final = {"key": "KEY", "size": "SIZE", "created": "CREATED"}
+_FILE_COLUMNS: Final = {
+    **_OBJECT_COLUMNS,
+    "state": "STATE",
+    "live_batches": "BATCHES",
+    "live_bytes": "LIVE BYTES",
+    "owners": "OWNERS",
+    "marked": "MARKED",
+    "note": "NOTE",
 }
-_OBJECT_COLUMNS = {"key": "KEY", "size": "SIZE", "created": "CREATED"}
+_ORPHAN_COLUMNS: Final = {
+    **_OBJECT_COLUMNS,
+    "age": "AGE",
+    "state": "STATE",
+    "deleted_by_next_scan": "NEXT SCAN DELETES",
+}
+_UNKNOWN: Final = (Verdict.RECENT, Verdict.HELD, Verdict.KEPT, Verdict.ORPHAN)
 
 
-@app.command("dump-wal", epilog=examples("skylog diskless dump-wal objects/wal/7f/018bcf…7f"))
-def dump_wal(
-    path: Annotated[Path, typer.Argument(help="A WAL object that was downloaded, or in a store.")],
-    json: Json = False,
-) -> None:
-    """Show the batches of a WAL object.
+class Kind(StrEnum):
+    """What objects are for."""
 
-    Which partitions and offsets they have is known to the coordinators only. Checksums are
-    verified; the exit code is 1 if anything is wrong.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from None
-    rows = list(_batches(path, data))
-    if json:
-        for row in rows:
-            print_json_line(row)
-    else:
-        print_table(
-            _BATCH_COLUMNS,
-            [{**row, "timestamp": format_time(row["timestamp"])} for row in rows],
-        )
-    faults = sum(bool(row["fault"]) for row in rows)
-    if faults:
-        raise CommandError(f"{counted(faults, 'batch')} with a wrong checksum")
-
-
-def _batches(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
-    from skylog.diskless.layout import batches_of  # noqa: PLC0415 - not needed for --help
-
-    try:
-        found = batches_of(data)
-    except KafkaError as error:
-        raise CommandError(f"{path} is no WAL object: {error.message}") from None
-    for position, batch in found:
-        yield _batch_row(position, batch)
-
-
-def _batch_row(position: int, batch: Batch) -> dict[str, Any]:
-    from skylog.wire.batch import Compression  # noqa: PLC0415
-
-    return {
-        "position": position,
-        "size": batch.size,
-        "records": batch.last_offset_delta + 1,
-        "timestamp": batch.max_timestamp,
-        "codec": Compression(batch.codec).name.lower(),
-        "producer_id": batch.producer_id,
-        "sequence": batch.base_sequence,
-        "fault": None if batch.crc_ok() else "checksum",
-    }
+    WAL = "wal"
+    STAGING = "staging"
+    BACKUP = "backup"
 
 
 @app.command(
     epilog=examples(
         "skylog diskless files --storage-url file:///mnt/objects",
+        "skylog diskless files --bootstrap broker1:9092",
         "skylog diskless files config/server.properties --kind backup --json",
     )
 )
@@ -109,27 +92,50 @@ def files(
     config: Config = None,
     override: Override = None,
     storage_url: StorageUrl = None,
-    kind: Annotated[str, typer.Option(help="wal, staging or backup.")] = "wal",
+    bootstrap: Bootstrap = None,
+    client_config: ClientConfig = None,
+    kind: Annotated[Kind, typer.Option(help="Which objects.")] = Kind.WAL,
     max_: Annotated[int, typer.Option("--max", "-n", min=1, help="Show so many.")] = 1000,
     json: Json = False,
 ) -> None:
-    """List the objects in the store."""
+    """List the objects in the store; with --bootstrap, beside the files that coordinators know.
 
-    async def work() -> list[dict[str, Any]]:
+    live: has records. waiting: has none, is deleted after the grace. missing: known, and not in
+    the store. gone: the same without records. recent, held, kept, orphan: known to no coordinator,
+    see `skylog diskless orphans`.
+    """
+    options = StoreOptions(config, override, storage_url)
+    if (bootstrap is None and client_config is None) or kind is Kind.BACKUP:
+        _print_objects(asyncio.run(_objects(options, kind, max_)), _OBJECT_COLUMNS, json=json)
+        return
+
+    async def work(cluster: Cluster) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
-        async with _opened(config, override, storage_url) as store:
-            async for info in store.list(f"{kind}/"):
+        async with _opened_for(cluster, options) as (store, about):
+            async for pair, verdict in _judged(store, cluster, f"{kind.value}/", about):
                 if len(rows) == max_:
                     say(f"only the first {max_} are shown, see --max")
                     break
-                rows.append(_object_row(info))
+                rows.append(_file_row(pair, verdict))
         return rows
 
-    _print_objects(asyncio.run(work()), json=json)
+    _print_objects(call(work, bootstrap, client_config), _FILE_COLUMNS, json=json)
+
+
+async def _objects(options: StoreOptions, kind: Kind, max_: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    async with opened(options) as store:
+        async for info in store.list(f"{kind.value}/"):
+            if len(rows) == max_:
+                say(f"only the first {max_} are shown, see --max")
+                break
+            rows.append(_object_row(Pair(info, None)))
+    return rows
 
 
 @app.command(
     epilog=examples(
+        "skylog diskless orphans --bootstrap broker1:9092",
         "skylog diskless orphans --storage-url s3://bucket/prefix",
         "skylog diskless orphans --storage-url s3://bucket/prefix --release",
     )
@@ -138,80 +144,178 @@ def orphans(
     config: Config = None,
     override: Override = None,
     storage_url: StorageUrl = None,
+    bootstrap: Bootstrap = None,
+    client_config: ClientConfig = None,
     release: Annotated[
         bool, typer.Option("--release", help="End the holds: brokers may delete what is held.")
     ] = False,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """List the objects that a restore keeps from being deleted as orphans.
+    """List objects that no coordinator knows, and files whose objects are not in the store.
 
-    After a restore, objects from around and after the backup are held, whether a coordinator knows
-    them or not. Once it is clear that what nobody knows is not needed, --release hands it to the
+    \b
+    orphan   deleted by the next scan of a broker
+    recent   may still be committed
+    held     kept since a restore, until --release
+    kept     this control plane has no scans
+    missing  known and not there: its records are lost, and the exit code is 1
+
+    Without --bootstrap, list the objects that a restore holds, whether a coordinator knows them
+    or not. Once it is clear that what nobody knows is not needed, --release hands it to the
     brokers' scan for orphans, which deletes only what no coordinator knows.
     """
-    holds, rows = asyncio.run(_held(config, override, storage_url))
-    _print_objects(rows, json=json)
+    options = StoreOptions(config, override, storage_url)
+    if bootstrap is None and client_config is None:
+        holds, rows = asyncio.run(_held(options))
+        _print_objects(rows, _OBJECT_COLUMNS, json=json)
+        say("which objects are orphans is known to brokers: ask one with --bootstrap")
+    else:
+        url, holds, rows = call(lambda c: _unmatched(c, options), bootstrap, client_config)
+        options = options if options.given else StoreOptions(None, None, url)
+        _print_objects(rows, _ORPHAN_COLUMNS, json=json)
     spans = ", ".join(f"{format_time(h.from_ms)} to {format_time(h.until_ms)}" for h in holds)
     say(f"held: objects created {spans}" if holds else "nothing is held")
+    missing = [row["key"] for row in rows if row.get("state") == Verdict.MISSING.value]
+    if missing:
+        raise CommandError(
+            f"{counted(len(missing), 'object')} with live records not in the store: restore "
+            f"{'it' if len(missing) == 1 else 'them'} from a copy of the bucket, first {missing[0]}"
+        )
     if release and holds:
         confirm(f"End {counted(len(holds), 'hold')}?", yes=yes)
-        asyncio.run(_release(config, override, storage_url))
+        asyncio.run(_release(options))
 
 
-async def _held(
-    config: Path | None, override: list[str] | None, url: str | None
-) -> tuple[list[Hold], list[dict[str, Any]]]:
+async def _held(options: StoreOptions) -> tuple[list[Hold], list[dict[str, Any]]]:
     from skylog.diskless.files.holds import read_holds  # noqa: PLC0415
 
-    async with _opened(config, override, url) as store:
+    async with opened(options) as store:
         holds = await read_holds(store)
         if not holds:
             return holds, []
         rows = [
-            _object_row(info)
+            _object_row(Pair(info, None))
             async for info in store.list("wal/")
             if any(hold.covers(info.key.created_ms or 0) for hold in holds)
         ]
         return holds, rows
 
 
-async def _release(config: Path | None, override: list[str] | None, url: str | None) -> None:
+async def _unmatched(
+    cluster: Cluster, options: StoreOptions
+) -> tuple[str, list[Hold], list[dict[str, Any]]]:
+    from skylog.diskless.files.holds import read_holds  # noqa: PLC0415
+
+    shown = (*_UNKNOWN, Verdict.MISSING)
+    now_ms = SystemClock().now_ms()
+    async with _opened_for(cluster, options) as (store, about):
+        rows = [
+            _orphan_row(pair, verdict, now_ms)
+            async for pair, verdict in _judged(store, cluster, "wal/", about)
+            if verdict in shown
+        ]
+        return about.storage_url, await read_holds(store), rows
+
+
+async def _release(options: StoreOptions) -> None:
     from skylog.diskless.files.holds import release_holds  # noqa: PLC0415
 
-    async with _opened(config, override, url) as store:
+    async with opened(options) as store:
         await release_holds(store)
 
 
 @asynccontextmanager
-async def _opened(
-    config: Path | None, override: list[str] | None, url: str | None
-) -> AsyncIterator[ObjectStore]:
-    from skylog.broker.diskless import storage_url_of  # noqa: PLC0415
-    from skylog.kernel.settings import load_settings  # noqa: PLC0415
-    from skylog.objects.open import open_store  # noqa: PLC0415
+async def _opened_for(
+    cluster: Cluster, options: StoreOptions
+) -> AsyncIterator[tuple[ObjectStore, DescribeDisklessCoordinatorsResponse]]:
+    """The store of a cluster, and what a broker says of both."""
+    about = await Admin(cluster).diskless.describe_any()
+    if not about.has_all_coordinators:
+        say("some coordinators are not at this broker: what is unknown here may be known to them")
+    async with opened(options, about.storage_url) as store:
+        yield store, about
 
-    given = [f"diskless.storage.url={url}"] if url is not None else []
-    settings = load_settings(config, os.environ, [*(override or []), *given])
-    store = open_store(storage_url_of(settings), settings.storage)
+
+async def _judged(
+    store: ObjectStore,
+    cluster: Cluster,
+    prefix: str,
+    about: DescribeDisklessCoordinatorsResponse,
+) -> AsyncIterator[tuple[Pair, Verdict]]:
+    from skylog.diskless.files.holds import read_holds  # noqa: PLC0415
+
+    holds = await read_holds(store)
+    known = Admin(cluster).diskless.files(prefix)
+    done = 0
+    with Progress("listing", None) as progress:
+        async for pair in side_by_side(store.list(prefix), known):
+            verdict = judge(pair, about.orphan_threshold_ms, holds)
+            if verdict is Verdict.MISSING:
+                pair = await _looked_again(store, pair)  # noqa: PLW2901
+                verdict = judge(pair, about.orphan_threshold_ms, holds)
+            yield pair, verdict
+            done += 1
+            progress.advance(done)
+
+
+async def _looked_again(store: ObjectStore, pair: Pair) -> Pair:
+    """The listing may be older than the file."""
+    from skylog.objects.keys import ObjectKey  # noqa: PLC0415
+    from skylog.objects.store import NotFound  # noqa: PLC0415
+
     try:
-        yield store
-    finally:
-        await store.close()
+        return Pair(await store.head(ObjectKey.parse(pair.key)), pair.file)
+    except NotFound:
+        return pair
 
 
-def _object_row(info: ObjectInfo) -> dict[str, Any]:
-    created_ms = info.key.created_ms
+def _object_row(pair: Pair) -> dict[str, Any]:
+    info, file = pair.object, pair.file
+    created_ms = pair.created_ms
+    if created_ms is None and info is not None:
+        created_ms = info.modified_ms
+    size = info.size if info is not None else file.size if file is not None else None
+    return {"key": pair.key, "size": size, "created": created_ms}
+
+
+def _file_row(pair: Pair, verdict: Verdict) -> dict[str, Any]:
+    row = {**_object_row(pair), "state": verdict.value}
+    file = pair.file
+    if file is None:
+        return row
+    note = f"size differs: {file.size} were committed" if pair.size_differs else None
     return {
-        "key": info.key.text,
-        "size": info.size,
-        "created": info.modified_ms if created_ms is None else created_ms,
+        **row,
+        "live_batches": file.live_batches,
+        "live_bytes": file.live_bytes,
+        "owners": list(file.owner_ids),
+        "marked": file.marked_timestamp_ms if file.marked_timestamp_ms >= 0 else None,
+        "note": note,
     }
 
 
-def _print_objects(rows: list[dict[str, Any]], *, json: bool) -> None:
+def _orphan_row(pair: Pair, verdict: Verdict, now_ms: int) -> dict[str, Any]:
+    row = _object_row(pair)
+    return {
+        **row,
+        "age_ms": now_ms - row["created"] if row["created"] is not None else None,
+        "state": verdict.value,
+        "deleted_by_next_scan": verdict is Verdict.ORPHAN,
+    }
+
+
+def _print_objects(rows: list[dict[str, Any]], columns: dict[str, str], *, json: bool) -> None:
     if json:
         print_json(rows)
     else:
-        shown = [{**row, "created": format_time(row["created"])} for row in rows]
-        print_table(_OBJECT_COLUMNS, shown)
+        print_table(columns, [_shown(row) for row in rows])
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Times as people read them."""
+    times = {
+        name: format_time(row[name]) for name in ("created", "marked") if row.get(name) is not None
+    }
+    age_ms = row.get("age_ms")
+    return {**row, **times, "age": None if age_ms is None else format_age(age_ms)}

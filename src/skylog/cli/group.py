@@ -29,7 +29,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "cluster": ("cluster", "Show nodes, controller, quorum and features of a cluster."),
     "perf": ("perf", "Measure throughput and latency."),
     "dump": ("dump", "Decode log segments, indexes and snapshots, without a broker."),
-    "diskless": ("diskless", "Look at the objects of diskless topics, without a broker."),
+    "diskless": ("diskless", "Look inside diskless topics: files, batches, coordinators, orphans."),
     "restore": ("restore", "Rebuild a node whose disks are gone from its object store."),
     "version": ("version", "Show the version of skylog."),
 }

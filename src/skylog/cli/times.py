@@ -47,3 +47,11 @@ def format_time(time_ms: int) -> str:
     except (ValueError, OverflowError, OSError):
         return str(time_ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def format_age(age_ms: int) -> str:
+    """How long ago, in the largest unit that fits."""
+    for unit, unit_ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000)):
+        if age_ms >= 2 * unit_ms:
+            return f"{age_ms // unit_ms}{unit}"
+    return f"{max(age_ms, 0) / 1000:.0f}s"

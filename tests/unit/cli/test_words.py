@@ -13,7 +13,7 @@ from skylog.cli.lines import Input, RecordLine, parse_line, read_lines
 from skylog.cli.measure import latencies, percentile, throughput
 from skylog.cli.output import cell, json_bytes, print_table, printable
 from skylog.cli.reset_offsets import Target, parse_target, parse_topics
-from skylog.cli.times import format_time, parse_time
+from skylog.cli.times import format_age, format_time, parse_time
 from skylog.cli.welcome import command_name
 from skylog.client.offsets import EARLIEST, LATEST
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
@@ -55,6 +55,11 @@ def test_times_are_read_as_they_are_written(time_ms: int) -> None:
 def test_timestamps_that_are_no_times() -> None:
     assert format_time(-1) == "-1"
     assert format_time(2**63 - 1) == str(2**63 - 1)
+
+
+def test_ages_are_told_in_the_largest_unit() -> None:
+    ages = {-5: "0s", 1_400: "1s", 119_000: "119s", 120_000: "2m", 7_200_000: "2h", 5 << 30: "62d"}
+    assert {age: format_age(age) for age in ages} == ages
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from skylog.broker.maintenance import reaches_all_coordinators
 from skylog.diskless.files.orphans import orphan_threshold
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import DISKLESS_FILES_LISTED_MAX
+from skylog.kernel.topics import DISKLESS_METADATA
 from skylog.wire.messages.describe_diskless_coordinators_request import (
     DescribeDisklessCoordinatorsRequest,
 )
@@ -54,7 +55,7 @@ def _reaches_all(services: Services) -> bool:
 async def _threshold_ms(services: Services) -> int:
     """What a scan for orphans would go by if it began now."""
     settings = services.settings.diskless
-    if settings.control_plane == "memory":
+    if settings.control_plane == "memory" or services.image.topic(DISKLESS_METADATA) is None:
         return _NO_SCANS
     if not _reaches_all(services):
         return _NOTHING_MS

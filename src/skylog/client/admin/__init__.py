@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skylog.client.admin.configs import ConfigAdmin
+from skylog.client.admin.diskless import DisklessAdmin
 from skylog.client.admin.groups import GroupAdmin
 from skylog.client.admin.partitions import PartitionAdmin
 from skylog.client.admin.security import SecurityAdmin
@@ -20,5 +21,6 @@ class Admin:
         self.topics = TopicAdmin(cluster)
         self.partitions = PartitionAdmin(cluster)
         self.configs = ConfigAdmin(cluster)
+        self.diskless = DisklessAdmin(cluster)
         self.groups = GroupAdmin(cluster)
         self.security = SecurityAdmin(cluster)

@@ -1,0 +1,90 @@
+"""The store's objects beside the files that coordinators know: by key, and nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from skylog.objects.keys import known
+
+if TYPE_CHECKING:
+    from skylog.diskless.files.holds import Hold
+    from skylog.objects.store import ObjectInfo
+    from skylog.wire.messages.list_diskless_files_response import ListedDisklessFile
+
+
+class Verdict(Enum):
+    """What is to be said of a key; ``ORPHAN`` alone is deleted by the next scan."""
+
+    LIVE = "live"
+    WAITING = "waiting"  # known, no live batch: deleted once the grace is over
+    MISSING = "missing"  # known, no object: records are lost if any batch is live
+    GONE = "gone"  # known, no live batch, no object: about to be forgotten
+    RECENT = "recent"  # unknown, but young: its commit may be under way
+    HELD = "held"  # unknown, kept since a restore
+    KEPT = "kept"  # unknown, and this control plane has no scans
+    ORPHAN = "orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An object and the file of the same key; one of them at least."""
+
+    object: ObjectInfo | None
+    file: ListedDisklessFile | None
+
+    @property
+    def key(self) -> str:
+        if self.object is not None:
+            return self.object.key.text
+        return self.file.object_key if self.file is not None else ""
+
+    @property
+    def created_ms(self) -> int | None:
+        """As the key says."""
+        key = known(self.key)
+        return None if key is None else key.created_ms
+
+    @property
+    def size_differs(self) -> bool:
+        if self.object is None or self.file is None:
+            return False
+        return self.object.size != self.file.size
+
+
+async def side_by_side(
+    objects: AsyncIterator[ObjectInfo], files: AsyncIterator[ListedDisklessFile]
+) -> AsyncIterator[Pair]:
+    """Every key of either, once, in order."""
+    info, file = await _next(objects), await _next(files)
+    while info is not None or file is not None:
+        if file is None or (info is not None and info.key.text < file.object_key):
+            yield Pair(info, None)
+            info = await _next(objects)
+        elif info is None or file.object_key < info.key.text:
+            yield Pair(None, file)
+            file = await _next(files)
+        else:
+            yield Pair(info, file)
+            info, file = await _next(objects), await _next(files)
+
+
+async def _next(found: AsyncIterator[Any]) -> Any:
+    return await anext(found, None)
+
+
+def judge(pair: Pair, threshold_ms: int, holds: Sequence[Hold]) -> Verdict:
+    """Pure: ``threshold_ms`` is the broker's; -1 where nothing is scanned."""
+    if pair.file is not None:
+        live = pair.file.live_batches > 0
+        if pair.object is None:
+            return Verdict.MISSING if live else Verdict.GONE
+        return Verdict.LIVE if live else Verdict.WAITING
+    created_ms = pair.created_ms
+    if threshold_ms < 0 or created_ms is None:
+        return Verdict.KEPT
+    if any(hold.covers(created_ms) for hold in holds):
+        return Verdict.HELD
+    return Verdict.ORPHAN if created_ms < threshold_ms else Verdict.RECENT

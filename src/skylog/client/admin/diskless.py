@@ -1,0 +1,67 @@
+"""Looking inside diskless topics, over skylog's own APIs 504 and 505."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from skylog.client.bulk.ask import request_of_ours
+from skylog.client.cluster import Cluster
+from skylog.client.errors import check
+from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
+from skylog.wire.messages.describe_diskless_coordinators_request import (
+    DescribeDisklessCoordinatorsRequest,
+)
+from skylog.wire.messages.describe_diskless_coordinators_response import (
+    DescribeDisklessCoordinatorsResponse,
+)
+from skylog.wire.messages.list_diskless_files_request import ListDisklessFilesRequest
+from skylog.wire.messages.list_diskless_files_response import (
+    ListDisklessFilesResponse,
+    ListedDisklessFile,
+)
+from skylog.wire.schema import Message
+
+
+class DisklessAdmin:
+    """What the brokers of a cluster know of files and coordinators."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def describe(self) -> list[DescribeDisklessCoordinatorsResponse]:
+        """Of every broker: its store, its control plane and the coordinators that it leads."""
+        nodes = sorted(self._cluster.metadata.brokers)
+        return [await self._ask(node, DescribeDisklessCoordinatorsRequest()) for node in nodes]
+
+    async def describe_any(self) -> DescribeDisklessCoordinatorsResponse:
+        """Of the broker whose files ``files`` lists."""
+        answer: DescribeDisklessCoordinatorsResponse = await self._ask(
+            -1, DescribeDisklessCoordinatorsRequest()
+        )
+        return answer
+
+    async def files(
+        self, prefix: str, page: int = OBJECT_KEYS_PER_REQUEST
+    ) -> AsyncIterator[ListedDisklessFile]:
+        """The files whose keys begin with ``prefix``, by key; read as far as is needed."""
+        after = prefix
+        while True:
+            answer: ListDisklessFilesResponse = await self._ask(
+                -1, ListDisklessFilesRequest(after, page)
+            )
+            for file in answer.files:
+                if not file.object_key.startswith(prefix):
+                    return
+                yield file
+            if not answer.has_more:
+                return
+            after = answer.files[-1].object_key
+
+    async def _ask(self, node_id: int, request: Message) -> Any:
+        async def ask() -> Any:
+            answer = await request_of_ours(self._cluster, node_id, request, 0)
+            check(answer.error_code, answer.error_message)
+            return answer
+
+        return await self._cluster.retry(ask)

@@ -1,0 +1,172 @@
+"""``skylog diskless`` against a broker and its store."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from skylog.broker.diskless import OBJECTS_DIRECTORY
+from skylog.diskless.files.holds import Hold
+from skylog.kernel.rng import system_random
+from skylog.objects.keys import ObjectKey
+from skylog.testing import Broker
+from tests.integration.cli_support import Cli, invoke
+
+SETTINGS = {
+    "diskless.metadata.topic.num.partitions": "2",
+    "diskless.commit.age.max.ms": "1000",
+    "diskless.coordinator.orphan.scan.grace.period.ms": "2001",
+    "log.level": "ERROR",
+}
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker(SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def cli(broker: Broker) -> Cli:
+    return Cli(broker)
+
+
+@pytest.fixture
+def objects(broker: Broker) -> Path:
+    return broker.directory / OBJECTS_DIRECTORY
+
+
+def produce(cli: Cli, topic: str, *values: str) -> None:
+    for value in values:  # each in an object of its own
+        cli.ok("produce", topic, text=value + "\n")
+
+
+def put(objects: Path, age_ms: int) -> str:
+    """An object that no coordinator has heard of."""
+    key = ObjectKey.new("wal", int(time.time() * 1000) - age_ms, system_random())
+    path = objects / key.text
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"never committed")
+    return key.text
+
+
+def test_files_beside_what_coordinators_know(cli: Cli, objects: Path) -> None:
+    cli.ok("topics", "create", "orders", "--config", "diskless.enable=true", "--partitions", "2")
+    produce(cli, "orders", "a", "b", "c")
+    rows = cli.json("diskless", "files")
+    assert [row["key"] for row in rows] == sorted(row["key"] for row in rows)
+    assert {row["state"] for row in rows} == {"live"}
+    assert all(row["live_batches"] == 1 and row["live_bytes"] == row["size"] - 1 for row in rows)
+    assert all(row["marked"] is None and row["note"] is None for row in rows)
+
+    stranger = put(objects, 0)
+    short, missing = rows[0]["key"], rows[1]["key"]
+    (objects / short).write_bytes((objects / short).read_bytes()[:-1])
+    (objects / missing).unlink()
+    by_key = {row["key"]: row for row in cli.json("diskless", "files")}
+    assert by_key[stranger]["state"] == "recent"
+    assert by_key[short]["note"].startswith("size differs")
+    assert by_key[missing]["state"] == "missing"
+    assert by_key[rows[2]["key"]]["state"] == "live"
+    assert cli.json("diskless", "files", "--max", "1") == [min(by_key.values(), key=key_of)]
+    assert "size differs" in cli.ok("diskless", "files")
+
+
+def key_of(row: dict[str, str]) -> str:
+    return row["key"]
+
+
+def test_files_without_records_wait(cli: Cli) -> None:
+    cli.ok("topics", "create", "orders", "--config", "diskless.enable=true")
+    produce(cli, "orders", "a")
+    cli.ok("topics", "delete", "orders", "--yes")
+    deadline = time.monotonic() + 60
+    while (row := cli.json("diskless", "files")[0])["state"] != "waiting":
+        assert time.monotonic() < deadline
+    assert (row["live_batches"], row["live_bytes"]) == (0, 0)
+    assert row["marked"] > 0
+
+
+def test_orphans_and_what_becomes_of_them(cli: Cli, objects: Path) -> None:
+    put(objects, DAY_MS)
+    assert [row["state"] for row in cli.json("diskless", "orphans")] == ["kept"]  # no scans yet
+    shutil.rmtree(objects / "wal")
+    cli.ok("topics", "create", "orders", "--config", "diskless.enable=true")
+    old, young, kept = put(objects, DAY_MS), put(objects, 0), put(objects, 2 * DAY_MS)
+    now_ms = int(time.time() * 1000)
+    hold = Hold(now_ms - 3 * DAY_MS, now_ms - 2 * DAY_MS + 60_000)
+    (objects / hold.key.text).parent.mkdir(parents=True)
+    (objects / hold.key.text).write_bytes(b"")
+    rows = {row["key"]: row for row in cli.json("diskless", "orphans")}
+    assert {key: row["state"] for key, row in rows.items()} == {
+        old: "orphan",
+        young: "recent",
+        kept: "held",
+    }
+    assert [key for key, row in rows.items() if row["deleted_by_next_scan"]] == [old]
+    assert DAY_MS <= rows[old]["age_ms"] < DAY_MS + 600_000
+    shown = cli.run("diskless", "orphans", "--release", "--yes")
+    assert "held: objects created" in shown.stderr
+    assert {row["state"] for row in cli.json("diskless", "orphans")} == {"orphan", "recent"}
+    # The scan does what was said of it.
+    scanner = cli.broker.node.maintenance.orphans
+    cli.broker.run(scanner.run_once())
+    assert {row["key"] for row in cli.json("diskless", "orphans")} == {young}
+
+
+def test_a_lost_object_is_an_error(cli: Cli, objects: Path) -> None:
+    cli.ok("topics", "create", "orders", "--config", "diskless.enable=true")
+    produce(cli, "orders", "a")
+    (row,) = cli.json("diskless", "files")
+    (objects / row["key"]).unlink()
+    result = cli.run("diskless", "orphans")
+    assert result.exit_code == 1
+    assert "missing" in result.stdout
+    assert row["key"] in result.stderr
+
+
+def test_coordinators(cli: Cli) -> None:
+    assert cli.json("diskless", "coordinators") == []
+    cli.ok("topics", "create", "orders", "--config", "diskless.enable=true", "--partitions", "4")
+    produce(cli, "orders", "a", "b")
+    rows = cli.json("diskless", "coordinators")
+    assert [row["partition"] for row in rows] == [0, 1]
+    assert sum(row["partitions"] for row in rows) == 4
+    assert sum(row["batches"] for row in rows) == 2
+    assert all((row["state"], row["lag"], row["pins"]) == ("active", 0, 0) for row in rows)
+    assert all(row["high_watermark"] == row["log_end_offset"] for row in rows)
+    assert all(row["snapshot_offset"] is None for row in rows)
+    text = cli.ok("diskless", "coordinators")
+    assert "HIGH WATERMARK" in text
+    assert "FILES TO DELETE" in text
+
+
+def test_an_object_of_a_store_is_dumped(cli: Cli, objects: Path) -> None:
+    cli.ok("topics", "create", "orders", "--config", "diskless.enable=true")
+    produce(cli, "orders", "a")
+    (row,) = cli.json("diskless", "files")
+    url = ("--storage-url", objects.as_uri())
+    assert cli.json("diskless", "dump-wal", row["key"], *url)["records"] == 1
+    gone = put(objects, 0)
+    (objects / gone).unlink()
+    assert "not in the store" in cli.fails("diskless", "dump-wal", gone, *url)
+
+
+def test_errors_say_what_to_do(cli: Cli, objects: Path, tmp_path: Path) -> None:
+    nobody = invoke("diskless", "coordinators", "-b", "127.0.0.1:1")
+    assert nobody.exit_code == 1
+    assert "skylog server" in nobody.stderr
+    wrong = invoke("diskless", "files", "--kind", "nonsense")
+    assert wrong.exit_code == 2
+    assert "staging" in wrong.stderr
+    cli.ok("topics", "create", "orders", "--config", "diskless.enable=true")
+    produce(cli, "orders", "a")
+    shutil.move(objects, tmp_path / "elsewhere")
+    assert "--storage-url" in cli.fails("diskless", "files")
+    url = (tmp_path / "elsewhere").as_uri()
+    assert [row["state"] for row in cli.json("diskless", "files", "--storage-url", url)] == ["live"]
