@@ -21,6 +21,17 @@ from skylog.security.tls import TlsSettings
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS: Final = (PLAIN, *(mechanism.value for mechanism in ScramMechanism))
 
+_INT_MAX: Final = 2**31 - 1
+_MILLISECONDS: Final = {
+    "socket.connection.setup.timeout.ms": "connect_timeout_ms",
+    "request.timeout.ms": "request_timeout_ms",
+    "default.api.timeout.ms": "api_timeout_ms",
+    "retry.backoff.ms": "retry_backoff_ms",
+    "retry.backoff.max.ms": "retry_backoff_ms_max",
+    "metadata.max.age.ms": "metadata_age_ms_max",
+    "connections.max.idle.ms": "idle_ms_max",
+}
+
 
 class Address(NamedTuple):
     """Where a broker listens."""
@@ -97,7 +108,22 @@ class ClientSettings:
             client_id=properties.get("client.id", "skylog"),
             tls=TlsSettings.of(properties) if protocol.endswith("SSL") else None,
             sasl=_login(properties) if protocol.startswith("SASL") else None,
+            **_milliseconds(properties),
         )
+
+
+def _milliseconds(properties: Mapping[str, str]) -> dict[str, int]:
+    """How patient to be, where the properties say so."""
+    found = {}
+    for key, field in _MILLISECONDS.items():
+        text = properties.get(key)
+        if text is None:
+            continue
+        number = text.strip()
+        if not (number.isascii() and number.isdigit()) or int(number) > _INT_MAX:
+            raise ConfigError(f"{key} is {text!r}; allowed are 0 to {_INT_MAX} milliseconds")
+        found[field] = int(number)
+    return found
 
 
 def _login(properties: Mapping[str, str]) -> SaslLogin:

@@ -20,7 +20,8 @@ from skylog.client.fetch_session import FetchSession, Wanted
 from skylog.client.fetched import records_of
 from skylog.client.metadata import TopicPartition
 from skylog.client.partitioner import StickyPartitioner, murmur2, partition_of_key
-from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
+from skylog.client.settings import ClientSettings
+from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError, ProtocolError
 from skylog.kernel.ids import Uuid
 from skylog.wire.batch import Compression
 from skylog.wire.messages.fetch_request import FetchRequest
@@ -255,3 +256,23 @@ def test_an_aborted_transaction_of_which_only_the_marker_is_left() -> None:
     log = marker(3, 9, 0) + batch(5, 1, **mine) + marker(6, 9, 1)
     data = PartitionData(records=log, aborted_transactions=[AbortedTransaction(9, 1)])
     assert offsets(data, 0, committed=True) == ([5], 7)
+
+
+def test_patience_comes_from_a_clients_properties() -> None:
+    properties = {
+        "bootstrap.servers": "h:1",
+        "socket.connection.setup.timeout.ms": "1",
+        "request.timeout.ms": "2",
+        "default.api.timeout.ms": " 3 ",
+        "retry.backoff.ms": "4",
+        "retry.backoff.max.ms": "5",
+        "metadata.max.age.ms": "6",
+        "connections.max.idle.ms": "7",
+    }
+    found = ClientSettings.of(properties)
+    assert (found.connect_timeout_ms, found.request_timeout_ms, found.api_timeout_ms) == (1, 2, 3)
+    assert (found.retry_backoff_ms, found.retry_backoff_ms_max) == (4, 5)
+    assert (found.metadata_age_ms_max, found.idle_ms_max) == (6, 7)
+    for wrong in ("-1", "1s", "", str(2**31)):
+        with pytest.raises(ConfigError, match=r"request\.timeout\.ms"):
+            ClientSettings.of({"bootstrap.servers": "h:1", "request.timeout.ms": wrong})
