@@ -1,0 +1,148 @@
+"""Which task reads what: splits packed by bytes, a hot one into many, small ones together.
+
+Pure: decides from its arguments alone. Every offset of the splits is in exactly one task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import Final
+
+from skylog.client.bulk import Split
+
+TASK_BYTES: Final = 64 * 1024 * 1024
+_OFFSET_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one task reads, one split after the other."""
+
+    splits: tuple[Split, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(split.bytes for split in self.splits)
+
+    @property
+    def records(self) -> int:
+        """Offsets, which are at least as many as records."""
+        return sum(split.end_offset - split.start_offset for split in self.splits)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Bounds on partition and offset; the end is not within. Times are the broker's to prune by."""
+
+    topics: Collection[str] | None = None
+    partitions: Collection[int] | None = None
+    start_offset: int = 0
+    end_offset: int = _OFFSET_MAX
+
+
+def prune(splits: Iterable[Split], filters: Filters) -> list[Split]:
+    """What is left of the splits within the bounds."""
+    left = []
+    for split in splits:
+        if filters.topics is not None and split.topic not in filters.topics:
+            continue
+        if filters.partitions is not None and split.partition not in filters.partitions:
+            continue
+        start = max(split.start_offset, filters.start_offset)
+        end = min(split.end_offset, filters.end_offset)
+        if start < end:
+            left.append(_part(split, start, end))
+    return left
+
+
+def plan_tasks(
+    splits: Sequence[Split],
+    *,
+    task_bytes: int = TASK_BYTES,
+    min_tasks: int = 0,
+    max_records: int = 0,
+) -> list[Task]:
+    """Tasks of about ``task_bytes``, in the order of the splits.
+
+    At least ``min_tasks`` as far as there are offsets enough, and none of more than ``max_records``
+    offsets; 0 sets no bound.
+    """
+    whole = [split for split in splits if split.start_offset < split.end_offset]
+    if max_records > 0:
+        whole = [part for split in whole for part in _cut_by_records(split, max_records)]
+    # A split that is only somewhat too large stays whole: a batch at a cut is read twice.
+    parts = [part for split in whole for part in _cut(split, split.bytes // max(task_bytes, 1))]
+    tasks = list(_pack(parts, task_bytes, max_records))
+    if len(tasks) >= min_tasks or not whole:
+        return tasks
+    return _at_least(whole, min_tasks, max_records)
+
+
+def _at_least(splits: Sequence[Split], min_tasks: int, max_records: int) -> list[Task]:
+    """So many tasks or more: each split gets its share of them, and nothing is packed together."""
+    if len(splits) >= min_tasks:
+        share = sum(split.bytes for split in splits) // min_tasks
+        tasks = list(_pack(splits, share, max_records))
+        return tasks if len(tasks) >= min_tasks else [Task((split,)) for split in splits]
+    wanted = [1] * len(splits)
+    # The one whose parts are largest gets one more, while it has offsets to share.
+    heap = [_next_cut(split, 1, place) for place, split in enumerate(splits)]
+    heapify(heap)
+    missing = min_tasks - len(splits)
+    while missing and heap:
+        place = heappop(heap)[-1]
+        split = splits[place]
+        if wanted[place] == split.end_offset - split.start_offset:
+            continue
+        wanted[place] += 1
+        missing -= 1
+        heappush(heap, _next_cut(split, wanted[place], place))
+    return [
+        Task((part,))
+        for split, count in zip(splits, wanted, strict=True)
+        for part in _cut(split, count)
+    ]
+
+
+def _next_cut(split: Split, parts: int, place: int) -> tuple[float, float, int]:
+    """The order of cutting: largest parts first, by bytes and then by offsets."""
+    return -split.bytes / parts, -(split.end_offset - split.start_offset) / parts, place
+
+
+def _pack(parts: Iterable[Split], task_bytes: int, max_records: int) -> Iterator[Task]:
+    held: list[Split] = []
+    size = records = 0
+    for part in parts:
+        length = part.end_offset - part.start_offset
+        full = size + part.bytes > task_bytes or 0 < max_records < records + length
+        if held and full:
+            yield Task(tuple(held))
+            held, size, records = [], 0, 0
+        held.append(part)
+        size += part.bytes
+        records += length
+    if held:
+        yield Task(tuple(held))
+
+
+def _cut_by_records(split: Split, max_records: int) -> list[Split]:
+    return _cut(split, -(-(split.end_offset - split.start_offset) // max_records))
+
+
+def _cut(split: Split, count: int) -> list[Split]:
+    """Into ``count`` parts of the same length, or fewer where there are fewer offsets."""
+    length = split.end_offset - split.start_offset
+    count = min(max(count, 1), length)
+    bounds = [split.start_offset + length * index // count for index in range(count + 1)]
+    return [_part(split, start, end) for start, end in pairwise(bounds)]
+
+
+def _part(split: Split, start: int, end: int) -> Split:
+    """Some of a split's offsets, with the share of its bytes that they have if all are alike."""
+    length = split.end_offset - split.start_offset
+    before = split.bytes * (start - split.start_offset) // length
+    until = split.bytes * (end - split.start_offset) // length
+    return replace(split, start_offset=start, end_offset=end, bytes=until - before)

@@ -1,0 +1,119 @@
+"""Packing splits into tasks: every offset once, by bytes, within the bounds that were asked for."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skylog.bulk.plan import Filters, Task, plan_tasks, prune
+from skylog.client.bulk import Split
+from skylog.kernel.ids import Uuid
+
+MIB = 1024 * 1024
+ID = Uuid(bytes(range(16)))
+
+
+def split(partition: int, start: int, end: int, size: int, topic: str = "t") -> Split:
+    return Split(topic, ID, partition, start, end, size, True)
+
+
+@st.composite
+def splits(draw: st.DrawFn) -> list[Split]:
+    """Of some partitions, in order, with gaps where older batches were left out."""
+    found = []
+    for partition in range(draw(st.integers(0, 6))):
+        start = draw(st.integers(0, 10**6))
+        for _ in range(draw(st.integers(0, 4))):
+            length = draw(st.integers(1, 10_000))
+            found.append(split(partition, start, start + length, draw(st.integers(0, 10**9))))
+            start += length + draw(st.integers(0, 5))
+    return found
+
+
+def offsets(tasks: list[Task]) -> dict[int, list[tuple[int, int]]]:
+    """The ranges of each partition, joined where they touch."""
+    joined: dict[int, list[tuple[int, int]]] = {}
+    for one in (part for task in tasks for part in task.splits):
+        assert one.start_offset < one.end_offset
+        ranges = joined.setdefault(one.partition, [])
+        if ranges and ranges[-1][1] == one.start_offset:
+            ranges[-1] = (ranges[-1][0], one.end_offset)
+        else:
+            ranges.append((one.start_offset, one.end_offset))
+    return joined
+
+
+@given(splits(), st.integers(10**7, 2 * 10**9), st.integers(0, 60), st.sampled_from([0, 700, 5000]))
+def test_each_offset_is_in_one_task(found, task_bytes, min_tasks, max_records) -> None:  # type: ignore[no-untyped-def]
+    tasks = plan_tasks(found, task_bytes=task_bytes, min_tasks=min_tasks, max_records=max_records)
+    assert offsets(tasks) == offsets([Task((one,)) for one in found])
+    assert sum(task.bytes for task in tasks) == sum(one.bytes for one in found)
+    total = sum(one.end_offset - one.start_offset for one in found)
+    assert len(tasks) >= min(min_tasks, total)
+    if max_records:
+        assert all(task.records <= max_records for task in tasks)
+
+
+@given(splits(), st.integers(10**6, 2 * 10**9))
+def test_tasks_are_of_about_the_size_asked_for(found: list[Split], task_bytes: int) -> None:
+    tasks = plan_tasks(found, task_bytes=task_bytes)
+    for task in tasks:
+        # One offset cannot be cut; else a part is less than twice as large as asked for.
+        largest = max(math.ceil(one.bytes / (one.end_offset - one.start_offset)) for one in found)
+        assert task.bytes <= max(2 * task_bytes, 2 * largest)
+    for one, other in pairwise(tasks):
+        # What could have been one task is one.
+        assert one.bytes + other.splits[0].bytes > task_bytes
+
+
+@given(splits(), st.sets(st.integers(0, 6)), st.integers(0, 10**6), st.integers(0, 2 * 10**6))
+def test_pruning_keeps_what_is_within(found, partitions, start, end) -> None:  # type: ignore[no-untyped-def]
+    left = prune(found, Filters(None, partitions, start, end))
+    wanted = {
+        (one.partition, max(one.start_offset, start), min(one.end_offset, end))
+        for one in found
+        if one.partition in partitions and max(one.start_offset, start) < min(one.end_offset, end)
+    }
+    assert {(one.partition, one.start_offset, one.end_offset) for one in left} == wanted
+    assert sum(one.bytes for one in left) <= sum(one.bytes for one in found)
+
+
+def test_a_hot_partition_becomes_many_tasks() -> None:
+    hot = [split(0, at * 1000, at * 1000 + 1000, 64 * MIB) for at in range(16)]
+    assert len(plan_tasks(hot, task_bytes=64 * MIB)) == 16
+    # Splits that are larger than was asked for are cut as well.
+    assert len(plan_tasks([split(0, 0, 16_000, 1024 * MIB)], task_bytes=64 * MIB)) == 16
+
+
+def test_a_thousand_small_partitions_become_few() -> None:
+    small = [split(partition, 0, 100, 100_000) for partition in range(1000)]
+    tasks = plan_tasks(small, task_bytes=64 * MIB)
+    assert len(tasks) == 2
+    assert [part.partition for task in tasks for part in task.splits] == list(range(1000))
+
+
+def test_a_split_that_is_somewhat_too_large_stays_whole() -> None:
+    assert len(plan_tasks([split(0, 0, 1000, 100)], task_bytes=60)) == 1
+
+
+def test_at_least_so_many_tasks_where_the_bytes_are() -> None:
+    tasks = plan_tasks([split(0, 0, 1000, 900), split(1, 0, 1000, 100)], min_tasks=10)
+    assert [task.splits[0].partition for task in tasks] == [0] * 9 + [1]
+    assert all(99 <= task.bytes <= 101 for task in tasks)
+
+
+def test_no_more_tasks_than_offsets() -> None:
+    assert len(plan_tasks([split(0, 0, 3, 900)], min_tasks=10)) == 3
+
+
+def test_pruning_by_topic() -> None:
+    both = [split(0, 0, 10, 100, "a"), split(0, 0, 10, 100, "b")]
+    assert prune(both, Filters(topics={"b"})) == both[1:]
+
+
+def test_nothing_to_read_is_no_task() -> None:
+    assert plan_tasks([], min_tasks=5) == []
+    assert plan_tasks([split(0, 5, 5, 0)], min_tasks=5) == []
