@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from skylog.diskless.coordinator.api import DisklessApi
 from skylog.diskless.partitions import DisklessPartition, DisklessPartitions
 from skylog.diskless.plane import ControlPlane
-from skylog.diskless.reader import DisklessReader, ObjectCache, ReaderSettings
+from skylog.diskless.reader import (
+    DisklessReader,
+    ObjectCache,
+    ReaderSettings,
+    ReadRequest,
+    ReadResult,
+)
 from skylog.diskless.reader.objects import ObjectReaderSettings
 from skylog.diskless.writer import DisklessWriter, WriterSettings
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -23,10 +29,12 @@ from skylog.objects.open import open_store, parse_url
 
 if TYPE_CHECKING:
     from skylog.broker.auto_create import AutoCreate
+    from skylog.broker.diskless_local import LocalSegments
     from skylog.controller.image import ClusterImage, Delta
     from skylog.diskless.coordinator.registry import DisklessCoordinators
     from skylog.diskless.planes.topic import CoordinatorOf
     from skylog.kernel.clock import Clock
+    from skylog.kernel.ids import Uuid
     from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
     from skylog.kernel.settings.diskless import DisklessSettings
@@ -51,6 +59,19 @@ class DisklessEngine:
     coordinators: DisklessCoordinators
     api: DisklessApi
     store_stats: StoreStats
+    local: LocalSegments | None = None
+
+    async def fetch(
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int
+    ) -> list[ReadResult]:
+        """Records for each request, from wherever they lie, within one budget."""
+        source = self.reader if self.local is None else self.local
+        return await source.fetch(requests, fetch_max_bytes)
+
+    def records_deleted(self, topic_id: Uuid, index: int, log_start: int) -> None:
+        """From now on nobody gets them here."""
+        if self.local is not None:
+            self.local.partitions.log_started((topic_id, index), log_start)
 
     def partition(self, image: ClusterImage, topic: str, index: int) -> DisklessPartition:
         """The partition, or Kafka's error for why there is none."""
@@ -62,6 +83,8 @@ class DisklessEngine:
 
     async def close(self) -> None:
         await self.writer.close()
+        if self.local is not None:
+            await self.local.filler.close()
         await self.plane.close()
         await self.coordinators.close()
         await self.store.close()
@@ -82,6 +105,8 @@ class DisklessFollower:
         gone = [t.topic_id for t in delta.topics_deleted.values() if _is_diskless(t)]
         for topic_id in gone:
             engine.partitions.delete_topic(topic_id)
+            if engine.local is not None:
+                engine.local.partitions.delete_topic(topic_id)
         if gone:
             self._until_done("delete diskless topics", partial(self._delete, gone))
         created = []
@@ -96,6 +121,8 @@ class DisklessFollower:
                 engine.partitions.assign(
                     topic.name, topic_id, index, state.leader, state.leader_epoch
                 )
+                if engine.local is not None:
+                    engine.local.assign(topic.name, topic_id, index, state)
             if new:
                 created.append((topic_id, topic.name, len(topic.partitions)))
         if created:
@@ -160,7 +187,6 @@ def open_engine(
     )
     reader = DisklessReader(plane, store, cache, clock, ReaderSettings(objects))
     partitions = DisklessPartitions()
-    plane.watch(partitions.committed)
     api = DisklessApi(plane, coordinators, coordinator_of)
     return DisklessEngine(store, plane, writer, reader, partitions, coordinators, api, stats)
 

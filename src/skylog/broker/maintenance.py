@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.cleaner import FileCleaner
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from skylog.diskless.files.passes import Pass
     from skylog.kernel.clock import Clock
     from skylog.kernel.settings.diskless import DisklessSettings
+
+# The filler runs on and on; should it fail, it begins anew.
+FILLER_RESTART_MS: Final = 1_000
 
 
 class Parts(Protocol):
@@ -107,6 +110,9 @@ def start_maintenance(
     if backup is not None:
         interval_ms = settings.backup_interval_ms
         every(interval_ms, "backup", backup, interval_ms)
+    if engine.local is not None:
+        filler = engine.local.filler
+        background.every(FILLER_RESTART_MS, "diskless local segments", filler.run, first_ms=0)
     return maintenance
 
 

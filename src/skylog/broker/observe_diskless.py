@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from skylog.broker.diskless import DisklessEngine
+    from skylog.broker.diskless_local import LocalSegments
     from skylog.broker.maintenance import Maintenance
     from skylog.kernel.clock import Clock
 
@@ -35,6 +36,14 @@ _READER: Final = {
 }
 _CACHE: Final = {"hits": "Reads from memory", "misses": "Reads that needed the store"}
 _OBJECTS: Final = {"gets": "Reads from the store", "hedged": "Reads that were asked for twice"}
+_LOCAL: Final = {
+    "bytes": "Bytes copied to local segments",
+    "reads": "Reads of partitions served from local segments",
+    "bytes_read": "Bytes served from local segments",
+    "errors": "Partitions that could not be copied, each time",
+    "disk_errors": "Errors of the disk with local segments",
+    "rebuilds": "Local copies that were given up and made anew",
+}
 _RETENTION: Final = {
     "batches_deleted": "Batches deleted by retention",
     "bytes_deleted": "Bytes of batches deleted by retention",
@@ -84,6 +93,8 @@ class DisklessCollector(Collector):
             "How far the scan for orphans has come",
             value=maintenance.orphans.stats.progress,
         )
+        if engine.local is not None:
+            yield from _local(engine.local)
         yield from self._passes()
         yield self._ages()
 
@@ -105,15 +116,37 @@ class DisklessCollector(Collector):
             "Time since a commit, a fetch or a pass last succeeded",
             labels=["work"],
         )
+        local = self._engine.local
         last = {
             "commit": self._engine.writer.stats.last_commit_ms,
             "fetch": self._engine.reader.stats.last_success_ms,
+            **({"local": local.partitions.stats.last_success_ms} if local else {}),
             **{paced.name: paced.stats.last_success_ms for paced in self._maintenance.passes},
         }
         now_ms = self._clock.now_ms()
         for work, at_ms in last.items():
             family.add_metric([work], max(0, now_ms - at_ms) / 1000)
         return family
+
+
+def _local(local: LocalSegments) -> Iterator[Metric]:
+    yield from _totals("local", local.partitions.stats, _LOCAL)
+    copied = [one.copy for one in local.partitions if one.copy is not None]
+    for name, text, value in (
+        ("partitions", "Partitions with local segments", len(copied)),
+        (
+            "following_partitions",
+            "Partitions whose local segments keep up with commits",
+            sum(one.following for one in local.partitions),
+        ),
+        (
+            "records_behind",
+            "Committed records that are not in local segments yet",
+            sum(one.behind for one in local.partitions),
+        ),
+        ("stored_bytes", "Bytes of local segments", sum(copy.size for copy in copied)),
+    ):
+        yield GaugeMetricFamily(f"{_PREFIX}_local_{name}", text, value=value)
 
 
 def _totals(part: str, stats: object, shown: Mapping[str, str]) -> Iterator[Metric]:

@@ -26,6 +26,7 @@ from skylog.broker.diskless import (
     DisklessFollower,
     open_engine,
 )
+from skylog.broker.diskless_local import watch_commits
 from skylog.broker.diskless_planes import (
     coordinators_by_metadata,
     open_coordinators,
@@ -290,7 +291,9 @@ class Node:
         coordinators = open_coordinators(settings, self._files, clock, self._executor)
         coordinator_of = coordinators_by_metadata(self._image)
         plane = open_plane(settings, coordinators, coordinator_of, clock, rng)
-        return open_engine(settings, plane, coordinators, coordinator_of, clock, rng)
+        engine = open_engine(settings, plane, coordinators, coordinator_of, clock, rng)
+        watch_commits(engine, settings, self._files, self._executor, clock)
+        return engine
 
     async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
         services = self._services

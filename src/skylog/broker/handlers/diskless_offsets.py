@@ -94,5 +94,7 @@ async def delete_diskless_records(
     engine: DisklessEngine, wanted: list[tuple[DeleteRecordsPartitionResult, tuple[Uuid, int], int]]
 ) -> None:
     results = await engine.plane.delete_records([(*place, offset) for _, place, offset in wanted])
-    for (answer, _, _), result in zip(wanted, results, strict=True):
+    for (answer, place, _), result in zip(wanted, results, strict=True):
         answer.error_code, answer.low_watermark = result.error, result.low_watermark
+        if result.error is ErrorCode.NONE:
+            engine.records_deleted(*place, result.low_watermark)

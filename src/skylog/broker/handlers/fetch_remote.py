@@ -23,7 +23,7 @@ class RemoteRead:
 
 
 async def fetch_remote(context: RequestContext, read: RemoteRead) -> list[ReadResult]:
-    return await context.services.diskless.reader.fetch(read.requests, read.fetch_max_bytes)
+    return await context.services.diskless.fetch(read.requests, read.fetch_max_bytes)
 
 
 def read_remote(

@@ -83,20 +83,33 @@ class DisklessReader:
         self, requests: Sequence[ReadRequest], fetch_max_bytes: int
     ) -> list[ReadResult]:
         """Records for each request, in order, within one budget spent in that order."""
-        found = await self._plane.find_batches(
+        found = await self._find(requests, fetch_max_bytes)
+        results = await self.read_found(found)
+        self.stats.fetches += 1
+        self.stats.bytes += sum(len(result.records) for result in results)
+        self.stats.last_success_ms = self._clock.now_ms()
+        return results
+
+    async def offsets(self, requests: Sequence[ReadRequest]) -> list[ReadResult]:
+        """The same without records: the budget was spent on others."""
+        return [
+            ReadResult(found.error, b"", found.log_start_offset, found.high_watermark)
+            for found in await self._find(requests, 0)
+        ]
+
+    async def _find(
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int
+    ) -> list[FindResult]:
+        return await self._plane.find_batches(
             [FindRequest(r.topic_id, r.partition, r.offset, r.max_bytes) for r in requests],
             fetch_max_bytes,
             self._settings.batches_per_partition_max,
         )
+
+    async def read_found(self, found: Sequence[FindResult]) -> list[ReadResult]:
+        """The records of what the plane has found, each range of an object read once."""
         data = await self._read_all(found)
-        self.stats.fetches += 1
-        results = []
-        for one in found:
-            result = await self._answer(one, data)
-            self.stats.bytes += len(result.records)
-            results.append(result)
-        self.stats.last_success_ms = self._clock.now_ms()
-        return results
+        return [await self._answer(one, data) for one in found]
 
     async def read_batch(self, coordinate: BatchCoordinate) -> bytearray:
         """One batch, for who looks for a record in it."""

@@ -24,6 +24,10 @@ FACTS: Final[tuple[tuple[str, str, str | None, str], ...]] = (
     ("diskless.fetch.concurrency", "INT", "32", "[1,...]"),
     ("diskless.fetch.lagging.concurrency", "INT", "16", "[1,...]"),
     ("diskless.fetch.hedge.ms", "INT", "0", "[0,...]"),
+    ("diskless.local.segments.enable", "BOOLEAN", "false", ""),
+    ("diskless.local.segments.retention.bytes", "LONG", "134217728", "[65536,...]"),
+    ("diskless.local.segments.retention.ms", "LONG", "3600000", "[-1,...]"),
+    ("diskless.local.segments.max.bytes", "LONG", "10737418240", "[65536,...]"),
     ("diskless.metadata.topic.num.partitions", "INT", "12", "[1,...]"),
     ("diskless.metadata.topic.replication.factor", "SHORT", "3", "[1,...]"),
     ("diskless.metadata.topic.min.isr", "INT", "2", "[1,...]"),
@@ -87,6 +91,22 @@ class DisklessSettings:
     )
     hedge_ms: int = setting(
         "diskless.fetch.hedge.ms", "A read that takes longer is asked for twice; 0 is never."
+    )
+    local_segments: bool = setting(
+        "diskless.local.segments.enable",
+        "Whether a broker keeps the newest records of its partitions on its own disk, too.",
+    )
+    local_retention_bytes: int = setting(
+        "diskless.local.segments.retention.bytes",
+        "Bytes of a partition's newest records that are kept on disk.",
+    )
+    local_retention_ms: int = setting(
+        "diskless.local.segments.retention.ms",
+        "Age beyond which records are not kept on disk; -1 is no limit.",
+    )
+    local_bytes_max: int = setting(
+        "diskless.local.segments.max.bytes",
+        "Bytes that all partitions together may take on disk; each gets an even share at most.",
     )
     metadata_partitions: int = setting(
         "diskless.metadata.topic.num.partitions", "Number of coordinators."

@@ -1,0 +1,194 @@
+"""The newest records of one partition in a log of Kafka's format, on this broker's disk.
+
+It is never the only copy, so nothing is synced and no file is believed: every batch is checked
+when it is read, and a copy in which anything is wrong is removed and made anew. All methods block,
+except ``read`` when told not to.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from skylog.diskless.local.plan import Region
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import Uuid
+from skylog.kernel.logging import get_logger
+from skylog.log.config import LONG_MAX, LogConfig
+from skylog.log.files import Files
+from skylog.log.log import Log, Opening
+from skylog.wire.batch import MAGIC, Batch, split_batches
+from skylog.wire.buffers import Buffer
+
+_log = get_logger("diskless.local")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose copy it is, and where it lies."""
+
+    topic: str
+    topic_id: Uuid
+    index: int
+    directory: str
+
+
+class SpoiledError(Exception):
+    """The files do not hold what they should."""
+
+
+def log_config(segment_bytes: int, kept_bytes: int, retention_ms: int) -> LogConfig:
+    return LogConfig(
+        segment_bytes=segment_bytes,
+        segment_ms=LONG_MAX,
+        retention_bytes=kept_bytes,
+        retention_ms=retention_ms,
+        file_delete_delay_ms=0,
+    )
+
+
+class LocalCopy:
+    """One who writes at a time, on any thread; reads may run beside it."""
+
+    __slots__ = ("_files", "_log")
+
+    def __init__(self, log: Log, files: Files) -> None:
+        self._log = log
+        self._files = files
+        log.high_watermark = log.log_end_offset
+
+    @classmethod
+    def open(cls, place: Place, files: Files, config: LogConfig, now_ms: int) -> Self | None:
+        """What an earlier run left; None when there is nothing, or nothing that can be used."""
+        if not Path(place.directory).is_dir():
+            return None
+        opening = Opening(files, place.directory, config, now_ms, clean=True)
+        try:
+            log = Log.open(place.topic, place.index, opening)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong, there is another copy
+            _log.warning("a local copy is unusable", directory=place.directory, why=str(error))
+        else:
+            if log.topic_id == place.topic_id:
+                return cls(log, files)
+        remove_directory(files, place.directory)
+        return None
+
+    @classmethod
+    def create(cls, place: Place, files: Files, config: LogConfig, now_ms: int, start: int) -> Self:
+        """An empty copy that begins at an offset, whatever lay there before. Raises OSError."""
+        remove_directory(files, place.directory)
+        opening = Opening(
+            files, place.directory, config, now_ms, clean=True, log_start_offset=start
+        )
+        log = Log.open(place.topic, place.index, opening)
+        log.assign_topic_id(place.topic_id)
+        return cls(log, files)
+
+    @property
+    def region(self) -> Region:
+        return Region(self._log.log_start_offset, self._log.log_end_offset)
+
+    @property
+    def size(self) -> int:
+        return self._log.size
+
+    def append(self, records: Buffer, now_ms: int) -> int:
+        """Add placed batches, those that are here already left out; returns the bytes added.
+
+        Raises KafkaError when they do not follow, or cannot be written.
+        """
+        log, added = self._log, 0
+        end = log.log_end_offset
+        batches = [batch for batch in split_batches(records) if batch.base_offset >= end]
+        if batches and batches[0].base_offset != end:
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"{batches[0]} does not follow {end}")
+        for part in _parts(batches, log.config.segment_bytes):
+            size = sum(batch.size for batch in part)
+            if size > log.config.segment_bytes:  # one batch that is larger than segments should be
+                log.config = replace(log.config, segment_bytes=size)
+            log.append_as_follower(part, now_ms)
+            added += size
+        log.high_watermark = log.log_end_offset
+        return added
+
+    def trim(self, log_start: int, config: LogConfig, now_ms: int) -> None:
+        """Let go of what is deleted, too old or too much. Raises KafkaError."""
+        log = self._log
+        if config != log.config:
+            log.config = config
+        log.delete_records_before(min(log_start, log.log_end_offset))
+        log.delete_old_segments(now_ms)
+        log.expire_producers(now_ms)
+
+    def read(self, offset: int, max_bytes: int, *, min_one: bool, block: bool) -> memoryview:
+        """Whole, checked batches from the one that holds ``offset`` on.
+
+        Raises SpoiledError; OFFSET_OUT_OF_RANGE when the copy has moved on; WouldBlock.
+        """
+        log = self._log
+        end = log.log_end_offset
+        try:
+            found = log.read(offset, max_bytes, end, min_one=min_one, block=block).buffer
+            expected = -1
+            for batch in split_batches(found):
+                if expected < 0:
+                    in_place = batch.base_offset <= offset <= batch.last_offset
+                else:
+                    in_place = batch.base_offset == expected
+                if not in_place or batch.magic != MAGIC or not batch.crc_ok():
+                    raise SpoiledError(f"{batch} is not what should be at {offset}")
+                expected = batch.next_offset
+        except KafkaError as error:
+            if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+            raise SpoiledError(str(error)) from error
+        if min_one and offset < end and not found:
+            raise SpoiledError(f"nothing is where {offset} should be")
+        return found
+
+    def agrees_with(self, records: Buffer) -> bool:
+        """Whether the last batch here is among ``records``, byte for byte."""
+        start, end = self.region
+        if start == end:
+            return True
+        for batch in split_batches(records):
+            if batch.next_offset == end:
+                try:
+                    mine = self.read(batch.base_offset, batch.size, min_one=True, block=True)
+                except (SpoiledError, KafkaError):
+                    return False
+                return bytes(mine) == bytes(batch.buffer)
+        return False
+
+    def close(self) -> None:
+        """Leave the files so that they can be opened quickly. Raises OSError."""
+        self._log.segments[-1].finish_indexes()
+        self._files.forget_under(self._log.directory)
+
+    def remove(self) -> None:
+        self._log.mark_deleted()
+        remove_directory(self._files, self._log.directory)
+
+
+def _parts(batches: list[Batch], bytes_max: int) -> Iterator[list[Batch]]:
+    """Runs of batches that fit into a segment each."""
+    part: list[Batch] = []
+    size = 0
+    for batch in batches:
+        if part and size + batch.size > bytes_max:
+            yield part
+            part, size = [], 0
+        part.append(batch)
+        size += batch.size
+    if part:
+        yield part
+
+
+def remove_directory(files: Files, directory: str) -> None:
+    """Remove a copy's files. Raises OSError when one of them stays."""
+    files.forget_under(directory)
+    if Path(directory).is_dir():
+        shutil.rmtree(directory)

@@ -1,0 +1,127 @@
+"""A fetch over partitions with local copies: who answers is chosen for each, the answer is one.
+
+Local first, then the wait at the tail, then objects. The budget is spent in the order of the
+requests' sources: the first request's source goes first, so that whoever is first in a session
+always gets its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from skylog.diskless.local.copy import LocalCopy
+from skylog.diskless.local.partitions import LocalPartition, LocalPartitions
+from skylog.diskless.local.plan import Source, source_of
+from skylog.diskless.local.threads import Threads
+from skylog.diskless.reader import DisklessReader, ReadRequest, ReadResult
+from skylog.kernel.errors import ErrorCode
+from skylog.log.files import WouldBlock
+
+
+class _Answer:
+    """What was found so far, by the number of the request."""
+
+    def __init__(self, requests: Sequence[ReadRequest], fetch_max_bytes: int) -> None:
+        self.requests = requests
+        self.results: dict[int, ReadResult] = {}
+        self.used = 0
+        self.left = fetch_max_bytes
+
+    def add(self, number: int, result: ReadResult) -> None:
+        self.results[number] = result
+        self.used += len(result.records)
+        self.left -= len(result.records)
+
+
+class LocalFetch:
+    """Reads copies, and what they do not hold from objects. All calls come from the event loop."""
+
+    def __init__(
+        self, partitions: LocalPartitions, objects: DisklessReader, threads: Threads
+    ) -> None:
+        self._partitions = partitions
+        self._objects = objects
+        self._threads = threads
+
+    async def fetch(
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int
+    ) -> list[ReadResult]:
+        """Records for each request, in order, within one budget."""
+        local = [number for number, one in enumerate(requests) if self._is_local(one)]
+        if not local:
+            return await self._objects.fetch(requests, fetch_max_bytes)
+        held = set(local)
+        remote = [number for number in range(len(requests)) if number not in held]
+        answer = _Answer(requests, fetch_max_bytes)
+        if remote and 0 not in held:
+            await self._read_objects(answer, remote)
+            remote = []
+        remote += await self._read_copies(answer, local)
+        if remote:
+            await self._read_objects(answer, remote)
+        return [answer.results[number] for number in range(len(requests))]
+
+    def _is_local(self, request: ReadRequest) -> bool:
+        one = self._partitions.get((request.topic_id, request.partition))
+        return one is not None and _source(one, request.offset) is not Source.OBJECTS
+
+    async def _read_objects(self, answer: _Answer, numbers: list[int]) -> None:
+        asked = [answer.requests[number] for number in numbers]
+        if answer.used == 0 or answer.left > 0:
+            found = await self._objects.fetch(asked, answer.left)
+        else:
+            found = await self._objects.offsets(asked)
+        for number, result in zip(numbers, found, strict=True):
+            answer.add(number, result)
+
+    async def _read_copies(self, answer: _Answer, numbers: list[int]) -> list[int]:
+        """Returns those that must be read from objects after all."""
+        missing = []
+        for number in numbers:
+            request = answer.requests[number]
+            size = min(request.max_bytes, answer.left)
+            result = await self._read_copy(request, size, min_one=answer.used == 0)
+            if result is None:
+                missing.append(number)
+            else:
+                answer.add(number, result)
+        return missing
+
+    async def _read_copy(
+        self, request: ReadRequest, max_bytes: int, *, min_one: bool
+    ) -> ReadResult | None:
+        one = self._partitions.get((request.topic_id, request.partition))
+        copy = one.copy if one is not None else None
+        if one is None or copy is None:
+            return None
+        source = _source(one, request.offset)
+        if source is Source.OBJECTS:
+            return None
+        found = memoryview(b"")
+        if source is Source.LOCAL:
+            read = partial(copy.read, request.offset, max_bytes, min_one=min_one)
+            try:
+                try:
+                    found = read(block=False)
+                except WouldBlock:
+                    found = await self._threads.run(partial(read, block=True))
+            except Exception as error:  # noqa: BLE001 - whatever is wrong, there is another copy
+                self._went_wrong(one, copy, request.offset, error)
+                return None
+            if request.offset < one.log_start:
+                return None  # deleted meanwhile
+            self._partitions.stats.reads += 1
+            self._partitions.stats.bytes_read += len(found)
+        return ReadResult(ErrorCode.NONE, found, one.log_start, one.high_watermark)
+
+    def _went_wrong(
+        self, one: LocalPartition, copy: LocalCopy, offset: int, error: Exception
+    ) -> None:
+        # Retention may have been faster; then nothing is wrong.
+        if copy.region.start <= offset:
+            self._partitions.spoiled(one, copy, error)
+
+
+def _source(one: LocalPartition, offset: int) -> Source:
+    return source_of(offset, one.region, following=one.following)

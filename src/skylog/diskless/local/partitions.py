@@ -1,0 +1,288 @@
+"""The partitions that this broker hosts, and what the filler knows of their copies.
+
+Unknown (``unsure``) → catching up → following. A fetch at the tail of one that follows waits for
+its next append; of the others it is woken by the commit, and answered from objects. Any failure
+leads back to catching up, a copy that is wrong back to none. All calls come from the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from skylog.diskless.local.copy import LocalCopy, Place
+from skylog.diskless.local.plan import Region
+from skylog.diskless.partitions import DisklessPartitions
+from skylog.diskless.plane import TopicPartition
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import Uuid
+from skylog.kernel.logging import get_logger
+from skylog.log.names import directory_name
+
+_log = get_logger("diskless.local")
+
+# A fetch at the tail waits so long for the copy before it is answered from objects.
+TAIL_WAIT_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 0.2
+# After an error of the disk: long enough not to fill the log with complaints.
+DISK_RETRY_SECONDS: Final = 30.0
+# A partition that is being created, or whose coordinator moves, is nobody's trouble.
+_PASSING: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+@dataclass(slots=True)
+class LocalStats:
+    """Totals for /metrics; ``disk_errors`` are what somebody should look at."""
+
+    bytes: int = 0
+    reads: int = 0
+    bytes_read: int = 0
+    errors: int = 0
+    disk_errors: int = 0
+    rebuilds: int = 0
+    last_success_ms: int = 0
+
+
+class LocalPartition:
+    """One partition and its copy."""
+
+    __slots__ = (
+        "copy",
+        "following",
+        "gone",
+        "high_watermark",
+        "log_start",
+        "next_offset",
+        "place",
+        "retry_at",
+        "round",
+        "unsure",
+        "waiting_since",
+    )
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        # Only a copy that was found to be right is here.
+        self.copy: LocalCopy | None = None
+        # Where copying goes on while there is no copy; None: nobody has looked for one yet.
+        self.next_offset: int | None = None
+        # Whether it may be better to go on elsewhere.
+        self.unsure = True
+        # The partition's, as last heard; never the copy's own.
+        self.log_start = 0
+        self.high_watermark = -1
+        # The copy has reached the high watermark: who fetches at its end waits for it.
+        self.following = False
+        # When the copy was first known to be behind, on the monotonic clock.
+        self.waiting_since: float | None = None
+        self.retry_at = 0.0
+        # Who works on the files now.
+        self.round: object | None = None
+        self.gone = False
+
+    @property
+    def key(self) -> TopicPartition:
+        return self.place.topic_id, self.place.index
+
+    @property
+    def region(self) -> Region | None:
+        """What may be answered from here: nothing that is deleted, even if it still lies here."""
+        if self.copy is None or self.gone:
+            return None
+        start, end = self.copy.region
+        return Region(max(start, self.log_start), end)
+
+    @property
+    def end(self) -> int:
+        """The next offset to copy."""
+        if self.copy is not None:
+            return self.copy.region.end
+        return self.next_offset or 0
+
+    @property
+    def behind(self) -> int:
+        """Records that are committed and not here."""
+        return max(self.high_watermark - self.end, 0)
+
+    def heard(self, log_start: int, high_watermark: int) -> None:
+        """Neither moves back."""
+        self.log_start = max(self.log_start, log_start)
+        self.high_watermark = max(self.high_watermark, high_watermark)
+
+
+class LocalPartitions:
+    """Which partitions are copied, which wait for a round, and what came of it."""
+
+    def __init__(
+        self,
+        directory: Path,
+        seen: DisklessPartitions,
+        clock: Clock,
+        on_work: Callable[[], None],
+    ) -> None:
+        """``seen`` is told which high watermarks fetches may go by, ``on_work`` that one waits."""
+        self.directory = directory
+        self._seen = seen
+        self._clock = clock
+        self._on_work = on_work
+        self._hosted: dict[TopicPartition, LocalPartition] = {}
+        # Who may touch a directory: a topic may come back while its namesake's files still go.
+        self._owners: dict[str, LocalPartition] = {}
+        # In the order of their turns.
+        self._waiting: dict[LocalPartition, None] = {}
+        self.stats = LocalStats(last_success_ms=clock.now_ms())
+
+    def __len__(self) -> int:
+        return len(self._hosted)
+
+    def __iter__(self) -> Iterator[LocalPartition]:
+        return iter(self._hosted.values())
+
+    def get(self, key: TopicPartition) -> LocalPartition | None:
+        return self._hosted.get(key)
+
+    # -- what others tell ----------------------------------------------------------------------
+
+    def host(self, topic: str, topic_id: Uuid, index: int) -> None:
+        """This broker is a replica of the partition."""
+        if (topic_id, index) not in self._hosted:
+            directory = str(self.directory / directory_name(topic, index))
+            one = LocalPartition(Place(topic, topic_id, index, directory))
+            self._hosted[one.key] = one
+            self._wait(one)
+
+    def unhost(self, topic_id: Uuid, index: int) -> None:
+        """It is one no more: the files go."""
+        one = self._hosted.pop((topic_id, index), None)
+        if one is not None:
+            self.stop_following(one)
+            one.gone = True
+            self._wait(one)
+
+    def delete_topic(self, topic_id: Uuid) -> None:
+        for known, index in [key for key in self._hosted if key[0] == topic_id]:
+            self.unhost(known, index)
+
+    def committed(self, key: TopicPartition, high_watermark: int) -> None:
+        """The plane tells of a commit, through whichever broker it came."""
+        one = self._hosted.get(key)
+        if one is None or not one.following:
+            self._seen.committed(key, high_watermark)
+        if one is not None and high_watermark > one.high_watermark:
+            one.high_watermark = high_watermark
+            if one.waiting_since is None:
+                one.waiting_since = self._clock.monotonic()
+            self._wait(one)
+
+    def log_started(self, key: TopicPartition, offset: int) -> None:
+        """Records were deleted: nobody gets them from here any more."""
+        one = self._hosted.get(key)
+        if one is not None:
+            one.log_start = max(one.log_start, offset)
+
+    # -- rounds --------------------------------------------------------------------------------
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._waiting)
+
+    def _wait(self, one: LocalPartition) -> None:
+        self._waiting[one] = None
+        self._on_work()
+
+    def look_at_all(self) -> None:
+        """Log starts move without a commit, and some copies may be better off elsewhere."""
+        for one in self._hosted.values():
+            one.unsure = one.unsure or not one.following
+            self._waiting[one] = None
+
+    def ready(self) -> list[LocalPartition]:
+        """Those whose turn has come, in order."""
+        now = self._clock.monotonic()
+        return [
+            one
+            for one in self._waiting
+            if one.round is None
+            and one.retry_at <= now
+            and self._owners.setdefault(one.place.directory, one) is one
+        ]
+
+    def take(self, one: LocalPartition, round_: object) -> None:
+        del self._waiting[one]
+        one.round = round_
+
+    def release(self, one: LocalPartition, round_: object) -> None:
+        """The round is done with its files; a no-op when it has said so before."""
+        if one.round is round_:
+            one.round = None
+            if one.behind:
+                self._wait(one)
+
+    def removed(self, one: LocalPartition) -> None:
+        """The files of one that is gone are no more."""
+        one.copy = None
+        self._owners.pop(one.place.directory, None)
+        self._on_work()
+
+    # -- outcomes ------------------------------------------------------------------------------
+
+    def appended(self, one: LocalPartition, copy: LocalCopy, added_bytes: int) -> None:
+        one.copy = copy
+        self.stats.bytes += added_bytes
+        self.stats.last_success_ms = self._clock.now_ms()
+        one.waiting_since = self._clock.monotonic() if one.behind else None
+        one.following = one.following or not one.behind
+        if one.following:
+            self._seen.committed(one.key, one.end)
+
+    def stop_following(self, one: LocalPartition) -> None:
+        """Who waits for the next append looks again, and finds objects."""
+        one.following = False
+        self._seen.committed(one.key, one.high_watermark)
+
+    def give_up_waiting(self) -> None:
+        """Fetches have waited long enough for some copies."""
+        now = self._clock.monotonic()
+        for one in self._hosted.values():
+            since = one.waiting_since
+            if one.following and since is not None and now - since >= TAIL_WAIT_SECONDS:
+                self.stop_following(one)
+
+    def start_over(self, one: LocalPartition) -> None:
+        """Without what is here, which goes when the new copy is made."""
+        self.stats.rebuilds += one.copy is not None
+        one.copy, one.next_offset, one.unsure = None, one.log_start, True
+        self.stop_following(one)
+        self._wait(one)
+
+    def spoiled(self, one: LocalPartition, copy: LocalCopy, why: object) -> None:
+        """Files are not what they should be."""
+        if one.copy is copy:
+            _log.warning("a local copy is wrong", directory=one.place.directory, why=str(why))
+            self.start_over(one)
+
+    def failed(self, one: LocalPartition, error: KafkaError) -> None:
+        """The plane or the bucket did not give it."""
+        if error.code not in _PASSING:
+            self.stats.errors += 1
+            _log.warning("not copied", directory=one.place.directory, why=str(error))
+        one.retry_at = self._clock.monotonic() + RETRY_SECONDS
+        self.stop_following(one)
+        self._wait(one)
+
+    def disk_failed(self, one: LocalPartition, error: Exception) -> None:
+        """The partition does without a copy for a while."""
+        self.stats.disk_errors += 1
+        _log.error("a local copy is given up", directory=one.place.directory, why=str(error))
+        one.retry_at = self._clock.monotonic() + DISK_RETRY_SECONDS
+        self.start_over(one)

@@ -1,0 +1,128 @@
+"""What the local filler decides: where a fetch is answered, and what is copied next. Pure.
+
+A partition's offsets fall into half-open regions: objects alone hold what lies below the local
+copy, the copy holds [start, end), and its end is the tail as long as the copy keeps up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple, TypeVar
+
+from skylog.diskless.plane import LogInfo
+
+T = TypeVar("T")
+
+# A copy's segments: small enough that dropping the oldest is a small step.
+SEGMENTS_PER_COPY: Final = 4
+SEGMENT_BYTES_MIN: Final = 16 * 1024
+# Partitions of one round, and what it takes of each and of all.
+ROUND_PARTITIONS_MAX: Final = 500
+ROUND_PARTITION_BYTES: Final = 1024 * 1024
+ROUND_BYTES: Final = 8 * 1024 * 1024
+# Rounds under way; those that catch up leave room for those that somebody waits for.
+TAIL_ROUNDS_MAX: Final = 4
+CATCH_UP_ROUNDS_MAX: Final = 2
+
+
+class Source(Enum):
+    """Who answers a fetch."""
+
+    LOCAL = "local"
+    # The copy's end: the fetch waits for the next append.
+    TAIL = "tail"
+    OBJECTS = "objects"
+
+
+class Region(NamedTuple):
+    """The offsets that a copy answers for: ``start`` ≤ offset < ``end``."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLimits:
+    """How much is kept. ``bytes_max`` is shared evenly by all partitions."""
+
+    partition_bytes: int
+    bytes_max: int
+    retention_ms: int = -1
+
+
+class Sizes(NamedTuple):
+    """Of one copy: all segments but the last fit into ``kept_bytes``."""
+
+    copy_bytes: int
+    segment_bytes: int
+
+    @property
+    def kept_bytes(self) -> int:
+        return max(self.copy_bytes - self.segment_bytes, 0)
+
+
+class Resume(NamedTuple):
+    """Where copying goes on, and whether what is there already stays."""
+
+    offset: int
+    keep: bool
+
+
+def source_of(offset: int, region: Region | None, *, following: bool) -> Source:
+    """Who answers a fetch at ``offset``. What is neither copied nor the tail is the plane's to
+    judge: only it knows the real ends."""
+    if region is None or offset < region.start:
+        return Source.OBJECTS
+    if offset < region.end:
+        return Source.LOCAL
+    return Source.TAIL if following and offset == region.end else Source.OBJECTS
+
+
+def sizes(limits: LocalLimits, partitions: int) -> Sizes:
+    """A partition's share of the disk, never more than its own limit."""
+    share = min(limits.partition_bytes, limits.bytes_max // max(partitions, 1))
+    return Sizes(share, max(share // SEGMENTS_PER_COPY, SEGMENT_BYTES_MIN))
+
+
+def newest(info: LogInfo, copy_bytes: int) -> int:
+    """From which offset on the log has about ``copy_bytes``, by its average record."""
+    count = info.high_watermark - info.log_start_offset
+    if info.byte_size <= copy_bytes:
+        return info.log_start_offset
+    return info.high_watermark - count * copy_bytes // info.byte_size
+
+
+def resume(region: Region | None, info: LogInfo, copy_bytes: int) -> Resume:
+    """What becomes of a copy, given what the plane says of its partition.
+
+    One that reaches beyond the high watermark is of another history; one that ends so early that
+    the gap would push it out again is not worth closing the gap for.
+    """
+    wanted = newest(info, copy_bytes)
+    if region is None or not wanted <= region.end <= info.high_watermark:
+        return Resume(wanted, keep=False)
+    return Resume(region.end, keep=True)
+
+
+class Rounds(NamedTuple):
+    """How many rounds are under way."""
+
+    tail: int
+    catch_up: int
+
+
+def next_rounds(waiting: Iterable[tuple[bool, T]], under_way: Rounds) -> tuple[list[T], list[T]]:
+    """Divide those that wait, in their order, into a round of those that follow the tail and one of
+    those that catch up; what has no room stays."""
+    tail: list[T] = []
+    catch_up: list[T] = []
+    for following, one in waiting:
+        part = tail if following else catch_up
+        if len(part) < ROUND_PARTITIONS_MAX:
+            part.append(one)
+    return (
+        tail if under_way.tail < TAIL_ROUNDS_MAX else [],
+        catch_up if under_way.catch_up < CATCH_UP_ROUNDS_MAX else [],
+    )

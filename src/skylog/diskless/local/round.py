@@ -1,0 +1,244 @@
+"""One round of the filler: find → read → append, for the partitions whose turn it is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
+
+from skylog.diskless.local import plan
+from skylog.diskless.local.copy import LocalCopy, log_config, remove_directory
+from skylog.diskless.local.partitions import LocalPartition, LocalPartitions
+from skylog.diskless.local.threads import Threads
+from skylog.diskless.plane import ControlPlane, FindRequest, FindResult, LogInfo
+from skylog.diskless.reader import DisklessReader, ReadResult
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
+from skylog.kernel.logging import get_logger
+from skylog.log.config import LogConfig
+from skylog.log.files import Files
+from skylog.wire.buffers import Buffer
+
+_log = get_logger("diskless.local")
+# A round whose objects do not come gives its place to another.
+READ_SECONDS_MAX: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What rounds work with."""
+
+    partitions: LocalPartitions
+    limits: plan.LocalLimits
+    plane: ControlPlane
+    reader: DisklessReader
+    files: Files
+    threads: Threads
+    clock: Clock
+
+    @property
+    def sizes(self) -> plan.Sizes:
+        return plan.sizes(self.limits, len(self.partitions))
+
+    @property
+    def config(self) -> LogConfig:
+        sizes = self.sizes
+        return log_config(sizes.segment_bytes, sizes.kept_bytes, self.limits.retention_ms)
+
+
+class Filling(NamedTuple):
+    """Bytes for a partition, and the offset at which they begin."""
+
+    partition: LocalPartition
+    start: int
+    result: ReadResult
+
+
+class Appended(NamedTuple):
+    copy: LocalCopy
+    added_bytes: int
+
+
+class Round:
+    """The partitions are its own until it releases them."""
+
+    def __init__(self, parts: Parts, ones: Sequence[LocalPartition], *, tail: bool) -> None:
+        """``tail``: fetches may be waiting for these."""
+        self._parts = parts
+        self._partitions = parts.partitions
+        self._ones = ones
+        self.tail = tail
+        for one in ones:
+            self._partitions.take(one, self)
+
+    async def run(self) -> None:
+        try:
+            for one in self._ones:
+                if one.gone:
+                    await self._remove(one)
+            hosted = [one for one in self._ones if not one.gone]
+            await self._decide_all([one for one in hosted if one.unsure])
+            known = [one for one in hosted if not one.unsure and not one.gone]
+            if known:
+                await self._fill(known)
+        except KafkaError as error:
+            for one in self._ones:
+                if one.round is self:
+                    self._partitions.failed(one, error)
+        finally:
+            for one in self._ones:
+                self._partitions.release(one, self)
+
+    async def _remove(self, one: LocalPartition) -> None:
+        work = partial(_remove_files, one.copy, one.place.directory, self._parts.files)
+        try:
+            await self._parts.threads.run(work)
+        except OSError as error:
+            self._partitions.stats.disk_errors += 1
+            _log.error("a local copy stays", directory=one.place.directory, why=str(error))
+        self._partitions.removed(one)
+
+    # -- where to go on ------------------------------------------------------------------------
+
+    async def _decide_all(self, ones: list[LocalPartition]) -> None:
+        if ones:
+            infos = await self._parts.plane.log_info([one.key for one in ones])
+            await asyncio.gather(*map(self._decide, ones, infos))
+
+    async def _decide(self, one: LocalPartition, info: LogInfo) -> None:
+        """Look at what is here and at what the plane says of it, and choose."""
+        copy_bytes = self._parts.sizes.copy_bytes
+        try:
+            if info.error is not ErrorCode.NONE:
+                raise KafkaError(info.error)
+            one.heard(info.log_start_offset, info.high_watermark)
+            first_look = one.next_offset is None
+            copy = await self._open(one) if first_look else one.copy
+            chosen = plan.resume(copy.region if copy else None, info, copy_bytes)
+            if copy is not None and first_look and chosen.keep:
+                same = await self._is_of_this_history(one, copy)
+                chosen = chosen if same else plan.resume(None, info, copy_bytes)
+        except KafkaError as error:
+            self._partitions.failed(one, error)
+        except OSError as error:
+            self._partitions.disk_failed(one, error)
+        else:
+            # What is not kept is removed when the new copy is made.
+            self._partitions.stats.rebuilds += copy is not None and not chosen.keep
+            one.copy = copy if chosen.keep else None
+            one.next_offset, one.unsure = chosen.offset, False
+
+    async def _open(self, one: LocalPartition) -> LocalCopy | None:
+        parts = self._parts
+        work = partial(LocalCopy.open, one.place, parts.files, parts.config, parts.clock.now_ms())
+        return await parts.threads.run(work)
+
+    async def _is_of_this_history(self, one: LocalPartition, copy: LocalCopy) -> bool:
+        """A plane restored from a backup gives offsets anew: the last batch must be the same."""
+        start, end = copy.region
+        if start == end:
+            return True
+        found = await self._parts.plane.find_batches([FindRequest(*one.key, end - 1, 1)], 1)
+        if found[0].error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            return False
+        result = (await self._parts.reader.read_found(found))[0]
+        if result.error is not ErrorCode.NONE:
+            raise KafkaError(result.error)
+        return await self._parts.threads.run(partial(copy.agrees_with, result.records))
+
+    # -- copying -------------------------------------------------------------------------------
+
+    async def _fill(self, known: list[LocalPartition]) -> None:
+        """At the tail each partition is appended to as soon as its bytes are here; those that
+        catch up share their reads of objects instead."""
+        found = await self._parts.plane.find_batches(
+            [FindRequest(*one.key, one.end, plan.ROUND_PARTITION_BYTES) for one in known],
+            plan.ROUND_BYTES,
+        )
+        usable = [pair for pair in zip(known, found, strict=True) if self._usable(*pair)]
+        groups = [[pair] for pair in usable] if self.tail else [usable]
+        reads = {asyncio.ensure_future(self._read(group)) for group in groups if group}
+        try:
+            async with asyncio.timeout(READ_SECONDS_MAX):
+                while reads:
+                    done, reads = await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
+                    await self._append([filling for task in done for filling in task.result()])
+        except TimeoutError as error:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "objects do not come") from error
+        finally:
+            for task in reads:
+                task.cancel()
+
+    def _usable(self, one: LocalPartition, found: FindResult) -> bool:
+        if found.error is ErrorCode.NONE:
+            one.heard(found.log_start_offset, found.high_watermark)
+            return True
+        if found.error is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+            # Objects hold only what is newer than this.
+            self._partitions.start_over(one)
+            one.next_offset, one.unsure = found.high_watermark, False
+        elif found.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            one.log_start, one.high_watermark = found.log_start_offset, found.high_watermark
+            self._partitions.start_over(one)
+        else:
+            self._partitions.failed(one, KafkaError(found.error))
+        return False
+
+    async def _read(self, group: list[tuple[LocalPartition, FindResult]]) -> list[Filling]:
+        try:
+            results = await self._parts.reader.read_found([found for _, found in group])
+        except KafkaError as error:
+            results = [ReadResult(error.code)] * len(group)
+        return [
+            Filling(one, found.batches[0].base_offset if found.batches else one.end, result)
+            for (one, found), result in zip(group, results, strict=True)
+        ]
+
+    async def _append(self, fillings: list[Filling]) -> None:
+        for one, _, result in fillings:
+            if result.error is not ErrorCode.NONE:
+                self._partitions.failed(one, KafkaError(result.error))
+        good = [one for one in fillings if one.result.error is ErrorCode.NONE]
+        outcomes = await self._parts.threads.run(partial(self._append_all, good))
+        for (one, _, _), outcome in zip(good, outcomes, strict=True):
+            if isinstance(outcome, Appended):
+                self._partitions.appended(one, *outcome)
+            elif isinstance(outcome, KafkaError) and outcome.code is ErrorCode.INVALID_RECORD:
+                self._partitions.failed(one, outcome)
+                self._partitions.start_over(one)
+            else:
+                self._partitions.disk_failed(one, outcome)
+            self._partitions.release(one, self)
+
+    def _append_all(self, fillings: list[Filling]) -> list[Appended | Exception]:
+        """On a thread; nobody else changes these files now."""
+        outcomes: list[Appended | Exception] = []
+        config = self._parts.config
+        for one, start, result in fillings:
+            try:
+                outcomes.append(self._append_one(one, start, result.records, config))
+            except (OSError, KafkaError, StorageError) as error:
+                outcomes.append(error)
+                # A full disk is short of what these files take.
+                with contextlib.suppress(OSError):
+                    _remove_files(one.copy, one.place.directory, self._parts.files)
+        return outcomes
+
+    def _append_one(
+        self, one: LocalPartition, start: int, records: Buffer, config: LogConfig
+    ) -> Appended:
+        files, now_ms = self._parts.files, self._parts.clock.now_ms()
+        copy = one.copy or LocalCopy.create(one.place, files, config, now_ms, start)
+        added_bytes = copy.append(records, now_ms)
+        copy.trim(one.log_start, config, now_ms)
+        return Appended(copy, added_bytes)
+
+
+def _remove_files(copy: LocalCopy | None, directory: str, files: Files) -> None:
+    if copy is not None:
+        copy.remove()
+    else:
+        remove_directory(files, directory)
