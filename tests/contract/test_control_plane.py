@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 
 from skylog.kernel.clock import ManualClock
-from tests.contract import plane_commits, plane_deletes, plane_inspection, plane_reads
+from tests.contract import (
+    plane_commits,
+    plane_deletes,
+    plane_inspection,
+    plane_ranges,
+    plane_reads,
+)
 from tests.contract.stages import STAGES, Stage
 from tests.contract.support import CHECKS, RULES, Check, Scene
 
-PARTS = (plane_commits, plane_reads, plane_deletes, plane_inspection)
+PARTS = (plane_commits, plane_reads, plane_deletes, plane_inspection, plane_ranges)
 
 
 def stage_params() -> list[object]:

@@ -17,10 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
+
+if TYPE_CHECKING:
+    from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
 
 TopicPartition: TypeAlias = tuple[Uuid, int]
 Unsubscribe: TypeAlias = Callable[[], None]
@@ -45,7 +48,8 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 DELETE_TO_HIGH_WATERMARK: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: one is made for every batch, and freezing takes four times as long.
+@dataclass(slots=True)
 class BatchToCommit:
     """A batch as it lies in its file. Its own offsets only say how many records it has."""
 
@@ -94,8 +98,7 @@ class FileToCommit:
     owner_ids: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CommitResult:
+class CommitResult(NamedTuple):
     """``duplicate``: the batch was committed before; its first offset is told again.
 
     ``log_append_time`` is -1 for CreateTime; after an error all numbers are -1.
@@ -290,6 +293,22 @@ class ControlPlane(Protocol):
         Below the log start or above the high watermark: OFFSET_OUT_OF_RANGE, with both. At the high
         watermark: empty. Pruned, though not deleted: OFFSET_MOVED_TO_TIERED_STORAGE.
         """
+
+    async def plan_ranges(
+        self, requests: Sequence[RangeRequest], split_bytes: int, max_batches: int
+    ) -> list[PlannedRange]:
+        """Pieces of ranges, in order; the nth begins at the first batch with n ``split_bytes``
+        (> 0) before it.
+
+        Goes through ``max_batches`` (> 0) at most, in request order: a range of which
+        ``next_offset`` is not yet its end is asked for again from there. Errors as in a find, also
+        for an end above the high watermark.
+        """
+
+    async def locate_batches(
+        self, requests: Sequence[RangeRequest], max_batches: int
+    ) -> list[LocatedRange]:
+        """The batches of ranges, under the same rules."""
 
     async def list_offsets(
         self, requests: Sequence[tuple[Uuid, int, int]], *, from_offset: int = 0

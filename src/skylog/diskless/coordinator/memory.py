@@ -18,6 +18,7 @@ from skylog.diskless.coordinator.state import (
 )
 from skylog.diskless.plane import BatchCoordinate, TopicPartition
 from skylog.diskless.planes.commits import Entries
+from skylog.diskless.planes.ranges import SizedBatch, Span, SplitPage, split_page, within
 from skylog.diskless.planes.rules import LogState
 from skylog.kernel.ids import Uuid
 
@@ -71,6 +72,15 @@ class MemoryState:
     def latest_batch(self, partition: TopicPartition, from_offset: int) -> BatchCoordinate | None:
         batches = self.batches(partition, from_offset)
         return max(batches, key=lambda batch: batch.timestamp, default=None)
+
+    def split_page(
+        self, partition: TopicPartition, span: Span, split_bytes: int, limit: int
+    ) -> SplitPage:
+        batches = within(self.batches(partition, span.start), span, limit)
+        sized = (
+            SizedBatch(b.base_offset, b.last_offset, b.byte_size, b.timestamp) for b in batches
+        )
+        return split_page(sized, span, split_bytes)
 
     def free_files(
         self, marked_before_ms: int, limit: int, owner_id: int, *, waiting: bool = False

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import Any
 
+from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
 from skylog.diskless.coordinator.requests import (
     DescribeFiles,
     DescribeLogs,
@@ -20,6 +23,7 @@ from skylog.diskless.coordinator.requests import (
 from skylog.diskless.coordinator.state import StateView
 from skylog.diskless.plane import (
     MAX_TIMESTAMP,
+    BatchCoordinate,
     DescribeFileResult,
     FindRequest,
     FindResult,
@@ -28,7 +32,7 @@ from skylog.diskless.plane import (
     RetentionResult,
     TopicPartition,
 )
-from skylog.diskless.planes import rules
+from skylog.diskless.planes import ranges, rules
 from skylog.kernel.errors import ErrorCode
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -66,6 +70,41 @@ def find(state: StateView, request: Find, coordinator_id: int) -> Any:
             return [state.file(key) for key in keys]
         case KnownTopics():
             return list({partition[0] for partition, _, _ in state.all_partitions()})
+
+
+def plan_look(
+    split_bytes: int, max_batches: int
+) -> Callable[[StateView, list[RangeRequest]], list[PlannedRange]]:
+    def look(state: StateView, requests: list[RangeRequest]) -> list[PlannedRange]:
+        steps = ranges.plan(requests, max_batches, state.log)
+        return ranges.run(
+            steps, lambda at, span, limit: state.split_page(at, span, split_bytes, limit)
+        )
+
+    return look
+
+
+def locate_look(
+    max_batches: int,
+) -> Callable[[StateView, list[RangeRequest]], list[LocatedRange]]:
+    def look(state: StateView, requests: list[RangeRequest]) -> list[LocatedRange]:
+        steps = ranges.locate(requests, max_batches, state.log)
+        return ranges.run(steps, partial(_within, state))
+
+    return look
+
+
+def _within(
+    state: StateView, partition: TopicPartition, span: ranges.Span, limit: int
+) -> list[BatchCoordinate]:
+    """Old batches before the first young one are not even looked at."""
+    start = span.start
+    if span.min_timestamp >= 0:
+        first = state.batch_at_time(partition, span.min_timestamp, start)
+        if first is None:
+            return []
+        start = first.last_offset
+    return ranges.within(state.batches(partition, start), span, limit)
 
 
 def retention(

@@ -126,6 +126,22 @@ MAX_SEEN: Final = (
     "SELECT last_offset, max_seen_ms FROM batches"
     " WHERE partition_id = ? AND last_offset >= ? ORDER BY last_offset LIMIT 1"
 )
+# The same as ``ranges.split_page``; the last batch is found by itself, so that the scan ends there.
+SPLIT_PAGE: Final = f"""
+WITH page AS (
+    SELECT base_offset, last_offset, byte_size,
+        CASE WHEN {_STAMP} >= :min_timestamp THEN byte_size ELSE 0 END AS kept
+    FROM batches
+    WHERE partition_id = :id AND last_offset >= :start AND last_offset <= (
+        SELECT last_offset FROM batches WHERE partition_id = :id AND last_offset >= :end - 1
+        ORDER BY last_offset LIMIT 1)
+    ORDER BY last_offset LIMIT :limit
+), placed AS (
+    SELECT *, (SUM(kept) OVER (ORDER BY last_offset) - kept) / :split_bytes AS number FROM page
+)
+SELECT kept > 0, MIN(base_offset), MAX(last_offset) + 1, SUM(byte_size), COUNT(*)
+FROM placed GROUP BY kept > 0, number ORDER BY 2
+"""
 ADD_BATCH: Final = (
     "INSERT INTO batches (partition_id, max_seen_ms, base_offset, last_offset, log_offset,"
     " byte_offset, byte_size, log_append_timestamp, batch_max_timestamp, timestamp_type, magic)"

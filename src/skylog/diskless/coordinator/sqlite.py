@@ -27,6 +27,7 @@ from skylog.diskless.coordinator.state import (
 )
 from skylog.diskless.plane import BatchCoordinate, TopicPartition
 from skylog.diskless.planes.commits import Entries, ProducerEntry
+from skylog.diskless.planes.ranges import Span, SplitPage, page_of_groups
 from skylog.diskless.planes.rules import LogState
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_CACHED_ROWS_MAX
@@ -162,6 +163,20 @@ class SqliteState:
             return likely
         found = self._db.execute(schema.LATEST_BATCH, (row.id, from_offset)).fetchone()
         return StoredBatch(*found[1:]).coordinate(found[0]) if found else None
+
+    def split_page(
+        self, partition: TopicPartition, span: Span, split_bytes: int, limit: int
+    ) -> SplitPage:
+        row = self._row(partition)
+        if row is None:
+            return SplitPage((), 0, 0, span.start)
+        values = {
+            "id": row.id,
+            **span._asdict(),
+            "split_bytes": split_bytes,
+            "limit": limit,
+        }
+        return page_of_groups(self._db.execute(schema.SPLIT_PAGE, values), span)
 
     def free_files(
         self, marked_before_ms: int, limit: int, owner_id: int, *, waiting: bool = False

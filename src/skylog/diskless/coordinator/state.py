@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate, TopicPartition
 from skylog.diskless.planes.commits import Entries
+from skylog.diskless.planes.ranges import Span, SplitPage
 from skylog.diskless.planes.rules import LogState
 from skylog.kernel.ids import Uuid
 
@@ -142,6 +143,12 @@ class StateView(Protocol):
 
     def latest_batch(self, partition: TopicPartition, from_offset: int) -> BatchCoordinate | None:
         """The first of the batches with the largest timestamp."""
+        ...
+
+    def split_page(
+        self, partition: TopicPartition, span: Span, split_bytes: int, limit: int
+    ) -> SplitPage:
+        """At most so many batches of a span, split by bytes (``ranges.split_page``)."""
         ...
 
     def free_files(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
 from skylog.diskless.plane import (
     BatchCoordinate,
     CommitResult,
@@ -26,7 +27,7 @@ from skylog.diskless.plane import (
     TopicPartition,
     Unsubscribe,
 )
-from skylog.diskless.planes import commits, rules
+from skylog.diskless.planes import commits, ranges, rules
 from skylog.diskless.planes.listeners import Listeners
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode
@@ -161,6 +162,29 @@ class MemoryPlane:
                     break
                 found.append(batch)
         return FindResult(error, found, state.log_start_offset, state.high_watermark)
+
+    async def plan_ranges(
+        self, requests: Sequence[RangeRequest], split_bytes: int, max_batches: int
+    ) -> list[PlannedRange]:
+        def page_of(partition: TopicPartition, span: ranges.Span, limit: int) -> ranges.SplitPage:
+            batches = (
+                ranges.SizedBatch(b.base_offset, b.last_offset, b.byte_size, b.timestamp)
+                for b in self._within(partition, span, limit)
+            )
+            return ranges.split_page(batches, span, split_bytes)
+
+        return ranges.run(ranges.plan(requests, max_batches, self._state_of), page_of)
+
+    async def locate_batches(
+        self, requests: Sequence[RangeRequest], max_batches: int
+    ) -> list[LocatedRange]:
+        return ranges.run(ranges.locate(requests, max_batches, self._state_of), self._within)
+
+    def _within(
+        self, partition: TopicPartition, span: ranges.Span, limit: int
+    ) -> list[BatchCoordinate]:
+        batches = (b for b in self._logs[partition].batches if b.last_offset >= span.start)
+        return ranges.within(batches, span, limit)
 
     async def list_offsets(
         self, requests: Sequence[tuple[Uuid, int, int]], *, from_offset: int = 0

@@ -12,9 +12,12 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
+from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
 from skylog.diskless.coordinator import inspection
 from skylog.diskless.coordinator import requests as ask
+from skylog.diskless.coordinator.queries import locate_look, plan_look
 from skylog.diskless.coordinator.registry import DisklessCoordinators
+from skylog.diskless.coordinator.state import StateView
 from skylog.diskless.plane import (
     BatchToCommit,
     CommitResult,
@@ -201,6 +204,31 @@ class TopicPlane:
         return [
             _cut(result, request, budget) for result, request in zip(results, requests, strict=True)
         ]
+
+    async def plan_ranges(
+        self, requests: Sequence[RangeRequest], split_bytes: int, max_batches: int
+    ) -> list[PlannedRange]:
+        look = plan_look(split_bytes, max_batches)
+        return await self._look(requests, look, PlannedRange)
+
+    async def locate_batches(
+        self, requests: Sequence[RangeRequest], max_batches: int
+    ) -> list[LocatedRange]:
+        return await self._look(requests, locate_look(max_batches), LocatedRange)
+
+    async def _look(
+        self,
+        requests: Sequence[RangeRequest],
+        look: Callable[[StateView, list[RangeRequest]], list[ResultT]],
+        result_of: Callable[[ErrorCode], ResultT],
+    ) -> list[ResultT]:
+        """Beside the coordinators' work, not in its way."""
+
+        async def call(number: int, part: list[RangeRequest]) -> list[ResultT]:
+            return await self._coordinators.get(number).look(lambda view, _: look(view, part))
+
+        where = [request.topic_partition for request in requests]
+        return (await self._divided(where, requests, call, result_of))[0]
 
     async def list_offsets(
         self, requests: Sequence[tuple[Uuid, int, int]], *, from_offset: int = 0

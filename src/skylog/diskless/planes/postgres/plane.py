@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
 from skylog.diskless.plane import (
     CommitResult,
     CoordinatorInfo,
@@ -28,7 +29,7 @@ from skylog.diskless.plane import (
 )
 from skylog.diskless.planes import commits, rules
 from skylog.diskless.planes.listeners import Listeners
-from skylog.diskless.planes.postgres import deletion, reading
+from skylog.diskless.planes.postgres import deletion, ranges, reading
 from skylog.diskless.planes.postgres.commit import commit, lock_logs
 from skylog.diskless.planes.postgres.database import Database
 from skylog.diskless.planes.postgres.notify import HighWatermarkFeed
@@ -119,6 +120,18 @@ class PostgresPlane:
         return await self._database.read(
             lambda c: reading.find(c, requests, fetch_max_bytes, max_batches_per_partition)
         )
+
+    async def plan_ranges(
+        self, requests: Sequence[RangeRequest], split_bytes: int, max_batches: int
+    ) -> list[PlannedRange]:
+        return await self._database.read(
+            lambda c: ranges.plan(c, requests, split_bytes, max_batches)
+        )
+
+    async def locate_batches(
+        self, requests: Sequence[RangeRequest], max_batches: int
+    ) -> list[LocatedRange]:
+        return await self._database.read(lambda c: ranges.locate(c, requests, max_batches))
 
     async def list_offsets(
         self, requests: Sequence[tuple[Uuid, int, int]], *, from_offset: int = 0

@@ -1,0 +1,210 @@
+"""Pure: ranges of a partition for bulk readers, as every plane answers them.
+
+A call goes through a number of batches, spent in the order of the requests; what it does not reach
+is for the next call. So a look at a partition of millions of batches holds nobody up for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from itertools import islice, takewhile
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from skylog.diskless.bulk import (
+    FROM_LOG_START,
+    TO_HIGH_WATERMARK,
+    LocatedRange,
+    PlannedRange,
+    PlannedSplit,
+    RangeRequest,
+)
+from skylog.diskless.plane import BatchCoordinate, TopicPartition
+from skylog.diskless.planes.rules import LogState, find_error
+from skylog.kernel.errors import ErrorCode
+
+AnswerT = TypeVar("AnswerT")
+ResultT = TypeVar("ResultT")
+LogOf: TypeAlias = Callable[[TopicPartition], LogState | None]
+
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class Span(NamedTuple):
+    """A request's offsets in its partition, all of them there."""
+
+    start: int
+    end: int
+    min_timestamp: int
+
+
+class Look(NamedTuple):
+    """A look at batches that an answer needs."""
+
+    partition: TopicPartition
+    span: Span
+    limit: int
+
+
+class SplitPage(NamedTuple):
+    """``batches``: how many were gone through; ``end``: the offset behind the last of them."""
+
+    splits: Sequence[PlannedSplit]
+    skipped_bytes: int
+    batches: int
+    end: int
+
+
+class SizedBatch(NamedTuple):
+    """All that planning needs to know of a batch."""
+
+    base_offset: int
+    last_offset: int
+    byte_size: int
+    timestamp: int
+
+
+def span_of(request: RangeRequest, log: LogState) -> tuple[ErrorCode, Span]:
+    """Where the range lies. Its end must be there as well: what is planned is read for certain."""
+    start, end = request.start_offset, request.end_offset
+    if start == FROM_LOG_START:
+        start = log.log_start_offset
+    if end == TO_HIGH_WATERMARK:
+        end = log.high_watermark
+    error = find_error(start, log)
+    if not error and not 0 <= end <= log.high_watermark:
+        error = ErrorCode.OFFSET_OUT_OF_RANGE
+    return error, Span(start, max(start, end), request.min_timestamp)
+
+
+def run(steps: Generator[Look, AnswerT, ResultT], look: Callable[..., AnswerT]) -> ResultT:
+    """Do what ``plan`` or ``locate`` asks for, where no look has to be awaited."""
+    try:
+        wanted = next(steps)
+        while True:
+            wanted = steps.send(look(*wanted))
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def plan(
+    requests: Sequence[RangeRequest], max_batches: int, log_of: LogOf
+) -> Generator[Look, SplitPage, list[PlannedRange]]:
+    """Asks for the split page of a span, of so many batches at most."""
+    results = []
+    left = max_batches
+    for request in requests:
+        log = log_of(request.topic_partition)
+        if log is None:
+            results.append(PlannedRange(UNKNOWN))
+            continue
+        error, span = span_of(request, log)
+        page = SplitPage((), 0, 0, span.start)
+        if not error and span.start < span.end and left > 0:
+            page = yield Look(request.topic_partition, span, left)
+            whole, left = page.batches < left, left - page.batches
+            page = page._replace(end=span.end) if whole else page
+        results.append(
+            PlannedRange(
+                error,
+                page.splits,
+                next_offset=-1 if error else min(page.end, span.end),
+                end_offset=-1 if error else span.end,
+                skipped_bytes=page.skipped_bytes,
+                log_start_offset=log.log_start_offset,
+                high_watermark=log.high_watermark,
+            )
+        )
+    return results
+
+
+def locate(
+    requests: Sequence[RangeRequest], max_batches: int, log_of: LogOf
+) -> Generator[Look, Sequence[BatchCoordinate], list[LocatedRange]]:
+    """Asks for the batches of a span, so many at most; old ones may be left out already."""
+    results = []
+    left = max_batches
+    for request in requests:
+        log = log_of(request.topic_partition)
+        if log is None:
+            results.append(LocatedRange(UNKNOWN))
+            continue
+        error, span = span_of(request, log)
+        batches: Sequence[BatchCoordinate] = ()
+        end = span.start
+        if not error and span.start < span.end and left > 0:
+            batches = yield Look(request.topic_partition, span, left)
+            end = span.end if len(batches) < left else batches[-1].last_offset + 1
+            left -= len(batches)
+        results.append(
+            LocatedRange(
+                error,
+                [batch for batch in batches if batch.timestamp >= span.min_timestamp],
+                next_offset=-1 if error else min(end, span.end),
+                end_offset=-1 if error else span.end,
+                log_start_offset=log.log_start_offset,
+                high_watermark=log.high_watermark,
+            )
+        )
+    return results
+
+
+def within(batches: Iterable[BatchCoordinate], span: Span, limit: int) -> list[BatchCoordinate]:
+    """So many batches of the span; they are given in order, from its start on."""
+    return list(takewhile(lambda batch: batch.base_offset < span.end, islice(batches, limit)))
+
+
+def split_page(batches: Iterable[SizedBatch], span: Span, split_bytes: int) -> SplitPage:
+    """Batches of a span, in order; how it is done can be said in SQL as well."""
+    splits: dict[int, PlannedSplit] = {}
+    before = skipped = count = 0
+    end = span.start
+    for batch in batches:
+        count += 1
+        end = batch.last_offset + 1
+        if batch.timestamp < span.min_timestamp:
+            skipped += batch.byte_size
+            continue
+        number = before // split_bytes
+        known = splits.get(number)
+        start = batch.base_offset if known is None else known.start_offset
+        size = batch.byte_size + (0 if known is None else known.byte_size)
+        splits[number] = clamped(PlannedSplit(start, end, size), span)
+        before += batch.byte_size
+    return SplitPage(list(splits.values()), skipped, count, end)
+
+
+def page_of_groups(groups: Iterable[tuple[Any, ...]], span: Span) -> SplitPage:
+    """What a database has grouped: kept or not, first offset, offset behind, bytes, batches."""
+    splits = []
+    skipped = count = 0
+    end = span.start
+    for kept, start_offset, end_offset, byte_size, batches in groups:
+        count += batches
+        end = max(end, end_offset)
+        if kept:
+            splits.append(clamped(PlannedSplit(start_offset, end_offset, int(byte_size)), span))
+        else:
+            skipped += int(byte_size)
+    return SplitPage(splits, skipped, count, end)
+
+
+def clamped(split: PlannedSplit, span: Span) -> PlannedSplit:
+    """Batches at the edges may reach beyond what was asked for."""
+    start, end = max(split.start_offset, span.start), min(split.end_offset, span.end)
+    return PlannedSplit(start, end, split.byte_size)
+
+
+def merged(splits: Iterable[PlannedSplit], split_bytes: int) -> Iterator[PlannedSplit]:
+    """Splits of consecutive pages: neighbours that together are not too large become one."""
+    last: PlannedSplit | None = None
+    for split in splits:
+        if last is not None and last.byte_size + split.byte_size <= split_bytes:
+            last = PlannedSplit(
+                last.start_offset, split.end_offset, last.byte_size + split.byte_size
+            )
+            continue
+        if last is not None:
+            yield last
+        last = split
+    if last is not None:
+        yield last
