@@ -238,7 +238,7 @@ def duplicates_are_stored_again(patch: Patch) -> None:
 def duplicates_tell_the_end_of_the_log(patch: Patch) -> None:
     def current(original: Any, check: Any, batch: Any, log: Any) -> CommitResult:
         answer = original(check, batch, log)
-        return replace(answer, assigned_base_offset=log.high_watermark) if check[1] else answer
+        return answer._replace(assigned_base_offset=log.high_watermark) if check[1] else answer
 
     wrap(patch, commits, "_refused", current)
 
@@ -268,7 +268,7 @@ def batches_of_one_file_do_not_see_each_other(patch: Patch) -> None:
         patch,
         commits,
         "_refused",
-        lambda original, check, batch, log: replace(original(check, batch, log), duplicate=False),
+        lambda original, check, batch, log: original(check, batch, log)._replace(duplicate=False),
     )
 
 

@@ -261,6 +261,7 @@ def test_strange_payloads_are_skipped() -> None:
             st.sampled_from(ErrorCode),
             *[st.integers(-1, 2**63 - 1)] * 3,
             st.booleans(),
+            st.none(),
         )
     )
 )

@@ -11,7 +11,7 @@ from typing import Final
 from skylog.diskless.coordinator.state import FileState, StateStore, StoredAnswer, StoredBatch
 from skylog.diskless.plane import LOG_APPEND_TIME, TopicPartition
 from skylog.diskless.planes.commits import ProducerEntry, is_expired, remember
-from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.planes.rules import LogState, PlaneRules
 from skylog.kernel.limits import DISKLESS_ANSWERS_KEPT_MS
 from skylog.wire.messages.file_committed_record import CommittedBatch, FileCommittedRecord
 from skylog.wire.messages.file_received_record import FileReceivedRecord
@@ -120,15 +120,17 @@ def _add_batches(
     log = store.log(partition)
     if log is None:
         return 0
+    log_start, high_watermark, byte_size, wal_start = log
     added = []
-    high_watermark = log.high_watermark
     for batch in batches:
-        if batch.assigned_base_offset < high_watermark:
+        base_offset = batch.assigned_base_offset
+        if base_offset < high_watermark:
             continue
         high_watermark = batch.assigned_last_offset + 1
+        byte_size += batch.byte_size
         added.append(
             StoredBatch(
-                batch.assigned_base_offset,
+                base_offset,
                 batch.assigned_last_offset,
                 log_offset,
                 batch.byte_offset,
@@ -141,9 +143,8 @@ def _add_batches(
         )
         if batch.producer_id >= 0:
             _remember(store, partition, batch, rules)
-    byte_size = log.byte_size + sum(batch.byte_size for batch in added)
     store.add_batches(partition, added)
-    store.set_log(partition, log._replace(high_watermark=high_watermark, byte_size=byte_size))
+    store.set_log(partition, LogState(log_start, high_watermark, byte_size, wal_start))
     return len(added)
 
 

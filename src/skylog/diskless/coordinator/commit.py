@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from skylog.diskless.coordinator.overlay import Overlay, PendingFile
 from skylog.diskless.coordinator.state import FileState
-from skylog.diskless.plane import CommitResult, FileToCommit
+from skylog.diskless.plane import CommitResult, FileToCommit, TopicPartition
 from skylog.diskless.planes import commits
 from skylog.diskless.planes.rules import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -18,6 +19,8 @@ from skylog.wire.messages.file_committed_record import (
     CommittedTopic,
     FileCommittedRecord,
 )
+
+_NO_PRODUCER: Final = (-1, -1, -1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,49 +85,57 @@ def repeat_committed(file: FileToCommit, known: FileState, overlay: Overlay) -> 
 
 
 def _record(file: FileToCommit, plan: commits.CommitPlan, now_ms: int) -> FileCommittedRecord:
-    topics: dict[Uuid, dict[int, list[CommittedBatch]]] = {}
-    accepted_at = set()
-    for accepted in plan.accepted:
-        batch = accepted.batch
-        accepted_at.add(accepted.position)
-        partitions = topics.setdefault(batch.topic_id, {})
-        partitions.setdefault(batch.partition, []).append(
-            CommittedBatch(
-                batch.magic,
-                batch.byte_offset,
-                batch.size,
-                accepted.assigned_base_offset,
-                accepted.assigned_last_offset,
-                now_ms,
-                batch.batch_max_timestamp,
-                batch.timestamp_type,
-                batch.producer_id if batch.idempotent else -1,
-                batch.producer_epoch if batch.idempotent else -1,
-                batch.base_sequence if batch.idempotent else -1,
-                batch.last_sequence if batch.idempotent else -1,
+    batches: dict[TopicPartition, list[CommittedBatch]] = {}
+    for _, batch, base in plan.accepted:
+        producer = _NO_PRODUCER
+        if batch.idempotent:
+            producer = (
+                batch.producer_id,
+                batch.producer_epoch,
+                batch.base_sequence,
+                batch.last_sequence,
             )
+        committed = CommittedBatch(
+            batch.magic,
+            batch.byte_offset,
+            batch.size,
+            base,
+            base + batch.last_offset - batch.base_offset,
+            now_ms,
+            batch.batch_max_timestamp,
+            batch.timestamp_type,
+            *producer,
         )
+        partition = (batch.topic_id, batch.partition)
+        if partition in batches:
+            batches[partition].append(committed)
+        else:
+            batches[partition] = [committed]
+    topics: dict[Uuid, CommittedTopic] = {}
+    for (topic_id, index), held in batches.items():
+        topic = topics.setdefault(topic_id, CommittedTopic(topic_id, []))
+        topic.partitions.append(CommittedPartition(index, held))
     return FileCommittedRecord(
         file.object_key,
         file.format,
         file.size,
         file.uploader_broker_id,
         list(file.owner_ids),
-        [
-            CommittedTopic(
-                topic_id,
-                [CommittedPartition(index, batches) for index, batches in partitions.items()],
-            )
-            for topic_id, partitions in topics.items()
-        ],
-        answers=[
-            CommittedAnswer(
-                file.batches[position].byte_offset,
-                result.error,
-                result.assigned_base_offset,
-                result.log_append_time,
-            )
-            for position, result in enumerate(plan.results)
-            if position not in accepted_at
-        ],
+        list(topics.values()),
+        answers=_answers(file, plan) if len(plan.accepted) < len(plan.results) else [],
     )
+
+
+def _answers(file: FileToCommit, plan: commits.CommitPlan) -> list[CommittedAnswer]:
+    """What the batches say that did not get new offsets; those that did speak for themselves."""
+    accepted_at = {accepted.position for accepted in plan.accepted}
+    return [
+        CommittedAnswer(
+            file.batches[position].byte_offset,
+            result.error,
+            result.assigned_base_offset,
+            result.log_append_time,
+        )
+        for position, result in enumerate(plan.results)
+        if position not in accepted_at
+    ]

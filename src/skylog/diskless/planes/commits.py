@@ -8,7 +8,8 @@ what must be stored comes back in the ``CommitPlan``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from skylog.diskless.plane import (
@@ -28,6 +29,7 @@ SEQUENCE_MAX: Final = 2**31 - 1
 # Byte offsets in a file are int32 (Q27).
 FILE_BYTES_MAX: Final = 2**31 - 1
 MAGIC: Final = 2
+_place = attrgetter("byte_offset")
 
 
 class ProducerEntry(NamedTuple):
@@ -51,7 +53,7 @@ def check_file(file: FileToCommit) -> None:
     if not 0 < file.size <= FILE_BYTES_MAX:
         raise _bad(f"a file of {file.size} bytes")
     end = 0
-    for batch in sorted(file.batches, key=lambda batch: batch.byte_offset):
+    for batch in sorted(file.batches, key=_place):
         _check_batch(batch)
         if batch.byte_offset < end:
             raise _bad(f"the batch at byte {batch.byte_offset} overlaps the one before it")
@@ -63,13 +65,14 @@ def check_file(file: FileToCommit) -> None:
 def _check_batch(batch: BatchToCommit) -> None:
     if batch.size <= 0:
         raise _bad(f"a batch of {batch.size} bytes")
-    if batch.count <= 0 or batch.count > SEQUENCE_MAX:
+    last = batch.last_offset - batch.base_offset
+    if last < 0 or last >= SEQUENCE_MAX:
         raise _bad(f"a batch from offset {batch.base_offset} to {batch.last_offset}")
     if batch.magic != MAGIC or batch.timestamp_type not in (0, 1):
         raise _bad(f"magic {batch.magic}, timestamp type {batch.timestamp_type}")
     if batch.idempotent and not (
         0 <= batch.base_sequence <= SEQUENCE_MAX
-        and batch.last_sequence == (batch.base_sequence + batch.count - 1) & SEQUENCE_MAX
+        and batch.last_sequence == (batch.base_sequence + last) & SEQUENCE_MAX
     ):
         raise _bad(f"sequences {batch.base_sequence}–{batch.last_sequence} of {batch.count}")
 
@@ -128,8 +131,9 @@ def check_sequence(
     if batch.producer_epoch > last.producer_epoch:
         follows = batch.base_sequence == 0
     else:
-        for entry in entries:
-            if entry[:3] == (batch.producer_epoch, batch.base_sequence, batch.last_sequence):
+        first, end = batch.base_sequence, batch.last_sequence
+        for entry in entries:  # all of this epoch
+            if entry[1] == first and entry[2] == end:
                 return SequenceCheck(ErrorCode.NONE, entry)
         follows = batch.base_sequence == (last.last_sequence + 1) & SEQUENCE_MAX
     return ACCEPTED if follows else SequenceCheck(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -141,8 +145,9 @@ def is_expired(entries: Sequence[ProducerEntry], now_ms: int, expiration_ms: int
 
 def remember(entries: Sequence[ProducerEntry], entry: ProducerEntry) -> Entries:
     """The entries with a new one: the last 5 of its epoch."""
-    same_epoch = [known for known in entries if known.producer_epoch == entry.producer_epoch]
-    return (*same_epoch[1 - REMEMBERED_BATCHES :], entry)
+    if entries and entries[-1][0] != entry[0]:  # entries are all of one epoch
+        return (entry,)
+    return (*entries[1 - REMEMBERED_BATCHES :], entry)
 
 
 class AcceptedBatch(NamedTuple):
@@ -180,45 +185,36 @@ def plan_commit(
 ) -> CommitPlan:
     """Judge the batches of a new, checked file in order; each sees what the ones before it left."""
     plan = CommitPlan([], [], {}, {})
+    logs, producers, results = plan.logs, plan.producers, plan.results
     for position, batch in enumerate(file.batches):
-        partition = batch.topic_partition
-        log = plan.logs.get(partition) or log_of(partition)
+        partition = (batch.topic_id, batch.partition)
+        log = logs.get(partition) or log_of(partition)
         if log is None:
-            plan.results.append(CommitResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            results.append(CommitResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
-        owner = (partition, batch.producer_id)
-        entries: Entries = ()
+        log_start, base, byte_size, wal_start = log
         if batch.idempotent:
-            entries = plan.producers.get(owner) or producer_of(*owner)
+            owner = (partition, batch.producer_id)
+            entries = producers.get(owner) or producer_of(*owner)
             check = check_sequence(entries, batch, now_ms, rules.producer_expiration_ms)
             if check is not ACCEPTED:
-                plan.results.append(_refused(check, batch, log))
+                results.append(_refused(check, batch, log))
                 continue
             if entries and is_expired(entries, now_ms, rules.producer_expiration_ms):
                 entries = ()
-        base = log.high_watermark
-        plan.accepted.append(AcceptedBatch(position, batch, base))
-        plan.results.append(_accepted(batch, base, now_ms, log))
-        plan.logs[partition] = log._replace(
-            high_watermark=base + batch.count, byte_size=log.byte_size + batch.size
-        )
-        if batch.idempotent:
-            plan.producers[owner] = remember(
-                entries,
-                ProducerEntry(
-                    batch.producer_epoch, batch.base_sequence, batch.last_sequence, base, now_ms
-                ),
+            entry = ProducerEntry(
+                batch.producer_epoch, batch.base_sequence, batch.last_sequence, base, now_ms
             )
+            producers[owner] = remember(entries, entry)
+        plan.accepted.append(AcceptedBatch(position, batch, base))
+        results.append(_accepted(batch, base, now_ms, log))
+        logs[partition] = LogState(log_start, base + batch.count, byte_size + batch.size, wal_start)
     return plan
 
 
 def _accepted(batch: BatchToCommit, base: int, time_ms: int, log: LogState) -> CommitResult:
-    return CommitResult(
-        ErrorCode.NONE,
-        base,
-        time_ms if batch.timestamp_type == LOG_APPEND_TIME else -1,
-        log.log_start_offset,
-    )
+    append_time = time_ms if batch.timestamp_type == LOG_APPEND_TIME else -1
+    return CommitResult(ErrorCode.NONE, base, append_time, log.log_start_offset)
 
 
 def _refused(check: SequenceCheck, batch: BatchToCommit, log: LogState) -> CommitResult:
@@ -226,9 +222,9 @@ def _refused(check: SequenceCheck, batch: BatchToCommit, log: LogState) -> Commi
     if first is None:
         return CommitResult(check.error)
     answer = _accepted(batch, first.assigned_offset, first.log_append_timestamp, log)
-    return replace(answer, duplicate=True)
+    return answer._replace(duplicate=True)
 
 
 def repeated(results: Iterable[CommitResult]) -> list[CommitResult]:
     """The first answer to a key, for the second time."""
-    return [r if r.error else replace(r, duplicate=True) for r in results]
+    return [r if r.error else r._replace(duplicate=True) for r in results]
