@@ -2,14 +2,17 @@
 
 A fresh key is ``wal/7f/018bcfe5687b3c1d…7f``: kind, two hex digits that spread the load over a
 bucket's partitions, and an id whose first twelve digits are the time of creation. The two digits
-are the id's last, so that every key has exactly one text. Staging and backup objects may also be
-*named*, ``backup/metadata/0/latest``, for what must be found again or put only once.
+are the id's last, so that every key has exactly one text. A *staged* key names its owner before
+that, ``staging/8c6976e5b5410415/7f/018bcfe5687b3c1d…7f``: nobody commits what another staged.
+Staging and backup objects may also be *named*, ``backup/metadata/0/latest``, for what must be found
+again or put only once.
 
 Keys are lower case, so that a directory on a file system that ignores case holds them apart.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
@@ -23,6 +26,7 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 KEY_CHARACTERS_MAX: Final = 512
 _FRESH: Final = re.compile(r"([0-9a-f]{2})/([0-9a-f]{12})[0-9a-f]{18}([0-9a-f]{2})\Z", re.ASCII)
 _NAMED: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,16})*\Z", re.ASCII)
+_OWNED: Final = re.compile(r"([0-9a-f]{16})/(.*)\Z", re.ASCII | re.DOTALL)
 _SEGMENTS_MAX: Final = 6
 
 
@@ -44,20 +48,27 @@ class ObjectKey:
         return cls.parse(f"{kind}/{unique[-2:]}/{unique}")
 
     @classmethod
+    def staged(cls, owner: str, clock_ms: int, rng: Random) -> ObjectKey:
+        """A fresh key of a bulk writer; ``owner`` is what ``staging_owner`` makes of its name."""
+        unique = f"{clock_ms:012x}{rng.randbytes(10).hex()}"
+        return cls.parse(f"staging/{owner}/{unique[-2:]}/{unique}")
+
+    @classmethod
     def named(cls, kind: Kind, *segments: str) -> ObjectKey:
         """A key with a chosen name, for staging and backup objects."""
         return cls.parse("/".join((kind, *segments)))
 
     @classmethod
     def parse(cls, text: str) -> ObjectKey:
-        """Read a key; refuses everything that ``new`` and ``named`` would not have made."""
+        """Read a key; refuses everything that the others would not have made."""
         if len(text) > KEY_CHARACTERS_MAX:
             raise BadKey(f"object key of {len(text)} characters")
         kind, _, rest = text.partition("/")
         if kind not in KINDS:
             raise BadKey(f"not an object key: {text!r}")
-        fresh = _FRESH.match(rest)
-        if fresh:
+        owned = _OWNED.match(rest) if kind == "staging" else None
+        fresh = _FRESH.match(owned[2] if owned else rest)
+        if fresh and (kind != "staging" or owned):
             if fresh[1] != fresh[3]:
                 raise BadKey(f"object key whose digits do not fit: {text!r}")
             return cls(text, int(fresh[2], 16))
@@ -70,8 +81,19 @@ class ObjectKey:
     def kind(self) -> str:
         return self.text.partition("/")[0]
 
+    @property
+    def owner(self) -> str | None:
+        """Who staged the object; None for what is not staged."""
+        owned = _OWNED.match(self.text.removeprefix("staging/"))
+        return owned[1] if owned else None
+
     def __str__(self) -> str:
         return self.text
+
+
+def staging_owner(principal: str) -> str:
+    """What stands in the keys of a principal's staged objects, instead of its name."""
+    return hashlib.sha256(principal.encode()).hexdigest()[:16]
 
 
 def checked_prefix(prefix: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skylog.objects.keys import BadKey, ObjectKey, checked_prefix, known
+from skylog.objects.keys import BadKey, ObjectKey, checked_prefix, known, staging_owner
 
 NOW = 1_700_000_000_000
 
@@ -36,6 +37,30 @@ def test_named_keys_have_no_time() -> None:
     assert (key.text, key.created_ms) == ("backup/metadata/0/latest.bin", None)
 
 
+def test_a_staged_key_tells_its_owner_and_its_time() -> None:
+    owner = staging_owner("User:alice")
+    assert owner == hashlib.sha256(b"User:alice").hexdigest()[:16]
+    key = ObjectKey.staged(owner, NOW, random.Random(1))
+    kind, named, digits, unique = key.text.split("/")
+    assert (kind, named, key.owner, key.created_ms) == ("staging", owner, owner, NOW)
+    assert unique.endswith(digits)
+    assert ObjectKey.parse(key.text) == key
+    manifest = ObjectKey.named("staging", owner, "w", "ab" * 16, "12.manifest")
+    assert (manifest.owner, manifest.created_ms) == (owner, None)
+    assert ObjectKey.new("wal", NOW, random.Random(1)).owner is None
+    # Without an owner it is only a name, and no commit takes a name.
+    nobody = ObjectKey.parse(key.text.replace(f"{owner}/", ""))
+    assert (nobody.owner, nobody.created_ms) == (None, None)
+
+
+@pytest.mark.parametrize("owner", ["", "x", "A" * 16, "a" * 15, "a" * 17, "../", "a" * 16 + "/b"])
+def test_an_owner_is_sixteen_digits(owner: str) -> None:
+    try:
+        assert ObjectKey.staged(owner, NOW, random.Random(1)).created_ms is None
+    except BadKey:
+        return
+
+
 HOSTILE = [
     "", "/", "wal", "wal/", "/wal/aa/b", "wal//x", "../x", "wal/../x", "wal/./x", "backup/..",
     "backup/.", "backup/a/../b", "backup/a//b", "backup/a/", "backup/%2e%2e/x", "backup/a\\b",
@@ -46,6 +71,7 @@ HOSTILE = [
     f"wal/11/{NOW:012X}{'11' * 10}".replace("b", "B"),
     f"wal/11/{NOW:012x}{'11' * 10}\n",
     f"wal/11/{NOW:012x}{'11' * 11}",
+    f"staging/{'a' * 16}/00/{NOW:012x}{'11' * 10}",
 ]  # fmt: skip
 
 
