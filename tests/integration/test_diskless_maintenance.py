@@ -84,7 +84,7 @@ def test_retention_deletion_and_orphans_end_in_an_empty_bucket() -> None:
             future.result()
         until(lambda: wal_objects(broker) == [])
         assert metric(broker, "skylog_diskless_orphans_deleted_total") == 1
-        assert metric(broker, 'skylog_diskless_last_success_age_seconds{work="orphans"}') < 60
+        assert metric(broker, 'skylog_diskless_last_success_age_seconds{stage="orphans"}') < 60
         assert metric(broker, 'skylog_objects_requests{operation="delete"}') >= 3
 
 
@@ -93,5 +93,5 @@ def test_a_cluster_without_diskless_topics_has_no_work_for_them() -> None:  # DC
         produce(broker, "classic", b"c")
         for paced in broker.node.maintenance.passes:
             broker.run(paced.run())
-            assert paced.stats.passes == 0
+            assert paced.stage.runs == 0
         assert not (broker.directory / OBJECTS_DIRECTORY / "wal").exists()

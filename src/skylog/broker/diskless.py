@@ -23,6 +23,7 @@ from skylog.diskless.reader.objects import ObjectReaderSettings
 from skylog.diskless.writer import DisklessWriter, WriterSettings
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
+from skylog.kernel.stages import Stage
 from skylog.kernel.topics import DISKLESS_METADATA
 from skylog.objects.metered import StoreStats
 from skylog.objects.open import open_store, parse_url
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 _log = get_logger("broker.diskless")
 # Where objects lie unless told otherwise: beside the logs.
 OBJECTS_DIRECTORY: Final = "diskless-objects"
+# What a client is not to blame for.
+_FETCH_FAILURES: Final = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.CORRUPT_MESSAGE)
 # Runs work, again after a while when it fails.
 UntilDone = Callable[[str, Callable[[], Awaitable[object]]], None]
 
@@ -59,6 +62,7 @@ class DisklessEngine:
     coordinators: DisklessCoordinators
     api: DisklessApi
     store_stats: StoreStats
+    fetch_stage: Stage
     local: LocalSegments | None = None
 
     async def fetch(
@@ -66,7 +70,15 @@ class DisklessEngine:
     ) -> list[ReadResult]:
         """Records for each request, from wherever they lie, within one budget."""
         source = self.reader if self.local is None else self.local
-        return await source.fetch(requests, fetch_max_bytes)
+        stage, began = self.fetch_stage, self.fetch_stage.begin()
+        try:
+            results = await source.fetch(requests, fetch_max_bytes)
+        except Exception:
+            stage.failed(began)
+            raise
+        failed = any(result.error in _FETCH_FAILURES for result in results)
+        (stage.failed if failed else stage.succeeded)(began)
+        return results
 
     def records_deleted(self, topic_id: Uuid, index: int, log_start: int) -> None:
         """From now on nobody gets them here."""
@@ -188,7 +200,8 @@ def open_engine(
     reader = DisklessReader(plane, store, cache, clock, ReaderSettings(objects))
     partitions = DisklessPartitions()
     api = DisklessApi(plane, coordinators, coordinator_of)
-    return DisklessEngine(store, plane, writer, reader, partitions, coordinators, api, stats)
+    parts = (store, plane, writer, reader, partitions, coordinators, api, stats)
+    return DisklessEngine(*parts, fetch_stage=Stage(clock))
 
 
 def _puts_per_second(diskless: DisklessSettings, *, remote: bool) -> float:

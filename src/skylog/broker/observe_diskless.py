@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from skylog.broker.observe_stages import stage_metrics
+
 if TYPE_CHECKING:
     from skylog.broker.diskless import DisklessEngine
     from skylog.broker.diskless_local import LocalSegments
     from skylog.broker.maintenance import Maintenance
-    from skylog.kernel.clock import Clock
+    from skylog.kernel.stages import Stage
 
 _PREFIX: Final = "skylog_diskless"
 # Fields of the parts' own totals, by part.
@@ -25,8 +27,6 @@ _WRITER: Final = {
     "batches": "Batches committed",
     "commits": "Commits of files, one for each coordinator that a file concerns",
     "failed_files": "Files that could not be uploaded or committed, at least in part",
-    "upload_seconds": "Time that uploads took",
-    "commit_seconds": "Time from the close of a file to each of its commits",
 }
 _READER: Final = {
     "fetches": "Fetches of diskless partitions",
@@ -40,7 +40,6 @@ _LOCAL: Final = {
     "bytes": "Bytes copied to local segments",
     "reads": "Reads of partitions served from local segments",
     "bytes_read": "Bytes served from local segments",
-    "errors": "Partitions that could not be copied, each time",
     "disk_errors": "Errors of the disk with local segments",
     "rebuilds": "Local copies that were given up and made anew",
 }
@@ -66,10 +65,9 @@ _ORPHANS: Final = {
 class DisklessCollector(Collector):
     """Reads the totals of writer, reader and passes for Prometheus."""
 
-    def __init__(self, engine: DisklessEngine, maintenance: Maintenance, clock: Clock) -> None:
+    def __init__(self, engine: DisklessEngine, maintenance: Maintenance) -> None:
         self._engine = engine
         self._maintenance = maintenance
-        self._clock = clock
 
     def collect(self) -> Iterator[Metric]:
         engine, maintenance = self._engine, self._maintenance
@@ -95,38 +93,20 @@ class DisklessCollector(Collector):
         )
         if engine.local is not None:
             yield from _local(engine.local)
-        yield from self._passes()
-        yield self._ages()
+        yield from stage_metrics(_PREFIX, self._stages())
 
-    def _passes(self) -> Iterator[Metric]:
-        runs = CounterMetricFamily(f"{_PREFIX}_passes", "Passes of maintenance", labels=["work"])
-        failures = CounterMetricFamily(
-            f"{_PREFIX}_pass_failures", "Passes that failed", labels=["work"]
-        )
-        for paced in self._maintenance.passes:
-            runs.add_metric([paced.name], paced.stats.passes)
-            failures.add_metric([paced.name], paced.stats.failures)
-        yield runs
-        yield failures
-
-    def _ages(self) -> Metric:
-        """Since the process started, for what has not happened yet."""
-        family = GaugeMetricFamily(
-            f"{_PREFIX}_last_success_age_seconds",
-            "Time since a commit, a fetch or a pass last succeeded",
-            labels=["work"],
-        )
-        local = self._engine.local
-        last = {
-            "commit": self._engine.writer.stats.last_commit_ms,
-            "fetch": self._engine.reader.stats.last_success_ms,
-            **({"local": local.partitions.stats.last_success_ms} if local else {}),
-            **{paced.name: paced.stats.last_success_ms for paced in self._maintenance.passes},
+    def _stages(self) -> dict[str, Stage]:
+        engine = self._engine
+        local = engine.local
+        return {
+            **engine.writer.stages._asdict(),
+            "find": engine.reader.find_stage,
+            "fetch": engine.fetch_stage,
+            "cache": engine.reader.objects.cache_stage,
+            **({"local": local.partitions.stage} if local is not None else {}),
+            "snapshot": engine.coordinators.snapshot_stage,
+            **{paced.name: paced.stage for paced in self._maintenance.passes},
         }
-        now_ms = self._clock.now_ms()
-        for work, at_ms in last.items():
-            family.add_metric([work], max(0, now_ms - at_ms) / 1000)
-        return family
 
 
 def _local(local: LocalSegments) -> Iterator[Metric]:

@@ -388,7 +388,7 @@ class Node:
         collector = BrokerCollector(self._services, listeners.dispatchers, listeners)
         metrics.registry.register(collector)
         metrics.registry.register(StoreCollector(engine.store_stats))
-        metrics.registry.register(DisklessCollector(engine, self.maintenance, self._clock))
+        metrics.registry.register(DisklessCollector(engine, self.maintenance))
         http = HttpServer(metrics, self.health, self._executor)
         await http.start(bound)
         self.http_port = http.port

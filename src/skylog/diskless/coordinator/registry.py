@@ -19,6 +19,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import Executor, ThreadExecutor
 from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
+from skylog.kernel.stages import Stage
 from skylog.log.files import Files
 from skylog.replicated.timers import LoopTimers, Timers
 
@@ -76,6 +77,7 @@ class DisklessCoordinators:
         self._threads: dict[CoordinatorRuntime, Executor] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listeners = Listeners()
+        self.snapshot_stage = Stage(environment.clock)
 
     def partition_led(self, index: int, partition: LedPartition) -> None:
         """This broker leads the partition now: load its coordinator, in the background."""
@@ -91,6 +93,7 @@ class DisklessCoordinators:
             clock=environment.clock,
             executor=thread,
             background=environment.background,
+            snapshot_stage=self.snapshot_stage,
             moved=self._listeners.tell,
             failed=lambda error: self._reload_later(runtime, directory, error),
         )

@@ -40,6 +40,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.executor import Executor
 from skylog.kernel.limits import DISKLESS_PENDING_REQUESTS_MAX, DISKLESS_REQUESTS_PER_TURN_MAX
 from skylog.kernel.logging import get_logger
+from skylog.kernel.stages import Stage
 from skylog.quorum.snapshots import SnapshotId
 
 _log = get_logger("diskless.coordinator")
@@ -77,6 +78,7 @@ class Ports:
     clock: Clock
     executor: Executor
     background: Executor
+    snapshot_stage: Stage
     moved: Callable[[TopicPartition, int], None]
     failed: Callable[[Exception], None]
 
@@ -346,7 +348,8 @@ class CoordinatorRuntime:
 
     async def _take_snapshot(self) -> None:
         try:
-            await self.snapshot()
+            with self._ports.snapshot_stage.run():
+                await self.snapshot()
         except (KafkaError, StorageError, OSError) as error:
             _log.error("no snapshot", coordinator=self.coordinator_id, why=str(error))
         finally:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import KafkaError, StorageError
 from skylog.kernel.logging import get_logger
+from skylog.kernel.stages import Stage
 from skylog.objects.store import ObjectError
 
 _log = get_logger("diskless.files")
@@ -31,17 +31,6 @@ class Pass(Protocol):
         """One pass over all there is; what it cannot do now it raises."""
 
 
-@dataclass(slots=True)
-class PassStats:
-    """``last_success_ms`` starts with the process: its age is how long nothing has worked."""
-
-    passes: int = 0
-    failures: int = 0
-    last_success_ms: int = 0
-    # Passes that failed since the last one that did not.
-    failures_in_a_row: int = 0
-
-
 class PacedPass:
     """Runs a pass when it is due: an interval after the last one, sooner after one that failed."""
 
@@ -57,7 +46,8 @@ class PacedPass:
     ) -> None:
         """``first_ms`` is until the first pass; what is not ``wanted`` now is looked at again."""
         self.name = name
-        self.stats = PassStats(last_success_ms=clock.now_ms())
+        self.stage = Stage(clock)
+        self._failures_in_a_row = 0
         self._work = work
         self._clock = clock
         self._interval_ms = interval_ms
@@ -74,22 +64,19 @@ class PacedPass:
         """One pass if it is due; a failure is told to the log and the metrics, nobody else."""
         if self._clock.monotonic() < self._due or not self._wanted():
             return
-        self.stats.passes += 1
         try:
-            await self._work.run_once()
+            with self.stage.run():
+                await self._work.run_once()
         except (KafkaError, ObjectError, StorageError, TimeoutError) as error:
             self._failed(error)
         else:
-            self.stats.failures_in_a_row = 0
-            self.stats.last_success_ms = self._clock.now_ms()
+            self._failures_in_a_row = 0
             self._wait(self._interval_ms)
 
     def _failed(self, error: Exception) -> None:
-        stats = self.stats
         # The first retry comes with the next turn, the others after 2, 4, … turns.
-        rest_ms = self.turn_ms * 2 ** min(stats.failures_in_a_row, 16)
-        stats.failures += 1
-        stats.failures_in_a_row += 1
+        rest_ms = self.turn_ms * 2 ** min(self._failures_in_a_row, 16)
+        self._failures_in_a_row += 1
         self._wait(min(rest_ms, BACKOFF_MS_MAX))
         _log.warning("pass failed", work=self.name, why=str(error) or type(error).__name__)
 

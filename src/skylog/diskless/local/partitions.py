@@ -20,16 +20,18 @@ from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
+from skylog.kernel.stages import Stage
 from skylog.log.names import directory_name
 
 _log = get_logger("diskless.local")
 
 # A fetch at the tail waits so long for the copy before it is answered from objects.
 TAIL_WAIT_SECONDS: Final = 1.0
-RETRY_SECONDS: Final = 0.2
+RETRY_SECONDS: Final = 5.0
 # After an error of the disk: long enough not to fill the log with complaints.
 DISK_RETRY_SECONDS: Final = 30.0
 # A partition that is being created, or whose coordinator moves, is nobody's trouble.
+_PASSING_RETRY_SECONDS: Final = 0.2
 _PASSING: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -47,10 +49,8 @@ class LocalStats:
     bytes: int = 0
     reads: int = 0
     bytes_read: int = 0
-    errors: int = 0
     disk_errors: int = 0
     rebuilds: int = 0
-    last_success_ms: int = 0
 
 
 class LocalPartition:
@@ -114,11 +114,6 @@ class LocalPartition:
         """Records that are committed and not here."""
         return max(self.high_watermark - self.end, 0)
 
-    def heard(self, log_start: int, high_watermark: int) -> None:
-        """Neither moves back."""
-        self.log_start = max(self.log_start, log_start)
-        self.high_watermark = max(self.high_watermark, high_watermark)
-
 
 class LocalPartitions:
     """Which partitions are copied, which wait for a round, and what came of it."""
@@ -140,7 +135,8 @@ class LocalPartitions:
         self._owners: dict[str, LocalPartition] = {}
         # In the order of their turns.
         self._waiting: dict[LocalPartition, None] = {}
-        self.stats = LocalStats(last_success_ms=clock.now_ms())
+        self.stats = LocalStats()
+        self.stage = Stage(clock, timed=False)
 
     def __len__(self) -> int:
         return len(self._hosted)
@@ -179,10 +175,15 @@ class LocalPartitions:
         if one is None or not one.following:
             self._seen.committed(key, high_watermark)
         if one is not None and high_watermark > one.high_watermark:
-            one.high_watermark = high_watermark
-            if one.waiting_since is None:
-                one.waiting_since = self._clock.monotonic()
+            self.heard(one, 0, high_watermark)
             self._wait(one)
+
+    def heard(self, one: LocalPartition, log_start: int, high_watermark: int) -> None:
+        """The partition's ends, neither of which moves back."""
+        one.log_start = max(one.log_start, log_start)
+        one.high_watermark = max(one.high_watermark, high_watermark)
+        if one.behind and one.waiting_since is None:
+            one.waiting_since = self._clock.monotonic()
 
     def log_started(self, key: TopicPartition, offset: int) -> None:
         """Records were deleted: nobody gets them from here any more."""
@@ -239,7 +240,7 @@ class LocalPartitions:
     def appended(self, one: LocalPartition, copy: LocalCopy, added_bytes: int) -> None:
         one.copy = copy
         self.stats.bytes += added_bytes
-        self.stats.last_success_ms = self._clock.now_ms()
+        self.stage.succeeded(self.stage.begin())
         one.waiting_since = self._clock.monotonic() if one.behind else None
         one.following = one.following or not one.behind
         if one.following:
@@ -273,16 +274,19 @@ class LocalPartitions:
 
     def failed(self, one: LocalPartition, error: KafkaError) -> None:
         """The plane or the bucket did not give it."""
-        if error.code not in _PASSING:
-            self.stats.errors += 1
+        passing = error.code in _PASSING
+        if not passing:
+            self.stage.failed(self.stage.begin())
             _log.warning("not copied", directory=one.place.directory, why=str(error))
-        one.retry_at = self._clock.monotonic() + RETRY_SECONDS
+        pause = _PASSING_RETRY_SECONDS if passing else RETRY_SECONDS
+        one.retry_at = self._clock.monotonic() + pause
         self.stop_following(one)
         self._wait(one)
 
     def disk_failed(self, one: LocalPartition, error: Exception) -> None:
         """The partition does without a copy for a while."""
         self.stats.disk_errors += 1
+        self.stage.failed(self.stage.begin())
         _log.error("a local copy is given up", directory=one.place.directory, why=str(error))
         one.retry_at = self._clock.monotonic() + DISK_RETRY_SECONDS
         self.start_over(one)

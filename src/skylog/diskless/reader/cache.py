@@ -84,8 +84,9 @@ class ObjectCache:
         self.hits += 1
         return found
 
-    def forget(self, key: str) -> None:
-        """Drop an object whose bytes turned out to be wrong."""
+    def forget(self, key: str) -> bool:
+        """Drop an object whose bytes turned out to be wrong; whether it was here."""
         gone = self._entries.pop(key, None)
         if gone is not None:
             self.bytes -= gone.size
+        return gone is not None

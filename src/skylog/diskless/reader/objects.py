@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from skylog.diskless.reader.cache import ObjectCache
 from skylog.diskless.reader.plan import Range
 from skylog.kernel.clock import Clock
+from skylog.kernel.stages import Stage
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectStore
 
@@ -41,14 +42,21 @@ class ObjectReader:
         self._recent = asyncio.Semaphore(settings.concurrency)
         self._lagging = asyncio.Semaphore(settings.lagging_concurrency)
         self._under_way: dict[Range, asyncio.Task[bytes]] = {}
+        # Reads from memory; an error is an object whose bytes were wrong.
+        self.cache_stage = Stage(clock, timed=False)
         self.gets = 0
         self.hedged = 0
 
     def cached(self, wanted: Range) -> list[memoryview] | None:
-        return self.cache.read(wanted.key, wanted.start, wanted.end)
+        found = self.cache.read(wanted.key, wanted.start, wanted.end)
+        if found is not None:
+            self.cache_stage.succeeded(self.cache_stage.begin())
+        return found
 
     def forget(self, key: str) -> None:
-        self.cache.forget(key)
+        """Its bytes were wrong."""
+        if self.cache.forget(key):
+            self.cache_stage.failed(self.cache_stage.begin())
 
     async def read(self, wanted: Range) -> memoryview:
         """The bytes of a range; ObjectError when they cannot be had."""

@@ -19,6 +19,7 @@ from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
+from skylog.kernel.stages import Stage
 from skylog.objects.store import ObjectError, ObjectStore
 from skylog.wire.buffers import Buffer
 
@@ -59,7 +60,6 @@ class ReaderStats:
     bytes: int = 0
     corrupt: int = 0
     missing: int = 0
-    last_success_ms: int = 0
 
 
 class DisklessReader:
@@ -77,7 +77,8 @@ class DisklessReader:
         self._plane = plane
         self._clock = clock
         self.objects = ObjectReader(store, cache, clock, self._settings.objects)
-        self.stats = ReaderStats(last_success_ms=clock.now_ms())
+        self.stats = ReaderStats()
+        self.find_stage = Stage(clock)
 
     async def fetch(
         self, requests: Sequence[ReadRequest], fetch_max_bytes: int
@@ -87,7 +88,6 @@ class DisklessReader:
         results = await self.read_found(found)
         self.stats.fetches += 1
         self.stats.bytes += sum(len(result.records) for result in results)
-        self.stats.last_success_ms = self._clock.now_ms()
         return results
 
     async def offsets(self, requests: Sequence[ReadRequest]) -> list[ReadResult]:
@@ -100,11 +100,11 @@ class DisklessReader:
     async def _find(
         self, requests: Sequence[ReadRequest], fetch_max_bytes: int
     ) -> list[FindResult]:
-        return await self._plane.find_batches(
-            [FindRequest(r.topic_id, r.partition, r.offset, r.max_bytes) for r in requests],
-            fetch_max_bytes,
-            self._settings.batches_per_partition_max,
-        )
+        wanted = [FindRequest(r.topic_id, r.partition, r.offset, r.max_bytes) for r in requests]
+        with self.find_stage.run():
+            return await self._plane.find_batches(
+                wanted, fetch_max_bytes, self._settings.batches_per_partition_max
+            )
 
     async def read_found(self, found: Sequence[FindResult]) -> list[ReadResult]:
         """The records of what the plane has found, each range of an object read once."""

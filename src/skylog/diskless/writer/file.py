@@ -120,8 +120,9 @@ class Piece:
 class WalFile:
     """Gathers requests in order of arrival."""
 
-    def __init__(self, opened_ms: int) -> None:
+    def __init__(self, opened_ms: int, began: float) -> None:
         self.opened_ms = opened_ms
+        self.began = began
         self.size = 0
         self.lanes: set[int] = set()
         self._pieces: list[Piece] = []
@@ -133,12 +134,12 @@ class WalFile:
                 self.lanes.add(lane)
                 self.size += item.batch.size
 
-    def close(self, key: ObjectKey, rng: Random, closed_at: float) -> ClosedFile:
+    def close(self, key: ObjectKey, rng: Random) -> ClosedFile:
         """From now on its bytes do not change."""
         layout = arrange(self._pieces)
         # In any order, so that the work of owning files is spread evenly.
         owner_ids = shuffled(sorted(self.lanes), rng)
-        file = ClosedFile(key, layout, owner_ids, closed_at)
+        file = ClosedFile(key, layout, owner_ids)
         by_lane: dict[int, list[tuple[Piece, Extent]]] = {lane: [] for lane in file.owner_ids}
         for piece, extent in layout.pieces:
             by_lane[piece.lane].append((piece, extent))
@@ -149,13 +150,10 @@ class WalFile:
 class ClosedFile:
     """Laid out; its parts know what is to be committed where."""
 
-    def __init__(
-        self, key: ObjectKey, layout: Layout[Piece], owner_ids: Sequence[int], closed_at: float
-    ) -> None:
+    def __init__(self, key: ObjectKey, layout: Layout[Piece], owner_ids: Sequence[int]) -> None:
         self.key = key
         self.size = layout.size
         self.owner_ids = owner_ids
-        self.closed_at = closed_at
         self.uploaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.parts: list[FilePart] = []
         self.unsettled = len(owner_ids)

@@ -22,7 +22,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from skylog.diskless.plane import CommitResult, ControlPlane, FileToCommit
 from skylog.diskless.writer.file import (
@@ -40,6 +40,7 @@ from skylog.kernel.clock import Clock
 from skylog.kernel.errors import RETRIABLE, ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random
+from skylog.kernel.stages import Stage
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectError, ObjectStore, Outcome
 from skylog.wire.buffers import Buffer
@@ -65,9 +66,14 @@ class WriterStats:
     batches: int = 0
     commits: int = 0
     failed_files: int = 0
-    upload_seconds: float = 0.0
-    commit_seconds: float = 0.0
-    last_commit_ms: int = 0
+
+
+class WriterStages(NamedTuple):
+    """``rotate``: a file from its first request to its closing. ``commit``: of one part."""
+
+    rotate: Stage
+    upload: Stage
+    commit: Stage
 
 
 class DisklessWriter:
@@ -90,7 +96,8 @@ class DisklessWriter:
         self._rng = rng
         self._cache_put = cache_put
         self._plan = ClosingPlan(settings, clock.now_ms())
-        self.stats = WriterStats(last_commit_ms=clock.now_ms())
+        self.stats = WriterStats()
+        self.stages = WriterStages(Stage(clock), Stage(clock), Stage(clock))
         self._active: WalFile | None = None
         self._look: asyncio.TimerHandle | asyncio.Handle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -155,7 +162,7 @@ class DisklessWriter:
         if active is not None and self._plan.must_close_before(active.size, request.size):
             self._close(Reason.SIZE)
         if self._active is None:
-            self._active = WalFile(self._clock.now_ms())
+            self._active = WalFile(self._clock.now_ms(), self.stages.rotate.begin())
         self._active.add(request)
         if self._active.size >= self._settings.buffer_bytes_max:
             self._close(Reason.SIZE)
@@ -190,8 +197,9 @@ class DisklessWriter:
             return
         now_ms = self._clock.now_ms()
         key = ObjectKey.new("wal", now_ms, self._rng)
-        file = active.close(key, self._rng, self._clock.monotonic())
+        file = active.close(key, self._rng)
         self._plan.closed(now_ms)
+        self.stages.rotate.succeeded(active.began)
         _log.debug("file closed", key=str(key), size=file.size, reason=reason.value)
         self._start(self._upload(file))
         for part in file.parts:
@@ -211,15 +219,14 @@ class DisklessWriter:
     # -- uploading -----------------------------------------------------------------------------
 
     async def _upload(self, file: ClosedFile) -> None:
-        began = self._clock.monotonic()
         try:
-            async with self._slots:
-                await self._put(file)
+            with self.stages.upload.run():
+                async with self._slots:
+                    await self._put(file)
         except Exception as error:  # noqa: BLE001 - the lanes tell the producers
             file.uploaded.set_exception(error)
             file.uploaded.exception()  # it is looked at later, by the lanes
         else:
-            self.stats.upload_seconds += self._clock.monotonic() - began
             file.uploaded.set_result(None)
 
     async def _put(self, file: ClosedFile) -> None:
@@ -259,7 +266,8 @@ class DisklessWriter:
         try:
             await asyncio.shield(file.uploaded)
             to_commit, pieces = part.to_commit(self._settings.broker_id, self._lost)
-            results = await self._commit_until_known(to_commit, part)
+            with self.stages.commit.run():
+                results = await self._commit_until_known(to_commit, part)
         except (KafkaError, ObjectError) as error:
             self._give_up(part, error)
             return
@@ -274,8 +282,6 @@ class DisklessWriter:
             piece.request.settle(piece.at, _appended(result))
         self.stats.commits += 1
         self.stats.batches += len(to_commit.batches)
-        self.stats.commit_seconds += self._clock.monotonic() - file.closed_at
-        self.stats.last_commit_ms = self._clock.now_ms()
         part.fail(_AFTER_LOST)
 
     async def _commit_until_known(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from skylog.diskless.files.passes import BACKOFF_MS_MAX, PacedPass
 from skylog.kernel.clock import ManualClock
 from skylog.objects.store import ObjectError, Outcome
@@ -28,8 +30,8 @@ async def test_a_failing_pass_is_tried_less_and_less_often() -> None:
     work.fails = True
     await turns(paced, clock, 63)
     assert work.calls == 6  # at turns 1, 2, 4, 8, 16, 32
-    assert paced.stats.failures == 6
-    assert clock.now_ms() - paced.stats.last_success_ms == 63_000
+    assert (paced.stage.runs, paced.stage.errors) == (6, 6)
+    assert paced.stage.age_seconds == pytest.approx(63)
 
 
 async def test_success_brings_back_the_usual_pace() -> None:
@@ -42,8 +44,7 @@ async def test_success_brings_back_the_usual_pace() -> None:
     calls = work.calls
     await turns(paced, clock, 3)
     assert work.calls == calls + 3
-    assert paced.stats.failures_in_a_row == 0
-    assert paced.stats.last_success_ms == clock.now_ms()
+    assert paced.stage.age_seconds == 0
 
 
 async def test_the_longest_rest_is_bounded() -> None:

@@ -1,0 +1,102 @@
+"""Every stage of diskless topics can be watched: how often, how long, in vain, and how long ago."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Producer
+from prometheus_client.parser import text_string_to_metric_families
+
+from skylog.testing import Broker
+from tests.integration.diskless_support import SECONDS_MAX, create_topic, read_all
+
+# What a record goes through, and what goes on behind it.
+STAGES = {
+    *("rotate", "upload", "commit", "find", "fetch", "cache"),
+    *("retention", "cleaner", "orphans", "topics", "backup", "snapshot"),
+}
+UNTIMED = {"cache", "local"}
+SETTINGS = {
+    "diskless.metadata.topic.num.partitions": "2",
+    "diskless.metadata.snapshot.bytes": "1",
+    "diskless.metadata.backup.interval.ms": "100",
+    "diskless.commit.age.max.ms": "1000",
+    "diskless.coordinator.orphan.scan.grace.period.ms": "2001",
+    "diskless.coordinator.orphan.scan.interval.ms": "100",
+    "diskless.file.cleaner.interval.ms": "100",
+    "diskless.retention.check.interval.ms": "100",
+    "diskless.local.segments.enable": "false",
+    "http.listener": "127.0.0.1:0",
+    "log.level": "ERROR",
+}
+RUNS = "skylog_diskless_stage_runs_total"
+ERRORS = "skylog_diskless_stage_errors_total"
+AGES = "skylog_diskless_last_success_age_seconds"
+Samples = dict[tuple[str, str], float]
+
+
+def samples(broker: Broker) -> Samples:
+    """By name and stage."""
+    with urllib.request.urlopen(f"http://{broker.node.http_address}/metrics") as answer:
+        text = answer.read().decode()
+    return {
+        (sample.name, sample.labels.get("stage", "")): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def of(found: Samples, name: str) -> dict[str, float]:
+    return {stage: value for (sample, stage), value in found.items() if sample == name}
+
+
+def test_every_stage_has_its_metrics(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "diskless.storage.url": (tmp_path / "bucket").as_uri()}
+    with Broker(settings) as broker:
+        create_topic(broker.bootstrap, "watched")
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        producer.produce("watched", b"v", partition=0)
+        assert producer.flush(SECONDS_MAX) == 0
+        assert read_all(broker.bootstrap, "watched", {0: 1}) == {0: [b"v"]}
+
+        def all_have_run() -> bool:
+            runs = of(samples(broker), RUNS)
+            return all(runs.get(stage, 0) > 0 for stage in STAGES)
+
+        until(all_have_run)
+        found = samples(broker)
+        timed = STAGES - UNTIMED
+        assert of(found, RUNS).keys() - {"local"} == STAGES
+        assert of(found, "skylog_diskless_stage_seconds_count").keys() == timed
+        assert of(found, "skylog_diskless_stage_seconds_sum").keys() == timed
+        assert of(found, "skylog_diskless_stage_seconds_bucket").keys() == timed
+        assert not any(of(found, ERRORS).values())
+        ages = of(found, AGES)
+        assert ages.keys() - {"local"} == STAGES
+        assert all(0 <= age < SECONDS_MAX * 2 for age in ages.values())
+
+
+def test_errors_are_counted_and_the_age_grows(tmp_path: Path) -> None:
+    bucket = tmp_path / "bucket"
+    with Broker({**SETTINGS, "diskless.storage.url": bucket.as_uri()}) as broker:
+        create_topic(broker.bootstrap, "watched")
+        until(lambda: of(samples(broker), RUNS)["orphans"] > 0)
+        # A bucket that somebody else has claimed is left alone by the passes that need a claim.
+        owner = bucket / "backup" / "owner" / "cluster-id"
+        until(owner.exists)
+        for scanner in (broker.node.maintenance.orphans, broker.node.maintenance.backup):
+            scanner._claim._granted = False
+        owner.write_bytes(b"somebody else")
+        until(lambda: of(samples(broker), ERRORS)["orphans"] > 0)
+        before = of(samples(broker), AGES)["orphans"]
+        until(lambda: of(samples(broker), AGES)["orphans"] > before)
