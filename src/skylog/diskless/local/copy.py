@@ -53,12 +53,12 @@ def log_config(segment_bytes: int, kept_bytes: int, retention_ms: int) -> LogCon
 class LocalCopy:
     """One who writes at a time, on any thread; reads may run beside it."""
 
-    __slots__ = ("_files", "_log")
+    __slots__ = ("_end", "_files", "_log")
 
     def __init__(self, log: Log, files: Files) -> None:
         self._log = log
         self._files = files
-        log.high_watermark = log.log_end_offset
+        self._show_end()
 
     @classmethod
     def open(cls, place: Place, files: Files, config: LogConfig, now_ms: int) -> Self | None:
@@ -89,7 +89,7 @@ class LocalCopy:
 
     @property
     def region(self) -> Region:
-        return Region(self._log.log_start_offset, self._log.log_end_offset)
+        return Region(self._log.log_start_offset, self._end)
 
     @property
     def size(self) -> int:
@@ -111,8 +111,12 @@ class LocalCopy:
                 log.config = replace(log.config, segment_bytes=size)
             log.append_as_follower(part, now_ms)
             added += size
-        log.high_watermark = log.log_end_offset
+        self._show_end()
         return added
+
+    def _show_end(self) -> None:
+        """All that is appended is committed; who reads on another thread sees it from now on."""
+        self._log.high_watermark = self._end = self._log.log_end_offset
 
     def trim(self, log_start: int, config: LogConfig, now_ms: int) -> None:
         """Let go of what is deleted, too old or too much. Raises KafkaError."""
@@ -126,12 +130,11 @@ class LocalCopy:
     def read(self, offset: int, max_bytes: int, *, min_one: bool, block: bool) -> memoryview:
         """Whole, checked batches from the one that holds ``offset`` on.
 
-        Raises SpoiledError; OFFSET_OUT_OF_RANGE when the copy has moved on; WouldBlock.
+        Raises SpoiledError, also when the files are being changed meanwhile; WouldBlock.
         """
-        log = self._log
-        end = log.log_end_offset
+        end = self._end
         try:
-            found = log.read(offset, max_bytes, end, min_one=min_one, block=block).buffer
+            found = self._log.read(offset, max_bytes, end, min_one=min_one, block=block).buffer
             expected = -1
             for batch in split_batches(found):
                 if expected < 0:
@@ -142,8 +145,6 @@ class LocalCopy:
                     raise SpoiledError(f"{batch} is not what should be at {offset}")
                 expected = batch.next_offset
         except KafkaError as error:
-            if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-                raise
             raise SpoiledError(str(error)) from error
         if min_one and offset < end and not found:
             raise SpoiledError(f"nothing is where {offset} should be")
@@ -158,7 +159,7 @@ class LocalCopy:
             if batch.next_offset == end:
                 try:
                     mine = self.read(batch.base_offset, batch.size, min_one=True, block=True)
-                except (SpoiledError, KafkaError):
+                except SpoiledError:
                     return False
                 return bytes(mine) == bytes(batch.buffer)
         return False

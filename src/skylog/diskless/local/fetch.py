@@ -118,8 +118,8 @@ class LocalFetch:
     def _went_wrong(
         self, one: LocalPartition, copy: LocalCopy, offset: int, error: Exception
     ) -> None:
-        # Retention may have been faster; then nothing is wrong.
-        if copy.region.start <= offset:
+        # While files change, or when retention was faster, nothing need be wrong.
+        if one.round is None and copy.region.start <= offset:
             self._partitions.spoiled(one, copy, error)
 
 

@@ -25,6 +25,7 @@ from skylog.wire.buffers import Buffer
 _log = get_logger("diskless.local")
 # A round whose objects do not come gives its place to another.
 READ_SECONDS_MAX: Final = 30.0
+_NOT_THERE: Final = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,11 @@ class Round:
             known = [one for one in hosted if not one.unsure and not one.gone]
             if known:
                 await self._fill(known)
-        except KafkaError as error:
+        except Exception as error:  # noqa: BLE001 - nobody waits for it: say so and try again
+            failure = error if isinstance(error, KafkaError) else _unexpected(error)
             for one in self._ones:
                 if one.round is self:
-                    self._partitions.failed(one, error)
+                    self._partitions.failed(one, failure)
         finally:
             for one in self._ones:
                 self._partitions.release(one, self)
@@ -114,7 +116,7 @@ class Round:
         try:
             if info.error is not ErrorCode.NONE:
                 raise KafkaError(info.error)
-            one.heard(info.log_start_offset, info.high_watermark)
+            self._partitions.heard(one, info.log_start_offset, info.high_watermark)
             first_look = one.next_offset is None
             copy = await self._open(one) if first_look else one.copy
             chosen = plan.resume(copy.region if copy else None, info, copy_bytes)
@@ -142,7 +144,7 @@ class Round:
         if start == end:
             return True
         found = await self._parts.plane.find_batches([FindRequest(*one.key, end - 1, 1)], 1)
-        if found[0].error is ErrorCode.OFFSET_OUT_OF_RANGE:
+        if found[0].error in _NOT_THERE:
             return False
         result = (await self._parts.reader.read_found(found))[0]
         if result.error is not ErrorCode.NONE:
@@ -174,7 +176,7 @@ class Round:
 
     def _usable(self, one: LocalPartition, found: FindResult) -> bool:
         if found.error is ErrorCode.NONE:
-            one.heard(found.log_start_offset, found.high_watermark)
+            self._partitions.heard(one, found.log_start_offset, found.high_watermark)
             return True
         if found.error is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
             # Objects hold only what is newer than this.
@@ -235,6 +237,10 @@ class Round:
         added_bytes = copy.append(records, now_ms)
         copy.trim(one.log_start, config, now_ms)
         return Appended(copy, added_bytes)
+
+
+def _unexpected(error: Exception) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error))
 
 
 def _remove_files(copy: LocalCopy | None, directory: str, files: Files) -> None:

@@ -26,7 +26,7 @@ FACTS: Final[tuple[tuple[str, str, str | None, str], ...]] = (
     ("diskless.fetch.hedge.ms", "INT", "0", "[0,...]"),
     ("diskless.local.segments.enable", "BOOLEAN", "false", ""),
     ("diskless.local.segments.retention.bytes", "LONG", "134217728", "[65536,...]"),
-    ("diskless.local.segments.retention.ms", "LONG", "3600000", "[-1,...]"),
+    ("diskless.local.segments.retention.ms", "LONG", "-1", "[-1,...]"),
     ("diskless.local.segments.max.bytes", "LONG", "10737418240", "[65536,...]"),
     ("diskless.metadata.topic.num.partitions", "INT", "12", "[1,...]"),
     ("diskless.metadata.topic.replication.factor", "SHORT", "3", "[1,...]"),
@@ -102,7 +102,7 @@ class DisklessSettings:
     )
     local_retention_ms: int = setting(
         "diskless.local.segments.retention.ms",
-        "Age beyond which records are not kept on disk; -1 is no limit.",
+        "Age of records beyond which they are not kept on disk; -1 is no limit.",
     )
     local_bytes_max: int = setting(
         "diskless.local.segments.max.bytes",
