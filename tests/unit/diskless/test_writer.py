@@ -41,6 +41,12 @@ async def settle(rounds: int = 20) -> None:
         await asyncio.sleep(0)
 
 
+async def started(engine: Engine, puts: int) -> None:
+    async with asyncio.timeout(30):
+        while engine.store.started < puts:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.001)
+
+
 async def test_requests_of_one_turn_share_one_object() -> None:
     # ENG-10
     engine = await Engine().start()
@@ -129,8 +135,7 @@ async def test_later_batches_of_a_producer_fail_with_the_one_that_was_lost() -> 
     second = asyncio.ensure_future(
         engine.writer.append(2, [item(b"1", producer=(5, 0, 1)), item(b"x", producer=(6, 0, 0))])
     )
-    await settle()
-    assert engine.store.started == 2
+    await started(engine, 2)
     engine.store.gate.set()
     assert (await first)[0].error is ErrorCode.KAFKA_STORAGE_ERROR
     lost, other = await second
@@ -195,8 +200,7 @@ async def test_uploads_overlap_and_commits_keep_the_order_of_closing() -> None:
                 engine.writer.append(number, [item(b"%d" % number, producer=(5, 0, number))])
             )
         )
-        await settle()
-    assert engine.store.started == 2
+        await started(engine, number + 1)
     engine.store.gate.set()
     results = await asyncio.gather(*answers)
     assert [result[0].base_offset for result in results] == [0, 1]
@@ -210,6 +214,14 @@ async def test_back_pressure_waits_for_room() -> None:
     assert engine.store.started == 1
     engine.store.gate.set()
     assert [r[0].base_offset for r in await asyncio.gather(*answers)] == [0, 1]
+
+
+async def test_a_file_ends_with_the_request_that_fills_it() -> None:
+    # ENG-11
+    size = item(b"x" * 1000).batch.size
+    engine = await Engine(buffer_bytes_max=2 * size + 1, adaptive=False, interval_ms=60_000).start()
+    await asyncio.gather(*(engine.writer.append(n, [item(b"x" * 1000)]) for n in range(6)))
+    assert [len(data) for data in await stored(engine)] == [1 + 3 * size] * 2
 
 
 async def test_close_writes_what_waits_and_takes_no_more() -> None:

@@ -1,21 +1,32 @@
 """When the active file is closed: by size, by age, or early when waiting cannot fill it.
 
 A fixed interval makes a producer whose window is full wait for nothing. So a file closes as soon
-as fewer uploads are under way than may overlap: whatever arrived in the same turn of the event loop
-is in it, and what arrives while uploads run gathers in the next one. An object store that charges
-for each upload limits early closing by a budget of uploads per second; size and age always close.
-Pure: time is an argument.
+as all the requests have come that were lately under way together: whoever sent them waits for
+their answers now. If they do not come, the file waits for a part of what an upload and its commit
+take anyway. What arrives while a file is under way gathers for half of that time, so that two
+overlap at most. An object store that charges for each upload limits early closing by a budget of
+uploads per second; size and age always close. Pure: time is an argument.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-# Uploads that early closing lets overlap; more would only make the files smaller.
-EARLY_UPLOADS_MAX: Final = 2
+# Files that early closing lets overlap; more would only make them smaller.
+EARLY_FILES_MAX: Final = 2
+# How long a file waits for more, by the time that files take: alone, and behind another one.
+ALONE_SHARE: Final = 0.25
+BEHIND_SHARE: Final = 0.5
+# Behind another file it pays to wait so long however quick the store is: a file has its price.
+BEHIND_MS_MIN: Final = 5.0
+# The weight of the latest file in what files are said to take.
+LATEST_SHARE: Final = 0.2
+# Files by which it is known how many requests come together.
+FILES_REMEMBERED: Final = 8
 # A quiet second saves its uploads for a burst.
 BURST_SECONDS: Final = 1.0
 
@@ -79,38 +90,65 @@ class PutBudget:
 
 
 class ClosingPlan:
-    """Decides about the one active file of a broker."""
+    """Decides about the one active file of a broker.
+
+    ``under_way``: files before it that are not committed. ``requests``: all that wait for their
+    answer, those in the file among them.
+    """
 
     def __init__(self, settings: WriterSettings, now_ms: int) -> None:
         self._settings = settings
         self._budget = PutBudget(settings.puts_per_second, now_ms)
-
-    def must_close_before(self, file_bytes: int, request_bytes: int) -> bool:
-        """Whether a request would overfill a file that has something in it."""
-        return file_bytes > 0 and file_bytes + request_bytes > self._settings.buffer_bytes_max
+        self._file_ms = 0.0
+        self._committed_ms = now_ms
+        # The most requests that waited at once, for each of the latest files and since then.
+        self._together: deque[int] = deque(maxlen=FILES_REMEMBERED)
+        self._most = 0
 
     def reason_to_close(
-        self, file_bytes: int, opened_ms: int, uploads: int, now_ms: int
+        self, file_bytes: int, opened_ms: int, under_way: int, requests: int, now_ms: int
     ) -> Reason | None:
         """Why the file should be closed now; None: it waits."""
         if file_bytes >= self._settings.buffer_bytes_max:
             return Reason.SIZE
-        if now_ms - opened_ms >= self._settings.interval_ms:
+        age_ms = now_ms - opened_ms
+        if age_ms >= self._settings.interval_ms:
             return Reason.AGE
-        if (
-            self._settings.adaptive
-            and uploads < EARLY_UPLOADS_MAX
-            and self._budget.available(now_ms)
-        ):
+        if not self._settings.adaptive or not self._budget.available(now_ms):
+            return None
+        if under_way == 0 and self.is_complete(requests):
             return Reason.EARLY
-        return None
+        return Reason.EARLY if now_ms >= self._patient_until_ms(opened_ms, under_way) else None
 
-    def look_again_ms(self, opened_ms: int, uploads: int, now_ms: int) -> int:
+    def is_complete(self, requests: int) -> bool:
+        """Whether as many requests wait as lately did at most; more are not expected then."""
+        self._most = max(self._most, requests)
+        return requests >= max(self._together, default=0)
+
+    def look_again_ms(self, opened_ms: int, under_way: int, now_ms: int) -> float:
         """How long a file that stays open may stay so without another look."""
-        left = max(opened_ms + self._settings.interval_ms - now_ms, 0)
-        if self._settings.adaptive and uploads < EARLY_UPLOADS_MAX:
-            return min(left, self._budget.wait_ms(now_ms))
-        return left
+        left: float = opened_ms + self._settings.interval_ms - now_ms
+        if self._settings.adaptive and under_way < EARLY_FILES_MAX:
+            patience_ms = self._patient_until_ms(opened_ms, under_way) - now_ms
+            left = min(left, max(patience_ms, self._budget.wait_ms(now_ms)))
+        return max(left, 0)
 
-    def closed(self, now_ms: int) -> None:
+    def _patient_until_ms(self, opened_ms: int, under_way: int) -> float:
+        """When a file closes whoever else might come."""
+        if under_way == 0:
+            # Those who were just answered are given the time to send again.
+            return max(opened_ms, self._committed_ms) + ALONE_SHARE * self._file_ms
+        if under_way < EARLY_FILES_MAX:
+            return opened_ms + max(BEHIND_SHARE * self._file_ms, BEHIND_MS_MIN)
+        return math.inf
+
+    def closed(self, requests: int, now_ms: int) -> None:
         self._budget.spend(now_ms)
+        self._together.append(max(self._most, requests))
+        self._most = 0
+
+    def committed(self, took_ms: float, now_ms: int) -> None:
+        """A file took so long from its closing to its last answer; an outage says nothing."""
+        self._committed_ms = now_ms
+        counted_ms = min(took_ms, self._settings.interval_ms)
+        self._file_ms += LATEST_SHARE * (counted_ms - self._file_ms)

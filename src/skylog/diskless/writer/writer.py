@@ -106,6 +106,8 @@ class DisklessWriter:
         self._lanes: dict[int, deque[FilePart]] = {}
         self._lost = LostBatches()
         self._room = Room(settings.inflight_bytes_max)
+        # How many wait for their answer.
+        self._requests = 0
         self._ended = False
 
     async def append(self, request_id: int, items: Sequence[Item]) -> list[AppendResult]:
@@ -129,11 +131,13 @@ class DisklessWriter:
         if request.done.done():
             return request
         request.done.add_done_callback(lambda _: self._give_back(request))
+        self._requests += 1
         if self._room.take(request):
             self._write(request)
         return request
 
     def _give_back(self, request: Request) -> None:
+        self._requests -= 1
         self._room.give_back(request)
         for waiting in self._room.admit():
             self._write(waiting)
@@ -158,17 +162,14 @@ class DisklessWriter:
 
     def _write(self, request: Request) -> None:
         """Into the active file, which may be full then."""
-        active = self._active
-        if active is not None and self._plan.must_close_before(active.size, request.size):
-            self._close(Reason.SIZE)
         if self._active is None:
             self._active = WalFile(self._clock.now_ms(), self.stages.rotate.begin())
         self._active.add(request)
         if self._active.size >= self._settings.buffer_bytes_max:
             self._close(Reason.SIZE)
-        elif self._look is None:
+        elif self._plan.is_complete(self._requests) or self._look is None:
             # What else arrives in this turn of the loop shall be in the same file.
-            self._look = asyncio.get_running_loop().call_soon(self._consider)
+            self._reconsider()
 
     def _consider(self) -> None:
         """Close the active file, or look again when that may be due."""
@@ -177,7 +178,9 @@ class DisklessWriter:
         if active is None:
             return
         now_ms, under_way = self._clock.now_ms(), self._under_way(active)
-        reason = self._plan.reason_to_close(active.size, active.opened_ms, under_way, now_ms)
+        reason = self._plan.reason_to_close(
+            active.size, active.opened_ms, under_way, self._requests, now_ms
+        )
         if reason is not None:
             self._close(reason)
             return
@@ -198,7 +201,7 @@ class DisklessWriter:
         now_ms = self._clock.now_ms()
         key = ObjectKey.new("wal", now_ms, self._rng)
         file = active.close(key, self._rng)
-        self._plan.closed(now_ms)
+        self._plan.closed(self._requests, now_ms)
         self.stages.rotate.succeeded(active.began)
         _log.debug("file closed", key=str(key), size=file.size, reason=reason.value)
         self._start(self._upload(file))
@@ -210,7 +213,7 @@ class DisklessWriter:
                 self._start(self._commit_all(part.lane))
 
     def _reconsider(self) -> None:
-        """A commit has ended: a waiting file may be closed early now."""
+        """Something has changed: a waiting file may be closed early now."""
         if self._active is not None:
             if self._look is not None:
                 self._look.cancel()
@@ -318,6 +321,8 @@ class DisklessWriter:
         file.unsettled -= 1
         if file.unsettled:
             return
+        now_ms = self._clock.now_ms()
+        self._plan.committed(now_ms - (file.key.created_ms or now_ms), now_ms)
         if file.failed:
             self.stats.failed_files += 1
         else:
