@@ -86,7 +86,15 @@ def _commit(
     for topic in record.topics:
         for part in topic.partitions:
             partition = (topic.topic_id, part.partition_index)
-            answers += [_answer(batch) for batch in part.batches]
+            answers += [
+                StoredAnswer(
+                    batch.byte_offset,
+                    0,
+                    batch.assigned_base_offset,
+                    batch.log_append_timestamp if batch.timestamp_type == LOG_APPEND_TIME else -1,
+                )
+                for batch in part.batches
+            ]
             live += _add_batches(store, partition, part.batches, log_offset, rules)
     free_since_ms = timestamp_ms if record.deletable_since_ms < 0 else record.deletable_since_ms
     file = FileState(
@@ -102,12 +110,6 @@ def _commit(
         record.received,
     )
     store.add_file(file, answers)
-
-
-def _answer(batch: CommittedBatch) -> StoredAnswer:
-    log_append = batch.timestamp_type == LOG_APPEND_TIME
-    append_time = batch.log_append_timestamp if log_append else -1
-    return StoredAnswer(batch.byte_offset, 0, batch.assigned_base_offset, append_time)
 
 
 def _add_batches(

@@ -32,10 +32,7 @@ class PlannedCommit:
     record: FileCommittedRecord
 
     def note(self, overlay: Overlay, offset: int) -> None:
-        for partition, log in self.plan.logs.items():
-            overlay.set_log(offset, partition, log)
-        for (partition, producer_id), entries in self.plan.producers.items():
-            overlay.set_producer(offset, partition, producer_id, entries)
+        overlay.add_commit(offset, self.plan.logs, self.plan.producers)
         pending = PendingFile(self.file.size, self.file.format, self.plan.results)
         overlay.add_file(offset, self.file.object_key, pending)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,8 @@ class Overlay:
         self._received: dict[str, tuple[int, None]] = {}
         # Partitions deleted and perhaps created again: nothing that is stored of them holds.
         self._dropped: dict[TopicPartition, tuple[int, None]] = {}
-        self._changes: deque[tuple[int, dict[Any, tuple[int, Any]], Any]] = deque()
+        # By offset: a table and what was changed in it.
+        self._changes: deque[tuple[int, dict[Any, tuple[int, Any]], Iterable[Any]]] = deque()
 
     def __len__(self) -> int:
         return len(self._changes)
@@ -96,10 +98,18 @@ class Overlay:
             for owner in [known for known in self._producers if known[0] == partition]:
                 self._set(self._producers, offset, owner, ())
 
-    def set_producer(
-        self, offset: int, partition: TopicPartition, producer_id: int, entries: Entries
+    def add_commit(
+        self,
+        offset: int,
+        logs: Mapping[TopicPartition, LogState],
+        producers: Mapping[tuple[TopicPartition, int], Entries],
     ) -> None:
-        self._set(self._producers, offset, (partition, producer_id), entries)
+        for partition, log in logs.items():
+            self._logs[partition] = (offset, log)
+        for owner, entries in producers.items():
+            self._producers[owner] = (offset, entries)
+        self._changes.append((offset, self._logs, logs))
+        self._changes.append((offset, self._producers, producers))
 
     def add_file(self, offset: int, object_key: str, file: PendingFile) -> None:
         self._set(self._files, offset, object_key, file)
@@ -109,13 +119,14 @@ class Overlay:
 
     def _set(self, table: dict[Any, tuple[int, Any]], offset: int, key: Any, value: Any) -> None:
         table[key] = (offset, value)
-        self._changes.append((offset, table, key))
+        self._changes.append((offset, table, (key,)))
 
     def forget_before(self, end_offset: int) -> None:
         """The committed state has reached ``end_offset``."""
         changes = self._changes
         while changes and changes[0][0] < end_offset:
-            offset, table, key = changes.popleft()
-            held = table.get(key)
-            if held is not None and held[0] == offset:
-                del table[key]
+            offset, table, keys = changes.popleft()
+            for key in keys:
+                held = table.get(key)
+                if held is not None and held[0] == offset:
+                    del table[key]

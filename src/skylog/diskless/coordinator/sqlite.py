@@ -4,7 +4,7 @@
 one; how far the log is applied stands in the same transaction, so what is lost is applied again.
 
 Changes of logs and producers and new batches are gathered and written at the end of a transaction,
-so that many commits to one partition cost one statement.
+so that many commits to one partition cost one statement; so is how far the log is applied.
 """
 
 from __future__ import annotations
@@ -224,6 +224,7 @@ class SqliteState:
         try:
             yield
             self._write_changes()
+            self._db.execute(schema.SET_APPLIED, self._applied)
             self._db.execute("COMMIT")
         except BaseException:
             # What is known in memory is ahead of the tables now.
@@ -255,7 +256,6 @@ class SqliteState:
         self._producers.clear()
 
     def set_applied(self, applied: Applied) -> None:
-        self._db.execute(schema.SET_APPLIED, applied)
         self._applied = applied
 
     def create_partition(self, partition: TopicPartition, name: str) -> None:
@@ -279,9 +279,12 @@ class SqliteState:
         row = self._row(partition)
         if row is None:
             return
+        number, max_seen_ms = row.id, row.max_seen_ms
         for batch in batches:
-            row.max_seen_ms = max(row.max_seen_ms, batch.timestamp)
-            self._new_batches.append((row.id, row.max_seen_ms, *batch))
+            timestamp = batch.timestamp
+            max_seen_ms = max(max_seen_ms, timestamp)
+            self._new_batches.append((number, max_seen_ms, *batch))
+        row.max_seen_ms = max_seen_ms
         self._changed_rows[row.id] = row
 
     def remove_batches(
@@ -304,9 +307,10 @@ class SqliteState:
     def set_producer(self, partition: TopicPartition, producer_id: int, entries: Entries) -> None:
         row = self._row(partition)
         if row is not None:
+            owner = (row.id, producer_id)
             self._keep_small(self._producers)
-            self._producers[row.id, producer_id] = entries
-            self._changed_producers.add((row.id, producer_id))
+            self._producers[owner] = entries
+            self._changed_producers.add(owner)
 
     def add_file(self, file: FileState, answers: Iterable[StoredAnswer]) -> None:
         owners = ",".join(map(str, file.owner_ids))
