@@ -1,0 +1,248 @@
+"""Windows of diskless topics, read from their objects: locate, plan requests, read ahead.
+
+An object that is gone when it is read may have been replaced or deleted since it was located: the
+batches are located again, and only if they still are where nothing is, the read fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final
+
+from skylog.bulk.decode import EncodedBatch
+from skylog.bulk.extents import Extent, Part, extents_of, windows_of
+from skylog.bulk.source import LossPolicy, Piece
+from skylog.bulk.verify import batches_in_object
+from skylog.client.bulk import BatchLocation, Located, Split, locate_batches
+from skylog.client.cluster import Cluster
+from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
+from skylog.kernel.executor import Executor
+from skylog.objects.keys import ObjectKey
+from skylog.objects.store import NotFound, ObjectError, ObjectStore
+
+# Windows that are read or wait while one is being decoded.
+WINDOWS_AHEAD: Final = 2
+# Splits that are located at once: most of them are small, and each is a round trip.
+SPLITS_AHEAD: Final = 16
+READS_AT_ONCE: Final = 16
+_LOCATE_ATTEMPTS: Final = 3
+
+Locate = Callable[[Split, int], Awaitable[Located]]
+Outcome = memoryview | ObjectError
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSettings:
+    window_bytes: int
+    min_timestamp: int
+    loss: LossPolicy
+
+
+class BucketSource:
+    """The windows of some splits, in their order. All calls come from the event loop."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        store: ObjectStore,
+        executor: Executor,
+        splits: Sequence[Split],
+        settings: BucketSettings,
+        *,
+        locate: Locate | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._executor = executor
+        self._splits = splits
+        self._settings = settings
+        self._locate_once = locate or self._ask_broker
+        self._slots = asyncio.Semaphore(READS_AT_ONCE)
+        self._room = asyncio.Semaphore(WINDOWS_AHEAD)
+        self._ready: asyncio.Queue[asyncio.Task[list[Piece]] | None] = asyncio.Queue()
+        self._reading: set[asyncio.Task[list[Piece]]] = set()
+        self._producer = asyncio.ensure_future(self._produce())
+
+    async def next(self) -> list[Piece] | None:
+        window = await self._ready.get()
+        if window is None:
+            self._ready.put_nowait(None)
+            await self._producer  # raises what ended it early
+            return None
+        try:
+            return await window
+        finally:
+            self._reading.discard(window)
+            self._room.release()
+
+    async def close(self) -> None:
+        tasks = [self._producer, *self._reading]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _produce(self) -> None:
+        try:
+            async with aclosing(self._windows()) as windows:
+                async for window in windows:
+                    await self._room.acquire()
+                    task = asyncio.ensure_future(self._read(window))
+                    self._reading.add(task)
+                    self._ready.put_nowait(task)
+        finally:
+            self._ready.put_nowait(None)
+
+    # Locating -----------------------------------------------------------------------------
+
+    async def _windows(self) -> AsyncGenerator[list[Part], None]:
+        """Windows may span splits: neighbours in the objects are read together."""
+        waiting: list[Part] = []
+        size = 0
+        async with aclosing(self._parts()) as parts:
+            async for part in parts:
+                waiting.append(part)
+                size += part.bytes
+                if size < self._settings.window_bytes:
+                    continue
+                *full, rest = windows_of(waiting, self._settings.window_bytes)
+                for window in full:
+                    yield window
+                waiting, size = rest, sum(part.bytes for part in rest)
+        for window in windows_of(waiting, self._settings.window_bytes):
+            yield window
+
+    async def _parts(self) -> AsyncGenerator[Part, None]:
+        """What the splits are made of, page by page; the first pages are asked for ahead."""
+        first: deque[asyncio.Task[tuple[Part, int]]] = deque()
+        splits = iter(self._splits)
+        try:
+            while True:
+                while len(first) < SPLITS_AHEAD and (split := next(splits, None)) is not None:
+                    first.append(asyncio.ensure_future(self._locate(split, split.start_offset)))
+                if not first:
+                    return
+                part, position = await first.popleft()
+                yield part
+                while position < part.split.end_offset:
+                    part, position = await self._locate(part.split, position)
+                    yield part
+        finally:
+            for task in first:
+                task.cancel()
+            await asyncio.gather(*first, return_exceptions=True)
+
+    async def _locate(self, split: Split, position: int) -> tuple[Part, int]:
+        """A page of batches from ``position`` on, and the position after it."""
+        while position < split.end_offset:
+            try:
+                found = await self._locate_once(split, position)
+            except KafkaError as error:
+                position = await self._settings.loss.position_after_loss(
+                    self._cluster, split, position, error
+                )
+                continue
+            after = self._settings.loss.position_at_log_start(
+                split, position, found.log_start_offset
+            )
+            if not position < found.next_offset <= split.end_offset:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"{split.topic}-{split.partition}: batches located from {position}"
+                    f" to {found.next_offset}",
+                )
+            batches = tuple(batch for batch in found.batches if batch.last_offset >= after)
+            return Part(replace(split, start_offset=after), batches), found.next_offset
+        return Part(replace(split, start_offset=split.end_offset), ()), split.end_offset
+
+    async def _ask_broker(self, split: Split, position: int) -> Located:
+        return await locate_batches(
+            self._cluster,
+            split,
+            start_offset=position,
+            min_timestamp=self._settings.min_timestamp,
+        )
+
+    # Reading ------------------------------------------------------------------------------
+
+    async def _read(self, window: Sequence[Part], attempt: int = 1) -> list[Piece]:
+        """All batches of a window; those whose object is gone are located again."""
+        data = await self._read_extents([batch for part in window for batch in part.batches])
+        pieces: list[Piece] = []
+        at = 0
+        for part in window:
+            found = data[at : at + len(part.batches)]
+            at += len(part.batches)
+            pieces += await self._pieces(part, found, attempt)
+        return pieces
+
+    async def _pieces(self, part: Part, data: Sequence[Outcome], attempt: int) -> list[Piece]:
+        failed = [
+            (batch, outcome)
+            for batch, outcome in zip(part.batches, data, strict=True)
+            if isinstance(outcome, ObjectError)
+        ]
+        for batch, error in failed:
+            if not isinstance(error, NotFound) or attempt == _LOCATE_ATTEMPTS:
+                raise _unreadable(part.split, batch, error)
+        if failed:
+            return await self._locate_and_read(part, attempt + 1)
+        try:
+            batches = await self._executor.run(lambda: _verified(part, data))
+        except KafkaError:
+            if attempt == _LOCATE_ATTEMPTS:
+                raise
+            # Perhaps wrong only in memory or on the way: ask for them once more.
+            return await self._read([part], _LOCATE_ATTEMPTS)
+        return [Piece(part.split, batches, part.bytes)]
+
+    async def _locate_and_read(self, part: Part, attempt: int) -> list[Piece]:
+        start = max(part.split.start_offset, part.batches[0].base_offset)
+        end = min(part.split.end_offset, part.batches[-1].last_offset + 1)
+        split, position = replace(part.split, start_offset=start, end_offset=end), start
+        pieces: list[Piece] = []
+        while position < end:
+            moved, position = await self._locate(split, position)
+            pieces += await self._read([moved], attempt)
+        return pieces
+
+    async def _read_extents(self, batches: Sequence[BatchLocation]) -> list[Outcome]:
+        """The bytes of each batch, or why they cannot be had."""
+        extents = extents_of(batches)
+        read = await asyncio.gather(*(self._get(extent) for extent in extents))
+        found: dict[int, Outcome] = {}
+        for extent, outcome in zip(extents, read, strict=True):
+            for place in extent.places:
+                begin = batches[place].byte_offset - extent.start
+                found[place] = (
+                    outcome
+                    if isinstance(outcome, ObjectError)
+                    else memoryview(outcome)[begin : begin + batches[place].byte_size]
+                )
+        return [found[place] for place in range(len(batches))]
+
+    async def _get(self, extent: Extent) -> bytes | ObjectError:
+        async with self._slots:
+            try:
+                return await self._store.get(ObjectKey.parse(extent.key), extent.start, extent.end)
+            except ObjectError as error:
+                return error
+
+
+def _verified(part: Part, data: Sequence[Outcome]) -> list[EncodedBatch]:
+    return [
+        batch
+        for location, found in zip(part.batches, data, strict=True)
+        if not isinstance(found, ObjectError)
+        for batch in batches_in_object(part.split, location, found)
+    ]
+
+
+def _unreadable(split: Split, batch: BatchLocation, error: ObjectError) -> StorageError:
+    return StorageError(
+        f"topic {split.topic} partition {split.partition} offset {batch.base_offset}:"
+        f" cannot read {batch.object_key}: {error}"
+    )

@@ -1,0 +1,139 @@
+"""One event loop per process, in a thread of its own, and the connections that live on it.
+
+Tasks of Spark and threads of a frame are synchronous. They share a client and a store for each
+cluster they read, so that a thousand small tasks connect once. A forked worker begins anew: neither
+threads nor sockets survive a fork.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from skylog.bulk.store import open_bulk_store
+from skylog.client.cluster import Cluster
+from skylog.client.settings import ClientSettings
+from skylog.kernel.errors import KafkaError, SkylogError
+from skylog.kernel.executor import ThreadExecutor
+from skylog.objects.store import ObjectStore
+
+T = TypeVar("T")
+Pairs = tuple[tuple[str, str], ...]
+
+_CLUSTERS_MAX: Final = 8
+_CLOSE_SECONDS: Final = 10.0
+# Checksums of what was read, while the caller decodes what was read before.
+_THREADS: Final = 2
+
+
+def pairs(settings: Mapping[str, str]) -> Pairs:
+    """Settings as a value that can be hashed and sent."""
+    return tuple(sorted(settings.items()))
+
+
+@dataclass(slots=True)
+class Connections:
+    """A client, and the stores whose addresses it was told."""
+
+    cluster: Cluster
+    stores: dict[tuple[str, Pairs], ObjectStore]
+
+    def store(self, url: str, options: Pairs) -> ObjectStore:
+        """On the loop's thread."""
+        found = self.stores.get((url, options))
+        if found is None:
+            found = self.stores[url, options] = open_bulk_store(url, dict(options))
+        return found
+
+    async def close(self) -> None:
+        with suppress(KafkaError):
+            await self.cluster.close()
+        for store in self.stores.values():
+            with suppress(SkylogError):
+                await store.close()
+
+
+class Process:
+    """The loop's thread and what lives on it."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self.executor = ThreadExecutor(_THREADS, "skylog-bulk-verify")
+        self._known: OrderedDict[Pairs, Connections] = OrderedDict()
+        thread = threading.Thread(target=self._run_loop, name="skylog-bulk", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.close()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something on the loop and wait for it."""
+        future = self.start(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def connections(self, properties: Pairs) -> Connections:
+        """On the loop's thread: those of a cluster; which one was used longest ago is closed."""
+        found = self._known.get(properties)
+        if found is None:
+            found = Connections(Cluster(ClientSettings.of(dict(properties))), {})
+            self._known[properties] = found
+            await self._close_surplus()
+        self._known.move_to_end(properties)
+        return found
+
+    async def _close_surplus(self) -> None:
+        while len(self._known) > _CLUSTERS_MAX:
+            await self._known.popitem(last=False)[1].close()
+
+    async def _close_all(self) -> None:
+        while self._known:
+            await self._known.popitem()[1].close()
+
+    def close(self) -> None:
+        with suppress(TimeoutError):
+            self.start(self._close_all()).result(_CLOSE_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_CLOSE_SECONDS)
+        self.executor.close()
+
+
+_lock = threading.Lock()
+_current: Process | None = None
+
+
+def this_process() -> Process:
+    """The one of this process; a forked child gets one of its own."""
+    global _current  # noqa: PLW0603 - there is one per process by nature
+    with _lock:
+        if _current is None or _current.pid != os.getpid():
+            _current = Process()
+            atexit.register(close_process)
+        return _current
+
+
+def close_process() -> None:
+    """Close all connections; the next reader opens new ones."""
+    global _current
+    with _lock:
+        current, _current = _current, None
+    if current is not None and current.pid == os.getpid():
+        current.close()

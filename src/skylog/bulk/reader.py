@@ -1,0 +1,153 @@
+"""From splits to Arrow batches: read ahead on the process's loop, decode on the caller's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from skylog.bulk.bucket import BucketSettings, BucketSource
+from skylog.bulk.decode import CHUNK_BYTES, Selection, decode_chunks
+from skylog.bulk.fetch import BrokerSource
+from skylog.bulk.process import Pairs, Process, pairs, this_process
+from skylog.bulk.schema import COLUMNS, schema_of
+from skylog.bulk.source import LossPolicy, Piece, WindowSource
+from skylog.bulk.store import is_reachable, storage_settings
+from skylog.client.bulk import Split
+from skylog.client.settings import ClientSettings
+from skylog.kernel.errors import ConfigError
+
+Via = Literal["bucket", "broker"]
+VIA: Final[tuple[Via, ...]] = ("bucket", "broker")
+# Bytes of objects that are decoded at once; as many are read meanwhile, twice.
+WINDOW_BYTES: Final = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext:
+    """What every reader of a query needs; sent to other processes, so it is made of plain values.
+
+    ``properties`` are those of a Kafka client, ``storage`` those of ``diskless.storage.*``.
+    """
+
+    properties: Pairs = field(repr=False)  # may hold passwords
+    storage_url: str | None = None
+    storage: Pairs = field(default=(), repr=False)
+    via: Via = "bucket"
+    columns: tuple[str, ...] = COLUMNS
+    min_timestamp: int | None = None
+    max_timestamp: int | None = None
+    fail_on_data_loss: bool = True
+    window_bytes: int = WINDOW_BYTES
+    chunk_bytes: int = CHUNK_BYTES
+
+    @classmethod
+    def of(  # noqa: PLR0913 - the fields
+        cls,
+        properties: Mapping[str, str],
+        *,
+        storage_url: str | None = None,
+        storage: Mapping[str, str] | None = None,
+        via: str = "bucket",
+        columns: Sequence[str] = COLUMNS,
+        min_timestamp: int | None = None,
+        max_timestamp: int | None = None,
+        fail_on_data_loss: bool = True,
+    ) -> ReadContext:
+        """Checked here, so that a mistake shows before anything is read."""
+        if via not in VIA:
+            raise ConfigError(f"via is {via!r}; allowed are {', '.join(VIA)}")
+        schema_of(columns)
+        ClientSettings.of(properties)
+        storage_settings(storage or {})
+        return cls(
+            pairs(properties),
+            storage_url,
+            pairs(storage or {}),
+            "bucket" if via == "bucket" else "broker",
+            tuple(columns),
+            min_timestamp,
+            max_timestamp,
+            fail_on_data_loss,
+        )
+
+    def schema(self) -> pa.Schema:
+        """The schema of every batch that is read."""
+        return schema_of(self.columns)
+
+
+def read_split(context: ReadContext, split: Split) -> Iterator[pa.RecordBatch]:
+    """The rows of one split."""
+    return read_splits(context, [split])
+
+
+def read_splits(
+    context: ReadContext,
+    splits: Sequence[Split],
+    *,
+    on_bytes: Callable[[int], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some splits, one after the other; ``on_bytes`` hears how much was read.
+
+    Splits of small partitions should come together: their neighbours are read with one request.
+    """
+    process = this_process()
+    for via_bucket, run in _runs(context, splits):
+        source = process.run(_open(process, context, run, via_bucket=via_bucket))
+        ahead = process.start(source.next())
+        try:
+            while (window := ahead.result()) is not None:
+                ahead = process.start(source.next())
+                for piece in window:
+                    yield from _decoded(context, piece)
+                    if on_bytes is not None:
+                        on_bytes(piece.bytes)
+        finally:
+            ahead.cancel()
+            process.run(source.close())
+
+
+def _runs(context: ReadContext, splits: Sequence[Split]) -> Iterator[tuple[bool, list[Split]]]:
+    """Stretches of splits that are read the same way."""
+    bucket = context.via == "bucket" and is_reachable(context.storage_url)
+    run: list[Split] = []
+    for split in splits:
+        if run and run[-1].diskless != split.diskless and bucket:
+            yield run[-1].diskless, run
+            run = []
+        run.append(split)
+    if run:
+        yield bucket and run[-1].diskless, run
+
+
+async def _open(
+    process: Process, context: ReadContext, splits: Sequence[Split], *, via_bucket: bool
+) -> WindowSource:
+    connections = await process.connections(context.properties)
+    loss = LossPolicy(context.fail_on_data_loss)
+    if not via_bucket:
+        return BrokerSource(connections.cluster, process.executor, splits, loss)
+    earliest = context.min_timestamp
+    return BucketSource(
+        connections.cluster,
+        connections.store(context.storage_url or "", context.storage),
+        process.executor,
+        splits,
+        BucketSettings(context.window_bytes, -1 if earliest is None else earliest, loss),
+    )
+
+
+def _decoded(context: ReadContext, piece: Piece) -> Iterator[pa.RecordBatch]:
+    split = piece.split
+    selection = Selection(
+        split.topic,
+        split.partition,
+        context.columns,
+        split.start_offset,
+        split.end_offset,
+        context.min_timestamp,
+        context.max_timestamp,
+    )
+    return decode_chunks(piece.batches, selection, context.chunk_bytes)

@@ -1,0 +1,60 @@
+"""The bucket as bulk readers and writers reach it: at the address that a broker tells."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from skylog.kernel.errors import ConfigError
+from skylog.kernel.settings.definitions import BROKER
+from skylog.kernel.settings.fields import bind, bound
+from skylog.kernel.settings.layers import ENVIRONMENT_PREFIX, environment_name
+from skylog.kernel.settings.storage import StorageSettings
+from skylog.objects.open import open_store, parse_url
+from skylog.objects.store import ObjectStore
+
+STORAGE_URL = "diskless.storage.url"
+
+
+def storage_settings(
+    options: Mapping[str, str], environ: Mapping[str, str] | None = None
+) -> StorageSettings:
+    """From ``diskless.storage.*`` options, else from SKYLOG_* variables as a broker's.
+
+    What neither says, the cloud's own variables and the machine's role do.
+    """
+    known = {setting.name for setting in bound(StorageSettings).values()}
+    unknown = sorted(options.keys() - known - {STORAGE_URL})
+    if unknown:
+        raise ConfigError(
+            f"unknown storage options {', '.join(unknown)}; allowed are {', '.join(sorted(known))}"
+        )
+    variables = os.environ if environ is None else environ
+    given = {
+        environment_name(name): text
+        for name, text in variables.items()
+        if name.startswith(ENVIRONMENT_PREFIX)
+    } | dict(options)
+    values = {}
+    for name in known:
+        key = BROKER[name]
+        values[name] = key.parse(given[name]) if name in given else key.default
+    return bind(StorageSettings, values)
+
+
+def is_reachable(url: str | None) -> bool:
+    """Whether others than the broker itself can read there."""
+    return url is not None and parse_url(url).scheme != "memory"
+
+
+def open_bulk_store(url: str, options: Mapping[str, str]) -> ObjectStore:
+    """The store behind the address that a broker told, or behind the one in the options."""
+    address = options.get(STORAGE_URL) or url
+    where = parse_url(address)
+    if where.scheme == "file" and not Path(where.path).is_dir():
+        raise ConfigError(
+            f"the topic's storage {address} is no directory of this machine;"
+            f" set {STORAGE_URL} to where it is mounted, or read through the brokers"
+        )
+    return open_store(address, storage_settings(options))
