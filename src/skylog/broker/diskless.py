@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from skylog.broker.bulk import BulkAccess
 from skylog.diskless.coordinator.api import DisklessApi
 from skylog.diskless.partitions import DisklessPartition, DisklessPartitions
 from skylog.diskless.plane import ControlPlane
@@ -64,6 +65,7 @@ class DisklessEngine:
     store_stats: StoreStats
     fetch_stage: Stage
     local: LocalSegments | None = None
+    bulk: BulkAccess = field(default_factory=BulkAccess)
 
     async def fetch(
         self, requests: Sequence[ReadRequest], fetch_max_bytes: int

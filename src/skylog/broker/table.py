@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from skylog.broker.dispatch import Permission, Row
 from skylog.broker.handlers import (
+    bulk_reads,
     cluster,
     configs,
     diskless_apis,
@@ -174,9 +175,21 @@ _INSPECTION: Final[list[_Spec]] = [
 ]  # fmt: skip
 
 
+def _unlisted(fail: Any) -> dict[str, Any]:
+    return {"unlisted": True, "fail": fail}
+
+
+_BULK: Final[list[_Spec]] = [
+    (_Key.PLAN_RANGES, bulk_reads.plan_ranges, _topic(_Op.READ),
+     _unlisted(bulk_reads.plan_ranges_failed)),
+    (_Key.LOCATE_BATCHES, bulk_reads.locate_batches, _topic(_Op.READ),
+     _unlisted(bulk_reads.locate_batches_failed)),
+]  # fmt: skip
+
+
 def _rows() -> Mapping[ApiKey, Row]:
     """The rows but ApiVersions, which depends on what a listener offers."""
-    specs = [*_DATA, *_ADMINISTRATION, *_DISKLESS, *_INSPECTION]
+    specs = [*_DATA, *_ADMINISTRATION, *_DISKLESS, *_INSPECTION, *_BULK]
     return {key: _row(key, handler, permission, **more) for key, handler, permission, more in specs}
 
 

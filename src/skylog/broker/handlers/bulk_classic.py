@@ -1,0 +1,65 @@
+"""Splits of a classic partition: its segments, cut where their indexes know a batch.
+
+An index has an entry for every few kilobytes, so splits are as large as asked for, give or take a
+batch. What is too old is left out by whole segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from skylog.diskless.bulk import PlannedRange, RangeRequest
+from skylog.diskless.planes import ranges
+from skylog.diskless.planes.rules import LogState
+
+if TYPE_CHECKING:
+    from skylog.log.log import Log
+    from skylog.log.segment import Segment
+
+
+def plan(log: Log, request: RangeRequest, split_bytes: int) -> PlannedRange:
+    """Blocks while indexes are read."""
+    segments = log.segments
+    log_end = log.log_end_offset
+    state = LogState(log.log_start_offset, log.high_watermark, log.size, 0)
+
+    def page_of(_at: object, span: ranges.Span, _limit: int) -> ranges.SplitPage:
+        pieces = _within(segments, log_end, span, split_bytes)
+        page = ranges.split_page(pieces, span, split_bytes)
+        # There is one page only, however many pieces it has.
+        return page._replace(batches=0)
+
+    steps = ranges.plan([request], 1, lambda _: state)
+    return ranges.run(steps, page_of)[0]
+
+
+def _within(
+    segments: Sequence[Segment], log_end: int, span: ranges.Span, split_bytes: int
+) -> Iterator[ranges.SizedBatch]:
+    for index, segment in enumerate(segments):
+        end = segments[index + 1].base_offset if index + 1 < len(segments) else log_end
+        if end <= span.start or not segment.size:
+            continue
+        if segment.base_offset >= span.end:
+            return
+        latest_ms = segment.largest_timestamp(block=True) if span.min_timestamp >= 0 else -1
+        for piece in _pieces(segment, end, latest_ms, split_bytes):
+            if piece.last_offset >= span.start and piece.base_offset < span.end:
+                yield piece
+
+
+def _pieces(
+    segment: Segment, end: int, latest_ms: int, split_bytes: int
+) -> Iterator[ranges.SizedBatch]:
+    """An entry tells the last offset of a batch and where the batch begins."""
+    index = segment.offset_index(block=True)
+    size = segment.size
+    offset, at = segment.base_offset, 0
+    for target in range(split_bytes, size, split_bytes):
+        entry = index.floor_position(target)
+        if entry is not None and offset <= entry[0] < end - 1 and entry[1] > at:
+            yield ranges.SizedBatch(offset, entry[0], entry[1] - at, latest_ms)
+            offset, at = entry[0] + 1, entry[1]
+    if offset < end:
+        yield ranges.SizedBatch(offset, end - 1, size - at, latest_ms)
