@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import pyarrow as pa
@@ -73,6 +73,10 @@ class ReadContext:
             fail_on_data_loss,
         )
 
+    def at(self, storage_url: str | None) -> ReadContext:
+        """The same, with the address that the brokers told."""
+        return replace(self, storage_url=storage_url)
+
     def schema(self) -> pa.Schema:
         """The schema of every batch that is read."""
         return schema_of(self.columns)
@@ -93,6 +97,14 @@ def read_splits(
 
     Splits of small partitions should come together: their neighbours are read with one request.
     """
+    for piece in read_pieces(context, splits):
+        yield from _decoded(context, piece)
+        if on_bytes is not None:
+            on_bytes(piece.bytes)
+
+
+def read_pieces(context: ReadContext, splits: Sequence[Split]) -> Iterator[Piece]:
+    """The batches of some splits, checked but not decoded; what follows is read meanwhile."""
     process = this_process()
     for via_bucket, run in _runs(context, splits):
         source = process.run(_open(process, context, run, via_bucket=via_bucket))
@@ -100,10 +112,7 @@ def read_splits(
         try:
             while (window := ahead.result()) is not None:
                 ahead = process.start(source.next())
-                for piece in window:
-                    yield from _decoded(context, piece)
-                    if on_bytes is not None:
-                        on_bytes(piece.bytes)
+                yield from window
         finally:
             ahead.cancel()
             process.run(source.close())
