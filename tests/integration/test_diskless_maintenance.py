@@ -85,7 +85,7 @@ def test_retention_deletion_and_orphans_end_in_an_empty_bucket() -> None:
         until(lambda: wal_objects(broker) == [])
         assert metric(broker, "skylog_diskless_orphans_deleted_total") == 1
         assert metric(broker, 'skylog_diskless_last_success_age_seconds{stage="orphans"}') < 60
-        assert metric(broker, 'skylog_objects_requests{operation="delete"}') >= 3
+        assert metric(broker, 'skylog_objects_requests_total{operation="delete"}') >= 3
 
 
 def test_a_cluster_without_diskless_topics_has_no_work_for_them() -> None:  # DC-61

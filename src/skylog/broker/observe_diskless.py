@@ -12,11 +12,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from skylog.broker.observe_stages import stage_metrics
+from skylog.diskless.coordinator.runtime import State
+from skylog.kernel.errors import KafkaError
 
 if TYPE_CHECKING:
     from skylog.broker.diskless import DisklessEngine
     from skylog.broker.diskless_local import LocalSegments
     from skylog.broker.maintenance import Maintenance
+    from skylog.diskless.coordinator.registry import DisklessCoordinators
     from skylog.kernel.stages import Stage
 
 _PREFIX: Final = "skylog_diskless"
@@ -42,6 +45,13 @@ _LOCAL: Final = {
     "bytes_read": "Bytes served from local segments",
     "disk_errors": "Errors of the disk with local segments",
     "rebuilds": "Local copies that were given up and made anew",
+}
+_COORDINATOR: Final = {
+    "active": "Whether the coordinator serves",
+    "log_start_offset": "Where its log begins",
+    "high_watermark": "Where what is committed in its log ends",
+    "lag": "Records of its log that its database does not have yet",
+    "log_bytes": "Size of its log",
 }
 _RETENTION: Final = {
     "batches_deleted": "Batches deleted by retention",
@@ -93,6 +103,7 @@ class DisklessCollector(Collector):
         )
         if engine.local is not None:
             yield from _local(engine.local)
+        yield from _coordinators(engine.coordinators)
         yield from stage_metrics(_PREFIX, self._stages())
 
     def _stages(self) -> dict[str, Stage]:
@@ -127,6 +138,29 @@ def _local(local: LocalSegments) -> Iterator[Metric]:
         ("stored_bytes", "Bytes of local segments", sum(copy.size for copy in copied)),
     ):
         yield GaugeMetricFamily(f"{_PREFIX}_local_{name}", text, value=value)
+
+
+def _coordinators(coordinators: DisklessCoordinators) -> Iterator[Metric]:
+    families = {
+        name: GaugeMetricFamily(f"{_PREFIX}_coordinator_{name}", text, labels=["coordinator"])
+        for name, text in _COORDINATOR.items()
+    }
+    for number in coordinators.led():
+        try:
+            runtime = coordinators.get(number)
+        except KafkaError:  # it has just gone
+            continue
+        log = runtime.log
+        values = {
+            "active": runtime.state is State.ACTIVE,
+            "log_start_offset": log.start_offset,
+            "high_watermark": log.high_watermark,
+            "lag": max(0, log.high_watermark - runtime.applied_offset),
+            "log_bytes": log.size,
+        }
+        for name, value in values.items():
+            families[name].add_metric([str(number)], value)
+    yield from families.values()
 
 
 def _totals(part: str, stats: object, shown: Mapping[str, str]) -> Iterator[Metric]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, get_args
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
@@ -91,12 +91,14 @@ class StoreCollector(Collector):
             "bytes": "Bytes written to and read from object storage.",
         }
         for field_name, text in shown.items():
-            family = GaugeMetricFamily(f"skylog_objects_{field_name}", text, labels=["operation"])
+            family = CounterMetricFamily(
+                f"skylog_objects_{field_name}", text, labels=["operation"]
+            )
             for name, counted in self._stats.operations.items():
                 family.add_metric([name], getattr(counted, field_name))
             yield family
         text = "Estimate of what the requests cost."
-        yield GaugeMetricFamily("skylog_objects_cost_dollars", text, value=self._stats.cost)
+        yield CounterMetricFamily("skylog_objects_cost_dollars", text, value=self._stats.cost)
 
 
 class MeteredStore:

@@ -282,10 +282,10 @@ async def test_counts_are_shown_as_metrics() -> None:
     metrics.registry.register(StoreCollector(store.stats))
     await store.put(KEY, b"12345")
     shown = metrics.exposition().decode()
-    assert 'skylog_objects_requests{operation="put"} 1.0' in shown
-    assert 'skylog_objects_bytes{operation="put"} 5.0' in shown
-    assert 'skylog_objects_failures{operation="get"} 0.0' in shown
-    assert "skylog_objects_cost_dollars 5e-06" in shown
+    assert 'skylog_objects_requests_total{operation="put"} 1.0' in shown
+    assert 'skylog_objects_bytes_total{operation="put"} 5.0' in shown
+    assert 'skylog_objects_failures_total{operation="get"} 0.0' in shown
+    assert "skylog_objects_cost_dollars_total 5e-06" in shown
 
 
 async def test_pages_of_a_listing_are_counted() -> None:
