@@ -1,0 +1,317 @@
+"""Staging objects and completing epochs: does what ``epoch.py`` decides.
+
+Tasks pin an object before they upload it: a job may run for longer than brokers accept objects that
+nobody pinned. Those pins last a day; the driver's last as long as pins may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from skylog.bulk.encode import RowBatch
+from skylog.bulk.epoch import (
+    PIN_LIFETIME_MS,
+    Attempt,
+    Claim,
+    EpochFailed,
+    Manifest,
+    Step,
+    done_key,
+    forget_claim,
+    manifest_key,
+    marks_of,
+    marks_to_sweep,
+    next_step,
+    writer_prefix,
+)
+from skylog.bulk.manifest import decode_manifest, encode_done, encode_manifest
+from skylog.client.bulk import (
+    CommitStagedResult,
+    PinResult,
+    StagedBatch,
+    StagedObject,
+    commit_staged,
+    pin_staged,
+)
+from skylog.client.cluster import Cluster
+from skylog.client.errors import error_of
+from skylog.diskless.layout import HEADER, Layout, arrange
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import KafkaError
+from skylog.kernel.ids import Uuid
+from skylog.kernel.limits import BULK_COMMIT_BATCHES_PER_REQUEST
+from skylog.kernel.rng import Random
+from skylog.objects.keys import ObjectKey
+from skylog.objects.store import Exists, NotFound, ObjectError, ObjectStore
+
+OBJECT_BYTES_DEFAULT: Final = 32 * 1024 * 1024
+# A task may be long, and what it staged is of no use once its job is given up.
+TASK_PIN_LIFETIME_MS: Final = 24 * 60 * 60 * 1000
+# An object and its batches are one item each of the request that commits it.
+_BATCHES_PER_OBJECT: Final = BULK_COMMIT_BATCHES_PER_REQUEST // 2
+
+
+class Brokers(Protocol):
+    """Who keeps staged objects and gives offsets to their batches."""
+
+    async def pin(
+        self,
+        writer: str,
+        epoch: int,
+        objects: Sequence[StagedObject],
+        lifetime_ms: int,
+        *,
+        release: bool = False,
+    ) -> list[PinResult]: ...
+
+    async def commit(
+        self, writer: str, epoch: int, objects: Sequence[StagedObject]
+    ) -> list[CommitStagedResult]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBrokers:
+    """Those of a cluster."""
+
+    cluster: Cluster
+
+    async def pin(
+        self,
+        writer: str,
+        epoch: int,
+        objects: Sequence[StagedObject],
+        lifetime_ms: int,
+        *,
+        release: bool = False,
+    ) -> list[PinResult]:
+        return await pin_staged(self.cluster, writer, epoch, objects, lifetime_ms, release=release)
+
+    async def commit(
+        self, writer: str, epoch: int, objects: Sequence[StagedObject]
+    ) -> list[CommitStagedResult]:
+        return await commit_staged(self.cluster, writer, epoch, objects)
+
+
+@dataclass(frozen=True, slots=True)
+class StagingArea:
+    """The brokers, their bucket, and where in it this client's user may stage."""
+
+    brokers: Brokers
+    store: ObjectStore
+    prefix: str
+    clock: Clock
+    rng: Random
+
+    async def pin(
+        self,
+        writer: str,
+        epoch: int,
+        objects: Sequence[StagedObject],
+        lifetime_ms: int = PIN_LIFETIME_MS,
+    ) -> int:
+        """Pin objects; when the first of these pins expires."""
+        found = await self.brokers.pin(writer, epoch, objects, lifetime_ms)
+        for staged, result in zip(objects, found, strict=True):
+            error = error_of(result.error, f"staged object {staged.key}: {result.message}")
+            if error is not None:
+                raise error
+        return min(result.expires_ms for result in found)
+
+    async def release(self, writer: str, epoch: int, objects: Sequence[StagedObject]) -> None:
+        """Let go of pins. They would expire: a failure is no reason to fail what is done."""
+        if not objects:
+            return
+        try:
+            await self.brokers.pin(writer, epoch, objects, 0, release=True)
+        except KafkaError:
+            return
+
+    async def discard(self, writer: str, epoch: int, objects: Sequence[StagedObject]) -> None:
+        """Remove objects that nobody will ever commit; the orphan scan finds what is left."""
+        await self.release(writer, epoch, objects)
+        await self.delete([ObjectKey.parse(staged.key) for staged in objects])
+
+    async def delete(self, keys: Sequence[ObjectKey]) -> None:
+        """Remove what is of no more use; what cannot be removed now stays and harms nobody."""
+        if not keys:
+            return
+        try:
+            await self.store.delete_many(keys)
+        except ObjectError:
+            return
+
+
+# A task's side -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    topic: str
+    topic_id: Uuid
+    partition: int
+    buffer: bytes
+
+
+def objects_of(batches: Sequence[RowBatch], object_bytes: int) -> list[Layout[_Piece]]:
+    """Lay batches out in objects that are bounded in bytes and in batches."""
+    parts: list[list[_Piece]] = []
+    size = 0
+    for batch in batches:
+        crowded = parts and len(parts[-1]) >= _BATCHES_PER_OBJECT
+        if not parts or crowded or size + batch.size > object_bytes:
+            parts.append([])
+            size = len(HEADER)
+        parts[-1].append(_Piece(batch.topic, batch.topic_id, batch.partition, batch.joined()))
+        size += batch.size
+    return [arrange(part) for part in parts]
+
+
+class Stager:
+    """Uploads what one attempt of a task writes."""
+
+    def __init__(self, area: StagingArea, writer: str, epoch: int, object_bytes: int) -> None:
+        self._area = area
+        self._writer = writer
+        self._epoch = epoch
+        self._object_bytes = object_bytes
+        self._begun: list[StagedObject] = []
+
+    async def stage(self, batches: Sequence[RowBatch]) -> list[StagedObject]:
+        """Upload batches as objects of their own."""
+        area = self._area
+        staged = []
+        for layout in objects_of(batches, self._object_bytes):
+            owner = area.prefix.split("/")[1]
+            key = ObjectKey.staged(owner, area.clock.now_ms(), area.rng)
+            one = StagedObject(key.text, layout.size, _batches_of(layout))
+            self._begun.append(one)
+            await area.pin(self._writer, self._epoch, [one], TASK_PIN_LIFETIME_MS)
+            await area.store.put(key, layout.parts)
+            staged.append(one)
+        return staged
+
+    async def discard(self) -> None:
+        """The attempt failed: remove what it uploaded."""
+        await self._area.discard(self._writer, self._epoch, self._begun)
+
+
+def _batches_of(layout: Layout[_Piece]) -> tuple[StagedBatch, ...]:
+    return tuple(
+        StagedBatch(piece.topic, piece.topic_id, piece.partition, place.byte_offset, place.size)
+        for piece, place in layout.pieces
+    )
+
+
+# The driver's side -------------------------------------------------------------------------------
+
+
+class EpochCommitter:
+    """Completes epochs of one writer."""
+
+    def __init__(
+        self,
+        area: StagingArea,
+        writer: str,
+        before: Callable[[Step], None] = lambda step: None,
+    ) -> None:
+        """``before`` is told each step before it is done."""
+        self._area = area
+        self._writer = writer
+        self._before = before
+        self._prefix = writer_prefix(area.prefix, writer)
+        self._steps: dict[Step, Callable[[Attempt], Awaitable[None]]] = {
+            Step.PIN: self._pin,
+            Step.CLAIM: self._claim,
+            Step.LOOK: self._look,
+            Step.FETCH: self._fetch,
+            Step.COMMIT: self._commit,
+            Step.MARK_DONE: self._mark_done,
+            Step.RELEASE: self._release,
+            Step.DISCARD: self._discard,
+            Step.SWEEP: self._sweep,
+        }
+
+    async def complete(
+        self, epoch: int, objects: Sequence[StagedObject], *, single: bool = False
+    ) -> Attempt:
+        """Write the epoch once: these objects, or those of an earlier attempt that got further."""
+        attempt = Attempt(self._writer, epoch, tuple(objects), single)
+        while (step := next_step(attempt, self._area.clock.now_ms())) is not Step.FINISHED:
+            self._before(step)
+            await self._steps[step](attempt)
+            attempt.performed.add(step)
+        self._before(Step.FINISHED)
+        return attempt
+
+    async def give_up(self, epoch: int, objects: Sequence[StagedObject]) -> None:
+        """The epoch's tasks failed, so nobody has claimed it with these objects: remove them."""
+        await self._area.discard(self._writer, epoch, objects)
+
+    async def _pin(self, attempt: Attempt) -> None:
+        attempt.expires_ms = await self._area.pin(self._writer, attempt.epoch, attempt.objects)
+
+    async def _claim(self, attempt: Attempt) -> None:
+        ours = attempt.ours
+        key = manifest_key(self._prefix, attempt.epoch)
+        try:
+            await self._area.store.put(key, encode_manifest(ours), if_absent=True)
+        except Exists:
+            attempt.claim = Claim.OTHERS
+        else:
+            attempt.claim, attempt.manifest = Claim.OURS, ours
+
+    async def _look(self, attempt: Attempt) -> None:
+        attempt.marks = marks_of([info.key async for info in self._area.store.list(self._prefix)])
+
+    async def _fetch(self, attempt: Attempt) -> None:
+        key = manifest_key(self._prefix, attempt.epoch)
+        try:
+            data = await self._area.store.get(key)
+        except NotFound:
+            forget_claim(attempt)
+        else:
+            attempt.manifest = decode_manifest(data, self._writer, attempt.epoch)
+
+    async def _commit(self, attempt: Attempt) -> None:
+        manifest = _chosen(attempt)
+        results = await self._area.brokers.commit(self._writer, attempt.epoch, manifest.objects)
+        refused = [
+            (staged.key, result.message or result.error.name)
+            for staged, result in zip(manifest.objects, results, strict=True)
+            if result.error
+        ]
+        if not refused:
+            return
+        # One that came too late is refused as well: then somebody else has done it all.
+        await self._look(attempt)
+        if not attempt.is_superseded:
+            key, why = refused[0]
+            raise EpochFailed(
+                f"epoch {attempt.epoch} of writer {self._writer}: {len(refused)} of"
+                f" {len(results)} staged objects are refused, {key} because: {why}"
+            )
+
+    async def _mark_done(self, attempt: Attempt) -> None:
+        try:
+            mark = encode_done(_chosen(attempt))
+            key = done_key(self._prefix, attempt.epoch)
+            await self._area.store.put(key, mark, if_absent=True)
+        except Exists:
+            return
+
+    async def _release(self, attempt: Attempt) -> None:
+        await self._area.release(self._writer, attempt.epoch, _chosen(attempt).objects)
+
+    async def _discard(self, attempt: Attempt) -> None:
+        await self._area.discard(self._writer, attempt.epoch, attempt.objects)
+
+    async def _sweep(self, attempt: Attempt) -> None:
+        await self._area.delete(marks_to_sweep(self._prefix, attempt))
+
+
+def _chosen(attempt: Attempt) -> Manifest:
+    if attempt.manifest is None:
+        raise RuntimeError("a step that needs a manifest came before there was one")
+    return attempt.manifest

@@ -1,0 +1,255 @@
+"""Writing rows in bulk: what a task does with its rows, and what the driver does afterwards.
+
+Callers have no event loop: Spark calls in from outside. Rows of diskless topics are staged in the
+bucket and become visible when the driver completes the epoch; rows of classic topics go through
+the brokers at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from skylog.bulk.encode import BATCH_BYTES_DEFAULT, RowBatch, RowEncoder, TopicTarget
+from skylog.bulk.epoch import Attempt, Step
+from skylog.bulk.process import Connections, pairs, this_process
+from skylog.bulk.produce import BatchProducer
+from skylog.bulk.staging import (
+    OBJECT_BYTES_DEFAULT,
+    ClusterBrokers,
+    EpochCommitter,
+    Stager,
+    StagingArea,
+)
+from skylog.bulk.store import STORAGE_URL, is_reachable
+from skylog.bulk.targets import fetch_targets
+from skylog.client.bulk import StagedObject, staging_info
+from skylog.client.cluster import Cluster
+from skylog.kernel.errors import ConfigError
+from skylog.wire.batch import Compression
+
+# Objects of a task that are on their way while the next one is encoded.
+_UPLOADS_AT_ONCE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """All that tasks and driver need; it travels between processes, and shows no secret."""
+
+    client: Mapping[str, str] = field(repr=False)
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    topic: str | None = None
+    codec: Compression = Compression.NONE
+    batch_bytes: int = BATCH_BYTES_DEFAULT
+    object_bytes: int = OBJECT_BYTES_DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one task wrote: objects that wait for the driver, and rows that are stored already."""
+
+    objects: tuple[StagedObject, ...] = ()
+    rows: int = 0
+    produced_rows: int = 0  # of classic topics
+
+
+def write_rows(
+    context: WriteContext,
+    writer: str,
+    epoch: int,
+    batches: Iterable[pa.RecordBatch],
+    seed: int = 0,
+) -> Written:
+    """What a task does. If it fails, nothing that it staged is left."""
+    encoder = RowEncoder(
+        topic=context.topic, codec=context.codec, batch_bytes=context.batch_bytes, seed=seed
+    )
+    process = this_process()
+    session = _Session(context, writer, epoch)
+    rows = 0
+    try:
+        for chunk in chunks(batches, context.object_bytes):
+            targets = process.run(session.targets(encoder.topics(chunk)))
+            encoded = encoder.encode(chunk, targets, session.now_ms())
+            rows += chunk.num_rows
+            session.pend(process.start(session.send(encoded)))
+        return session.finish(rows)
+    except BaseException:
+        process.run(session.discard())
+        raise
+
+
+def chunks(batches: Iterable[pa.RecordBatch], chunk_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Rows in pieces of about so many bytes: small batches together, large ones in parts."""
+    gathered: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        for part in _parts(batch, chunk_bytes):
+            if gathered and size + part.nbytes > chunk_bytes:
+                yield _concat(gathered)
+                gathered, size = [], 0
+            gathered.append(part)
+            size += part.nbytes
+    if gathered:
+        yield _concat(gathered)
+
+
+def _concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _parts(batch: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows == 0:
+        return
+    if batch.num_rows == 1 or batch.nbytes <= bytes_max:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _parts(batch.slice(0, half), bytes_max)
+    yield from _parts(batch.slice(half), bytes_max)
+
+
+class _Session:
+    """What one task knows of brokers and bucket; it asks for nothing before there are rows."""
+
+    def __init__(self, context: WriteContext, writer: str, epoch: int) -> None:
+        self._context = context
+        self._writer = writer
+        self._epoch = epoch
+        self._connections: Connections | None = None
+        self._stager: Stager | None = None
+        self._producer: BatchProducer | None = None
+        self._targets: dict[str, TopicTarget] = {}
+        self._pending: deque[Future[list[StagedObject]]] = deque()
+        self._staged: list[StagedObject] = []
+        self._produced_rows = 0
+
+    @property
+    def _cluster(self) -> Cluster:
+        return self._connected().cluster
+
+    def _connected(self) -> Connections:
+        if self._connections is None:
+            raise RuntimeError("the session is not connected")
+        return self._connections
+
+    def now_ms(self) -> int:
+        return self._cluster.ports.clock.now_ms()
+
+    async def targets(self, names: Collection[str]) -> Mapping[str, TopicTarget]:
+        if self._connections is None:
+            self._connections = await this_process().connections(pairs(self._context.client))
+        unknown = [name for name in names if name not in self._targets]
+        if unknown:
+            self._targets |= await fetch_targets(self._cluster, unknown)
+        return self._targets
+
+    async def send(self, batches: Sequence[RowBatch]) -> list[StagedObject]:
+        classic = [batch for batch in batches if not self._targets[batch.topic].diskless]
+        diskless = [batch for batch in batches if self._targets[batch.topic].diskless]
+        staged = await (await self._open_stager()).stage(diskless) if diskless else []
+        if classic:
+            if self._producer is None:
+                self._producer = BatchProducer(self._cluster)
+            await self._producer.send(classic)
+            self._produced_rows += sum(batch.count for batch in classic)
+        return staged
+
+    async def _open_stager(self) -> Stager:
+        if self._stager is None:
+            area = await open_area(self._connected(), self._context)
+            self._stager = Stager(area, self._writer, self._epoch, self._context.object_bytes)
+        return self._stager
+
+    def pend(self, sending: Future[list[StagedObject]]) -> None:
+        """Let it be sent; wait while too much is on its way."""
+        self._pending.append(sending)
+        while len(self._pending) > _UPLOADS_AT_ONCE:
+            self._staged += self._pending.popleft().result()
+
+    def finish(self, rows: int) -> Written:
+        while self._pending:
+            self._staged += self._pending.popleft().result()
+        return Written(tuple(self._staged), rows, self._produced_rows)
+
+    async def discard(self) -> None:
+        """Stop sending and remove what was staged."""
+        for sending in self._pending:
+            sending.cancel()
+        if self._stager is not None:
+            await self._stager.discard()
+
+
+async def open_area(connections: Connections, context: WriteContext) -> StagingArea:
+    """Where this client stages."""
+    cluster = connections.cluster
+    info = await staging_info(cluster)
+    url = context.storage.get(STORAGE_URL) or info.storage_url
+    if url is None or not is_reachable(url):
+        raise ConfigError(
+            f"the cluster's object storage is {url or 'not set'}: nobody but its broker can write"
+            " there, and diskless topics are written through the bucket"
+        )
+    store = connections.store(url, pairs(context.storage))
+    ports = cluster.ports
+    return StagingArea(ClusterBrokers(cluster), store, info.prefix, ports.clock, ports.rng)
+
+
+# The driver's side -------------------------------------------------------------------------------
+
+
+class EpochDriver:
+    """Completes what tasks staged, and gives up what they failed to."""
+
+    def __init__(
+        self,
+        context: WriteContext,
+        writer: str,
+        before: Callable[[Step], None] = lambda step: None,
+    ) -> None:
+        self._context = context
+        self._writer = writer
+        self._before = before
+
+    def check(self, topics: Collection[str]) -> None:
+        """Before any task runs: brokers, topics and bucket are there; raises what is not."""
+        this_process().run(self._check(topics))
+
+    async def _check(self, topics: Collection[str]) -> None:
+        connections = await this_process().connections(pairs(self._context.client))
+        await connections.cluster.refresh(())
+        targets = await fetch_targets(connections.cluster, topics)
+        if any(target.diskless for target in targets.values()):
+            area = await open_area(connections, self._context)
+            async for _ in area.store.list(area.prefix):
+                break
+
+    def complete(self, epoch: int, written: Sequence[Written], *, single: bool = False) -> Attempt:
+        """Make the rows of an epoch visible, once."""
+        return this_process().run(self._complete(epoch, _objects(written), single))
+
+    async def _complete(self, epoch: int, objects: Sequence[StagedObject], single: bool) -> Attempt:
+        committer = await self._committer()
+        return await committer.complete(epoch, objects, single=single)
+
+    def give_up(self, epoch: int, written: Sequence[Written]) -> None:
+        """Some task failed, so nobody claimed the epoch: remove what the others staged."""
+        if _objects(written):
+            this_process().run(self._give_up(epoch, _objects(written)))
+
+    async def _give_up(self, epoch: int, objects: Sequence[StagedObject]) -> None:
+        await (await self._committer()).give_up(epoch, objects)
+
+    async def _committer(self) -> EpochCommitter:
+        connections = await this_process().connections(pairs(self._context.client))
+        area = await open_area(connections, self._context)
+        return EpochCommitter(area, self._writer, self._before)
+
+
+def _objects(written: Sequence[Written]) -> list[StagedObject]:
+    return [staged for one in written for staged in one.objects]
