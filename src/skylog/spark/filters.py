@@ -54,9 +54,9 @@ class Bounds:
         return found
 
 
-def bounds_of(filters: Sequence[Filter]) -> Bounds:
-    """The bounds that all filters together set."""
-    bounds = Bounds()
+def bounds_of(filters: Sequence[Filter], bounds: Bounds | None = None) -> Bounds:
+    """The bounds that all filters together set, within others."""
+    bounds = bounds or Bounds()
     for item in filters:
         bounds = _bound(bounds, item)
     return bounds

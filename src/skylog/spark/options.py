@@ -64,6 +64,9 @@ KNOWN: Final = (
     "columns",
     "read.via",
     "read.split.bytes",
+    "read.timestamp.min",
+    "read.timestamp.max",
+    "read.push.filters",
     "publish.group.id",
     *WITHOUT_EFFECT,
     *_STORAGE,
@@ -104,6 +107,9 @@ class ReadOptions:
     fail_on_data_loss: bool = True
     via: str = "bucket"
     split_bytes: int = SPLIT_BYTES_DEFAULT
+    timestamp_min: int | None = None
+    timestamp_max: int | None = None
+    push_filters: bool = False
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     max_offsets_per_trigger: int | None = None
@@ -206,6 +212,9 @@ def _parse(given: _Given, starting: Position, ending: Position) -> ReadOptions:
         via=given.word("read.via", "bucket", "broker"),
         split_bytes=given.number("read.split.bytes", SPLIT_BYTES_MIN, SPLIT_BYTES_MAX)
         or SPLIT_BYTES_DEFAULT,
+        timestamp_min=given.number("read.timestamp.min", 0),
+        timestamp_max=given.number("read.timestamp.max", 0),
+        push_filters=given.word("read.push.filters", "false", "true") == "true",
         min_partitions=given.number("minPartitions", 1, 2**31 - 1),
         max_records_per_partition=given.number("maxRecordsPerPartition"),
         max_offsets_per_trigger=given.number("maxOffsetsPerTrigger"),

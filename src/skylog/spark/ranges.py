@@ -162,10 +162,7 @@ def stream_ranges(
     The first micro-batch of a query may be tried again after a restart. Its start is then looked
     up anew, which finds partitions and offsets that its end, fixed in the checkpoint, has not.
     """
-    found = Ranges()
-    deleted = start.keys() - end.keys()
-    if deleted and not is_first:
-        found.losses.append(f"{name_all(deleted)} are deleted")
+    found = Ranges(losses=[] if is_first else changes_of_partitions(start, end))
     for key in sorted(end):
         log = logs.get(key)
         if log is None:
@@ -176,14 +173,23 @@ def stream_ranges(
             begin = log.earliest
             if begin > 0:
                 found.losses.append(f"{key} is new but begins at {begin} instead of 0")
-        if begin > end[key]:
-            if is_first:
-                continue
-            found.losses.append(
-                f"{key} ends at {end[key]}, before {begin} up to which it is already read; it was"
-                " deleted and created again, or lost its end"
-            )
-            begin = log.earliest
+        if begin > end[key] and not is_first:
+            begin = log.earliest  # of another log than the one that was read
         if begin < end[key]:
             found.add(key, begin, end[key], log)
     return found
+
+
+def changes_of_partitions(start: Offsets, end: Offsets) -> list[str]:
+    """What was read before and is no longer there."""
+    losses = []
+    deleted = start.keys() - end.keys()
+    if deleted:
+        losses.append(f"{name_all(deleted)} {'are' if len(deleted) > 1 else 'is'} deleted")
+    losses += [
+        f"{key} ends at {end[key]}, before {start[key]} up to which it is already read; it was"
+        " deleted and created again, or lost its end"
+        for key in sorted(start.keys() & end.keys())
+        if start[key] > end[key]
+    ]
+    return losses

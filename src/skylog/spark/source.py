@@ -1,0 +1,72 @@
+"""The data source ``skylog``: topics as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from skylog.kernel.errors import ConfigError
+from skylog.spark.options import HEADERS, parse_batch, parse_columns, parse_stream
+
+NAME: Final = "skylog"
+_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+TYPES: Final[Mapping[str, DataType]] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    HEADERS: ArrayType(_HEADER),
+}
+
+
+class SkylogSource(DataSource):
+    """``spark.read.format("skylog")`` and its kin, with the options of Spark's Kafka source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> StructType:
+        return StructType([StructField(name, TYPES[name]) for name in parse_columns(self.options)])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        # Imported by those who read: Spark loads this module in every process.
+        from skylog.spark.batch import batch_reader  # noqa: PLC0415
+
+        return batch_reader(parse_batch(self._with_columns(schema)))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from skylog.spark.stream import StreamReader  # noqa: PLC0415
+
+        return StreamReader(parse_stream(self._with_columns(schema)))
+
+    def _with_columns(self, schema: StructType) -> dict[str, str]:
+        """The options, with the columns that the query's schema has."""
+        for field in schema.fields:
+            expected = TYPES.get(field.name)
+            if expected is None:
+                raise ConfigError(
+                    f"the schema has a column {field.name}; allowed are {', '.join(TYPES)}"
+                )
+            if field.dataType != expected:
+                raise ConfigError(
+                    f"the schema's column {field.name} is {field.dataType.simpleString()};"
+                    f" it must be {expected.simpleString()}"
+                )
+        return {**self.options, "columns": ",".join(schema.names)}
