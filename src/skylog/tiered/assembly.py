@@ -34,40 +34,41 @@ RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A whole segment. ``producers`` is what its own batches say, not what came before them."""
+    """What there is to a segment beside its log. ``producers`` is what its own batches say, not
+    what came before them."""
 
     base_offset: int
     last_offset: int
     size: int
     max_timestamp: int
-    parts: list[Buffer]
     offset_index: bytes
     time_index: bytes
     producers: tuple[ProducerEntry, ...]
     epochs: tuple[tuple[int, int], ...]
 
-    def files(self, snapshot: bytes) -> Mapping[str, list[Buffer]]:
-        """Contents by file name; the log, without which there is no segment, is the last."""
-        name = self.base_offset
+    @property
+    def log_name(self) -> str:
+        return file_name(self.base_offset, LOG_SUFFIX)
+
+    def files(self, snapshot: bytes) -> Mapping[str, bytes]:
+        """The files beside the log, by name."""
+        name = file_name(self.base_offset, "")
         return {
-            file_name(name, INDEX_SUFFIX): [self.offset_index],
-            file_name(name, TIME_INDEX_SUFFIX): [self.time_index],
-            file_name(self.last_offset + 1, SNAPSHOT_SUFFIX): [snapshot],
-            f"{file_name(name, '')}.{LEADER_EPOCH_CHECKPOINT}": [
-                encode_epochs(self.epochs).encode()
-            ],
-            file_name(name, LOG_SUFFIX): list(self.parts),
+            f"{name}{INDEX_SUFFIX}": self.offset_index,
+            f"{name}{TIME_INDEX_SUFFIX}": self.time_index,
+            f"{name}.{LEADER_EPOCH_CHECKPOINT}": encode_epochs(self.epochs).encode(),
+            file_name(self.last_offset + 1, SNAPSHOT_SUFFIX): snapshot,
         }
 
 
 @dataclass(slots=True)
 class SegmentAssembler:
-    """Takes batches in the order of their offsets, each as it is served to consumers."""
+    """Is shown batches in the order of their offsets, each as it is served to consumers; their bytes,
+    one after the other, are the log."""
 
     base_offset: int
     interval_bytes: int = INDEX_INTERVAL_BYTES
     size: int = 0
-    _parts: list[Buffer] = field(default_factory=list)
     _index: bytearray = field(default_factory=bytearray)
     _time_index: bytearray = field(default_factory=bytearray)
     _unindexed: int = 0
@@ -92,7 +93,6 @@ class SegmentAssembler:
         if self.size + batch.size > SEGMENT_BYTES_MAX:
             raise _refused(f"a segment of more than {SEGMENT_BYTES_MAX} bytes")
         self._note(batch)
-        self._parts.append(data)
         self._last_offset = batch.last_offset
         self.size += batch.size
         if batch.producer_id >= 0 and not batch.is_control:
@@ -119,7 +119,7 @@ class SegmentAssembler:
 
     def finish(self) -> Segment:
         """The segment; INVALID_REQUEST when nothing was added."""
-        if not self._parts:
+        if not self.size:
             raise _refused("a segment without batches")
         self._index_timestamp()
         return Segment(
@@ -127,7 +127,6 @@ class SegmentAssembler:
             self._last_offset,
             self.size,
             self._max_timestamp,
-            self._parts,
             bytes(self._index),
             bytes(self._time_index),
             tuple(self._producers),
@@ -135,10 +134,11 @@ class SegmentAssembler:
         )
 
 
-def snapshots(segments: Iterable[Segment]) -> list[bytes]:
-    """The producer snapshot at the end of each of a partition's segments, given from the first
-    on: segments are assembled apart from each other, and what they say is put together here."""
-    known: dict[int, ProducerEntry] = {}
+def snapshots(segments: Iterable[Segment], earlier: Iterable[ProducerEntry] = ()) -> list[bytes]:
+    """The producer snapshot at the end of each segment, given in order; ``earlier`` is the one
+    before them. Segments are assembled apart from each other, what they say is put together here.
+    """
+    known = {entry.producer_id: entry for entry in earlier}
     made = []
     for segment in segments:
         for entry in segment.producers:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,10 +59,11 @@ def test_the_files_are_those_of_the_log(
 
     segment = _assemble(read)
     (snapshot,) = snapshots([segment])
-    for name, parts in segment.files(snapshot).items():
-        appended = folder / name
-        if name.endswith((".log", ".index", ".timeindex")):
-            assert b"".join(parts) == appended.read_bytes(), name
+    beside = segment.files(snapshot)
+    for suffix in (".index", ".timeindex"):
+        name = f"{0:020d}{suffix}"
+        assert beside[name] == (folder / name).read_bytes(), name
+    assert b"".join(one.buffer for one in read) == (folder / segment.log_name).read_bytes()
     assert segment.last_offset == read[-1].last_offset
     kept = {entry.producer_id: entry.last_sequence for entry in decode_snapshot(snapshot)}
     expected = {one.producer_id: one.last_sequence for one in read if one.producer_id >= 0}
@@ -83,6 +82,7 @@ def test_snapshots_go_on_from_segment_to_segment() -> None:
     first.add(_at(1, batch(b"b", producer=(8, 3, 0))))
     second.add(_at(2, batch(b"c", producer=(7, 0, 1))))
     one, two = snapshots([first.finish(), second.finish()])
+    assert snapshots([second.finish()], decode_snapshot(one)) == [two]
     assert {(e.producer_id, e.last_offset) for e in decode_snapshot(one)} == {(7, 0), (8, 1)}
     assert {(e.producer_id, e.last_offset) for e in decode_snapshot(two)} == {(7, 2), (8, 1)}
 
@@ -98,10 +98,3 @@ def test_what_does_not_follow_is_refused() -> None:
     with pytest.raises(KafkaError, match="in the segment of 5"):
         assembler.add(_at(2**31 + 5, batch(b"c")))
     assert assembler.finish().last_offset == 6
-
-
-def test_the_log_is_written_last(tmp_path: Path) -> None:
-    assembler = SegmentAssembler(0)
-    assembler.add(_at(0, batch(b"a")))
-    names = list(assembler.finish().files(b""))
-    assert names[-1] == "00000000000000000000.log"
