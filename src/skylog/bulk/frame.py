@@ -1,0 +1,192 @@
+"""A topic as a table: ``skylog.read("topic").to_polars()``, without Spark."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from skylog.bulk.errors import DataLossError
+from skylog.bulk.parallel import in_parallel
+from skylog.bulk.plan import Task, plan_tasks
+from skylog.bulk.positions import Positions, ranges_of
+from skylog.bulk.process import this_process
+from skylog.bulk.progress import BytesProgress
+from skylog.bulk.reader import ReadContext, read_splits
+from skylog.bulk.schema import COLUMNS
+from skylog.client.bulk import PartitionPlan, PartitionRange, Plan, plan_ranges
+from skylog.client.cluster import Cluster
+from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+SPLIT_BYTES: Final = 16 * 1024 * 1024
+# Somebody waits at a prompt: a cluster that cannot be reached is told sooner than to a service.
+_PATIENCE: Final = {"default.api.timeout.ms": "15000"}
+
+
+class TopicRead:
+    """What a topic held when it was planned; every method reads it anew."""
+
+    def __init__(
+        self,
+        context: ReadContext,
+        topic: str,
+        tasks: Sequence[Task],
+        *,
+        threads: int,
+        progress: bool | None,
+    ) -> None:
+        self._context = context
+        self._topic = topic
+        self._tasks = tasks
+        self._threads = threads
+        self._progress = progress
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, as Spark's Kafka source has them."""
+        return self._context.schema()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read, as they are stored."""
+        return sum(task.bytes for task in self._tasks)
+
+    def __repr__(self) -> str:
+        return (
+            f"<skylog topic {self._topic}: {self.bytes:,} bytes in {len(self._tasks)} tasks,"
+            f" columns {', '.join(self._context.columns)}>"
+        )
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Arrow batches of bounded size, by partition and offset; memory stays bounded."""
+        with BytesProgress(self._topic, self.bytes, self._progress) as progress:
+            yield from in_parallel(
+                self._tasks,
+                lambda task: read_splits(self._context, task.splits, on_bytes=progress.add),
+                self._threads,
+            )
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """A stream that DuckDB, Polars and others of Arrow read without holding all of it."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Whatever takes Arrow's streams takes this: ``polars.from_arrow``, ``pyarrow.table``."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a Polars frame."""
+        frame: pl.DataFrame = _module("polars").from_arrow(self.to_arrow())
+        return frame
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas frame."""
+        _module("pandas")
+        return self.to_arrow().to_pandas()
+
+
+def read(  # noqa: PLR0913 - what a reader may say
+    topic: str,
+    *,
+    bootstrap: str = "localhost:9092",
+    start: Positions = "earliest",
+    end: Positions = "latest",
+    partitions: Collection[int] | None = None,
+    columns: Sequence[str] = COLUMNS,
+    via: str = "bucket",
+    config: Mapping[str, str] | None = None,
+    storage: Mapping[str, str] | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+    fail_on_data_loss: bool = True,
+) -> TopicRead:
+    """Plan a read of what the topic holds now.
+
+    ``start`` and ``end`` (which is not read) are earliest, latest, an offset, a datetime (the first
+    record at or after it), or a dictionary of these by partition. ``config`` are settings of a
+    Kafka client (security.protocol, sasl.*, ssl.*), ``storage`` those of diskless.storage.* where
+    the environment does not say them. ``via="broker"`` reads through the brokers. ``progress``
+    None shows a bar on a terminal.
+    """
+    if threads is not None and threads < 1:
+        raise ConfigError(f"threads is {threads}; allowed are 1 and more")
+    properties = {**_PATIENCE, **(config or {}), "bootstrap.servers": bootstrap}
+    context = ReadContext.of(
+        properties,
+        storage=storage,
+        via=via,
+        columns=columns,
+        fail_on_data_loss=fail_on_data_loss,
+    )
+    process = this_process()
+
+    async def plan() -> Plan:
+        cluster = (await process.connections(context.properties)).cluster
+        ranges = await ranges_of(cluster, topic, partitions, start, end)
+        return await _plan(cluster, ranges, fail_on_data_loss=fail_on_data_loss)
+
+    found = process.run(plan())
+    tasks = plan_tasks(
+        [split for partition in found.partitions for split in partition.splits],
+        task_bytes=SPLIT_BYTES,
+    )
+    return TopicRead(
+        context.at(found.storage_url),
+        topic,
+        tasks,
+        threads=threads or os.cpu_count() or 1,
+        progress=progress,
+    )
+
+
+async def _plan(
+    cluster: Cluster, ranges: Sequence[PartitionRange], *, fail_on_data_loss: bool
+) -> Plan:
+    """The splits of the ranges; a start that was deleted moves up if that is allowed."""
+    found = await plan_ranges(cluster, ranges, SPLIT_BYTES)
+    moved = [
+        _at_log_start(wanted, partition, fails=fail_on_data_loss)
+        for wanted, partition in zip(ranges, found.partitions, strict=True)
+    ]
+    if moved != list(ranges):
+        found = await plan_ranges(cluster, moved, SPLIT_BYTES)
+    for partition in found.partitions:
+        if partition.error:
+            place = f"topic {partition.topic} partition {partition.partition}"
+            raise KafkaError(partition.error, partition.message or place)
+    return found
+
+
+def _at_log_start(wanted: PartitionRange, found: PartitionPlan, *, fails: bool) -> PartitionRange:
+    log_start = found.log_start_offset
+    deleted = found.error is ErrorCode.OFFSET_OUT_OF_RANGE and wanted.start_offset < log_start
+    if not deleted:
+        return wanted
+    if fails:
+        raise DataLossError(
+            wanted.topic,
+            wanted.partition,
+            wanted.start_offset,
+            log_start,
+            f"the log begins at {log_start}",
+        )
+    end = wanted.end_offset if wanted.end_offset < 0 else max(wanted.end_offset, log_start)
+    return PartitionRange(wanted.topic, wanted.partition, log_start, end, wanted.min_timestamp)
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"this needs {name}: pip install {name}", name=name) from error
