@@ -24,9 +24,10 @@ from skylog.objects.keys import ObjectKey
 from skylog.objects.store import Exists, NotFound, ObjectInfo
 
 COMMIT_AGE_MS = 10 * 60 * 1000
-ORPHAN_GRACE_MS = 60 * 60 * 1000
 ANSWERS_KEPT_MS = 2 * 60 * 60 * 1000
 DAY_MS = 24 * 60 * 60 * 1000
+PIN_AGE_MS = DAY_MS
+ORPHAN_GRACE_MS = DAY_MS + 60 * 60 * 1000
 PREFIX = "staging/0123456789abcdef/"
 TARGETS = {"t": TopicTarget("t", 2)}
 
@@ -86,10 +87,13 @@ class Brokers:
     def _is_pinned(self, key: str) -> bool:
         return self.pins.get(key, 0) > self._clock.now_ms()
 
-    def _is_late(self, key: str) -> bool:
+    def _is_late(self, key: str, age_ms_max: int) -> bool:
         created = ObjectKey.parse(key).created_ms
         assert created is not None
-        return self._clock.now_ms() - created > COMMIT_AGE_MS and not self._is_pinned(key)
+        return self._clock.now_ms() - created > age_ms_max and not self._is_pinned(key)
+
+    def _cannot_commit(self, key: str) -> bool:
+        return self._is_late(key, COMMIT_AGE_MS) or ObjectKey.parse(key) not in self._bucket.objects
 
     async def pin(
         self,
@@ -105,7 +109,7 @@ class Brokers:
             await Turn()
             if release:
                 self.pins.pop(one.key, None)
-            elif self._is_late(one.key):
+            elif self._is_late(one.key, PIN_AGE_MS):
                 results.append(PinResult(ErrorCode.INVALID_REQUEST, "too old"))
                 continue
             else:
@@ -122,7 +126,7 @@ class Brokers:
             await Turn()
             if one.key in self.files or one.key in self.answers:
                 results.append(CommitStagedResult(ErrorCode.NONE))
-            elif self._is_late(one.key) or ObjectKey.parse(one.key) not in self._bucket.objects:
+            elif self._cannot_commit(one.key):
                 results.append(CommitStagedResult(ErrorCode.INVALID_REQUEST, "too late"))
             else:
                 self.files[one.key] = self.answers[one.key] = self._clock.now_ms()
@@ -185,7 +189,7 @@ class World:
 
     async def _attempt(self, epoch: int, attempt: int, objects: int) -> Attempt:
         area = self.area()
-        stager = Stager(area, "writer", epoch, 1 << 20)
+        stager = Stager(area, 1 << 20)
         staged: list[StagedObject] = []
         for index in range(objects):
             value = f"{epoch}/{index}".encode()

@@ -24,7 +24,7 @@ from tests.property.epoch_world import (
     run,
 )
 
-PAUSES_MS = (0, 1000, 2 * COMMIT_AGE_MS, 3 * ORPHAN_GRACE_MS, 2 * DAY_MS, 6 * DAY_MS)
+PAUSES_MS = (0, 1000, 2 * COMMIT_AGE_MS, DAY_MS // 2, 2 * ORPHAN_GRACE_MS, 6 * DAY_MS)
 
 
 def turns_of_an_epoch() -> int:
@@ -109,7 +109,7 @@ def test_a_batch_that_nobody_comes_back_to_leaves_no_marks() -> None:
     world = World(random.Random(1))
 
     async def once() -> None:
-        stager = staging.Stager(world.area(), "w", 0, 1000)
+        stager = staging.Stager(world.area(), 1000)
         rows = RowEncoder(topic="t").encode(pa.record_batch({"value": ["v"]}), TARGETS, 1)
         staged = await stager.stage(rows)
         await staging.EpochCommitter(world.area(), "w").complete(0, staged, single=True)

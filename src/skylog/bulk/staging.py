@@ -1,7 +1,7 @@
 """Staging objects and completing epochs: does what ``epoch.py`` decides.
 
-Tasks pin an object before they upload it: a job may run for longer than brokers accept objects that
-nobody pinned. Those pins last a day; the driver's last as long as pins may.
+Brokers keep an object that nobody has pinned for a day, so long may tasks take; then the driver's
+pins hold it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ from skylog.objects.keys import ObjectKey
 from skylog.objects.store import Exists, NotFound, ObjectError, ObjectStore
 
 OBJECT_BYTES_DEFAULT: Final = 32 * 1024 * 1024
-# A task may be long, and what it staged is of no use once its job is given up.
-TASK_PIN_LIFETIME_MS: Final = 24 * 60 * 60 * 1000
 # An object and its batches are one item each of the request that commits it.
 _BATCHES_PER_OBJECT: Final = BULK_COMMIT_BATCHES_PER_REQUEST // 2
 
@@ -104,15 +102,9 @@ class StagingArea:
     clock: Clock
     rng: Random
 
-    async def pin(
-        self,
-        writer: str,
-        epoch: int,
-        objects: Sequence[StagedObject],
-        lifetime_ms: int = PIN_LIFETIME_MS,
-    ) -> int:
+    async def pin(self, writer: str, epoch: int, objects: Sequence[StagedObject]) -> int:
         """Pin objects; when the first of these pins expires."""
-        found = await self.brokers.pin(writer, epoch, objects, lifetime_ms)
+        found = await self.brokers.pin(writer, epoch, objects, PIN_LIFETIME_MS)
         for staged, result in zip(objects, found, strict=True):
             error = error_of(result.error, f"staged object {staged.key}: {result.message}")
             if error is not None:
@@ -171,30 +163,26 @@ def objects_of(batches: Sequence[RowBatch], object_bytes: int) -> list[Layout[_P
 class Stager:
     """Uploads what one attempt of a task writes."""
 
-    def __init__(self, area: StagingArea, writer: str, epoch: int, object_bytes: int) -> None:
+    def __init__(self, area: StagingArea, object_bytes: int) -> None:
         self._area = area
-        self._writer = writer
-        self._epoch = epoch
         self._object_bytes = object_bytes
-        self._begun: list[StagedObject] = []
+        self._begun: list[ObjectKey] = []
 
     async def stage(self, batches: Sequence[RowBatch]) -> list[StagedObject]:
         """Upload batches as objects of their own."""
         area = self._area
+        owner = area.prefix.split("/")[1]
         staged = []
         for layout in objects_of(batches, self._object_bytes):
-            owner = area.prefix.split("/")[1]
             key = ObjectKey.staged(owner, area.clock.now_ms(), area.rng)
-            one = StagedObject(key.text, layout.size, _batches_of(layout))
-            self._begun.append(one)
-            await area.pin(self._writer, self._epoch, [one], TASK_PIN_LIFETIME_MS)
+            self._begun.append(key)
             await area.store.put(key, layout.parts)
-            staged.append(one)
+            staged.append(StagedObject(key.text, layout.size, _batches_of(layout)))
         return staged
 
     async def discard(self) -> None:
         """The attempt failed: remove what it uploaded."""
-        await self._area.discard(self._writer, self._epoch, self._begun)
+        await self._area.delete(self._begun)
 
 
 def _batches_of(layout: Layout[_Piece]) -> tuple[StagedBatch, ...]:

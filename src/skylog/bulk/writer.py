@@ -58,19 +58,13 @@ class Written:
     produced_rows: int = 0  # of classic topics
 
 
-def write_rows(
-    context: WriteContext,
-    writer: str,
-    epoch: int,
-    batches: Iterable[pa.RecordBatch],
-    seed: int = 0,
-) -> Written:
+def write_rows(context: WriteContext, batches: Iterable[pa.RecordBatch], seed: int = 0) -> Written:
     """What a task does. If it fails, nothing that it staged is left."""
     encoder = RowEncoder(
         topic=context.topic, codec=context.codec, batch_bytes=context.batch_bytes, seed=seed
     )
     process = this_process()
-    session = _Session(context, writer, epoch)
+    session = _Session(context)
     rows = 0
     try:
         for chunk in chunks(batches, context.object_bytes):
@@ -117,10 +111,8 @@ def _parts(batch: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:
 class _Session:
     """What one task knows of brokers and bucket; it asks for nothing before there are rows."""
 
-    def __init__(self, context: WriteContext, writer: str, epoch: int) -> None:
+    def __init__(self, context: WriteContext) -> None:
         self._context = context
-        self._writer = writer
-        self._epoch = epoch
         self._connections: Connections | None = None
         self._stager: Stager | None = None
         self._producer: BatchProducer | None = None
@@ -163,7 +155,7 @@ class _Session:
     async def _open_stager(self) -> Stager:
         if self._stager is None:
             area = await open_area(self._connected(), self._context)
-            self._stager = Stager(area, self._writer, self._epoch, self._context.object_bytes)
+            self._stager = Stager(area, self._context.object_bytes)
         return self._stager
 
     def pend(self, sending: Future[list[StagedObject]]) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -55,6 +61,21 @@ class SkylogSource(DataSource):
         from skylog.spark.stream import StreamReader  # noqa: PLC0415
 
         return StreamReader(parse_stream(self._with_columns(schema)))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from skylog.spark.sink import batch_writer  # noqa: PLC0415
+        from skylog.spark.write_options import parse_write  # noqa: PLC0415
+
+        return batch_writer(schema, parse_write(self.options, streaming=False), overwrite)
+
+    def streamWriter(  # noqa: N802
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamWriter:
+        """``overwrite`` is output mode complete: as with Kafka, each result is appended."""
+        from skylog.spark.sink import StreamWriter  # noqa: PLC0415
+        from skylog.spark.write_options import parse_write  # noqa: PLC0415
+
+        return StreamWriter(schema, parse_write(self.options, streaming=True))
 
     def _with_columns(self, schema: StructType) -> dict[str, str]:
         """The options, with the columns that the query's schema has."""
