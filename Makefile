@@ -35,7 +35,7 @@ run: $(RUNTIME) ## Start skylog with embedded defaults and a diskless demo topic
 	@$(BIN)/skylog server --demo
 
 test: setup ## Run the tests that need nothing but Python
-	$(BIN)/pytest -n auto -m "not interop"
+	$(BIN)/pytest -n auto --dist loadgroup -m "not interop"
 
 interop: setup ## Install real clients and Kafka's tools, run them against skylog
 	@tools/interop_setup.sh

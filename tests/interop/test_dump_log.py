@@ -12,6 +12,8 @@ import pytest
 
 from skylog.log.config import LogConfig
 from skylog.log.log import Log
+from skylog.tiered.assembly import SegmentAssembler, snapshots
+from skylog.wire.batch import split_batches
 from tests.unit.log.support import NOW, batch, open_log
 
 pytestmark = pytest.mark.interop
@@ -112,3 +114,26 @@ def test_after_a_crash(jars: Path, log: Log) -> None:
     files = sorted([*directory.glob("*.log"), *directory.glob("*index")])
     out = dump(jars, "--deep-iteration", "--files", ",".join(map(str, files)))
     assert not COMPLAINT.search(out)
+
+
+def test_assembled_segments(jars: Path, log: Log, tmp_path: Path) -> None:
+    """Segments put together from batches, as the pipeline does it, are as good as appended ones."""
+    folder = tmp_path / "assembled-0"
+    folder.mkdir()
+    assembled = []
+    for path in sorted(Path(log.directory).glob("*.log")):
+        assembler = SegmentAssembler(int(path.stem), interval_bytes=500)
+        for one in split_batches(memoryview(path.read_bytes())):
+            assembler.add(one.buffer)
+        assembled.append(assembler.finish())
+        (folder / path.name).write_bytes(path.read_bytes())
+    for segment, snapshot in zip(assembled, snapshots(assembled), strict=True):
+        for name, content in segment.files(snapshot).items():
+            (folder / name).write_bytes(content)
+    indexes = sorted([*folder.glob("*.index"), *folder.glob("*.timeindex")])
+    names = ",".join(map(str, indexes))
+    checked = dump(jars, "--index-sanity-check", "--files", names)
+    assert checked.count("passed sanity check.") == len(indexes)
+    assert not COMPLAINT.search(dump(jars, "--deep-iteration", "--files", names))
+    out = dump(jars, "--files", str(max(folder.glob("*.snapshot"))))
+    assert "lastSequence: 359" in out

@@ -63,8 +63,10 @@ class Segment:
 
 @dataclass(slots=True)
 class SegmentAssembler:
-    """Is shown batches in the order of their offsets, each as it is served to consumers; their bytes,
-    one after the other, are the log."""
+    """Is shown batches in the order of their offsets, each as it is served to consumers.
+
+    Their bytes, one after the other, are the log.
+    """
 
     base_offset: int
     interval_bytes: int = INDEX_INTERVAL_BYTES

@@ -1,0 +1,94 @@
+"""Where jobs put what they make: a directory or a bucket, by anything that pyarrow can open.
+
+A file is there whole or not at all: a bucket shows an object when its upload ends, a directory when
+it is renamed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pyarrow import fs
+
+from skylog.kernel.errors import ConfigError
+from skylog.wire.buffers import Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A path in a file system; can be sent to executors."""
+
+    url: str
+
+    @classmethod
+    def of(cls, text: str) -> Folder:
+        """A URL, or a path of this machine; ConfigError if nothing can be put there."""
+        url = text if "://" in text else Path(text).absolute().as_uri()
+        folder = cls(url)
+        try:
+            system, path = folder._open()
+            system.create_dir(path, recursive=True)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{text} is no place to write to: {error}") from error
+        return folder
+
+    def _open(self) -> tuple[Any, str]:
+        system, path = fs.FileSystem.from_uri(self.url)
+        return system, path
+
+    def below(self, name: str) -> Folder:
+        return Folder(f"{self.url.rstrip('/')}/{name}")
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        """A new file, or a new version of one; after an error there is none."""
+        system, path = self._open()
+        system.create_dir(path, recursive=True)
+        target = f"{path}/{name}"
+        local = isinstance(system, fs.LocalFileSystem)
+        place = f"{target}.new" if local else target
+        stream = system.open_output_stream(place)
+        try:
+            yield stream
+        except BaseException:
+            # Not closed: an upload that is not completed leaves nothing.
+            if local:
+                stream.close()
+                system.delete_file(place)
+            raise
+        stream.close()
+        if local:
+            system.move(place, target)
+
+    def write(self, name: str, parts: Iterable[Buffer]) -> None:
+        with self.writing(name) as stream:
+            for part in parts:
+                stream.write(part)
+
+    def write_json(self, name: str, value: Any) -> None:
+        self.write(name, [json.dumps(value, indent=1).encode() + b"\n"])
+
+    def read(self, name: str) -> bytes | None:
+        """The whole of a file, None if there is none."""
+        system, path = self._open()
+        try:
+            with system.open_input_stream(f"{path}/{name}") as stream:
+                data: bytes = stream.read()
+        except FileNotFoundError:
+            return None
+        return data
+
+    def read_json(self, name: str) -> Any:
+        """None if there is none."""
+        data = self.read(name)
+        return None if data is None else json.loads(data)
+
+    def names(self) -> list[str]:
+        system, path = self._open()
+        found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return sorted(info.base_name for info in found)
