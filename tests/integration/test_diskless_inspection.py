@@ -56,7 +56,6 @@ def client(broker: Broker) -> Iterator[Wire]:
 
 
 def test_files_and_coordinators(brokers: Wire, client: Wire) -> None:
-    # DC-23 partly, DC-43 partly
     topic_id = new_topic(brokers, "looked-at", 2)
     uploads = [Upload().add(topic_id, [b"a"]).add(topic_id, [b"b"], 1) for _ in range(3)]
     for upload in uploads:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.kernel.settings.definitions import OURS
 from skylog.wire.apis import (
     ApiKey,
     encode_request_header,
@@ -40,8 +41,8 @@ _IGNORED: Final = {
     "log_append_time_ms",
     "leader_epoch_of_quorum",
 }
-# Settings of topics that Kafka does not have.
-OUR_SETTINGS: Final = frozenset({"diskless.enable"})
+# Settings that Kafka does not have.
+OUR_SETTINGS: Final = frozenset({"diskless.enable", *OURS})
 _KEYS: Final = (
     "group_id", "resource_type", "resource_name", "name", "topic", "topic_name", "feature", "user",
     "key", "api_key", "node_id", "broker_id", "partition_index", "partition", "index", "member_id",

@@ -95,6 +95,26 @@ async def test_a_coordinator_that_is_held_up_holds_up_no_other() -> None:
         assert await acked(*held) == [[(NONE, offset)] for offset in range(7)]
 
 
+async def test_a_file_of_several_coordinators_is_committed_to_all_at_once() -> None:
+    # ENG-16
+    async with scene() as at:
+        for coordinator in (0, 1):
+            at.hold(coordinator)
+        before = [at.home.partitions[one].log.log_end_offset for one in (0, 1)]
+        request = at.send(to(0), to(1))
+
+        def appended() -> list[int]:
+            return [at.home.partitions[one].log.log_end_offset for one in (0, 1)]
+
+        # Both are under way, and none has ended.
+        await until(lambda: all(now > then for now, then in zip(appended(), before, strict=True)))
+        assert {result.error for result in request.results()} == {TIMED_OUT}
+        assert len([one async for one in at.store.list("wal/")]) == 1
+        for coordinator in (0, 1):
+            at.release(coordinator)
+        assert await acked(request) == [[(NONE, 0), (NONE, 0)]]
+
+
 async def test_of_a_request_to_several_the_known_part_is_told() -> None:
     # ENG-17
     async with scene() as at:

@@ -14,6 +14,7 @@ from skylog.kernel.errors import KafkaError
 from skylog.kernel.logging import Hub
 from skylog.kernel.properties import parse_properties
 from skylog.kernel.settings import BrokerSettings, build_settings
+from skylog.kernel.settings.definitions import OURS
 from skylog.kernel.settings.describe import (
     ConfigEntry,
     describe_broker_configs,
@@ -98,7 +99,7 @@ def describe(kind: int, name: str, current: BrokerSettings, layers: Layers) -> l
 
 def is_own(name: str) -> bool:
     """Settings that Kafka does not have."""
-    return "diskless." in name
+    return name in OURS or "diskless." in name
 
 
 @pytest.mark.parametrize(

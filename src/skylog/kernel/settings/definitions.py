@@ -93,7 +93,9 @@ _LOG_DISKLESS: Final = _key(
     ("log.diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "cluster-wide", False),
     TOPIC_BROKER_DOCS,
 )
-BROKER: Final = Schema((*KAFKA_BROKER.values(), *OWN, *AUTHORIZER, *DISKLESS, _LOG_DISKLESS))
+# What Kafka does not have.
+OURS: Final = Schema((*OWN, *DISKLESS, _LOG_DISKLESS))
+BROKER: Final = Schema((*KAFKA_BROKER.values(), *AUTHORIZER, *OURS.values()))
 BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, {})
 _OWN_TOPIC: Final = (("diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "read-only", False),)
 TOPIC: Final = _schema((*kafka_resource_facts.TOPIC, *_OWN_TOPIC), TOPIC_DOCS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from skylog.kernel.config import ConfigKey, ConfigSource, Dynamic, Value, format_value
 from skylog.kernel.settings.broker import BrokerSettings
@@ -15,6 +16,7 @@ from skylog.kernel.settings.definitions import (
     CLIENT_METRICS,
     GROUP,
     KAFKA_BROKER,
+    OURS,
     TOPIC,
 )
 from skylog.kernel.settings.synonyms import Layers, broker_key, synonyms_of_listener
@@ -22,6 +24,7 @@ from skylog.kernel.settings.topic_facts import GROUP_SYNONYMS, TOPIC_SYNONYMS
 from skylog.kernel.settings.topics import group_values, topic_values
 
 UNKNOWN_TYPE = 0
+_DEFINED: Final = {**KAFKA_BROKER, **OURS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +119,9 @@ def describe_logger_configs(levels: Mapping[str, str], names: Names = None) -> l
 def describe_broker_configs(
     settings: BrokerSettings, layers: Layers, names: Names = None
 ) -> list[ConfigEntry]:
-    """This broker's settings: all that Kafka defines, and what else was set."""
+    """This broker's settings: all that Kafka or we define, and what else was set."""
     texts = layers.overlaid()
-    shown = {name: settings[name] for name, key in KAFKA_BROKER.items() if not key.internal}
+    shown = {name: settings[name] for name, key in _DEFINED.items() if not key.internal}
     extra = {name: text for name, text in texts.items() if name not in shown}
     return [
         _broker_entry(name, value, layers, default_only=False)
@@ -196,7 +199,7 @@ def _broker_synonym_entries(name: str, layers: Layers) -> tuple[SynonymEntry, ..
         if other in layer
     ]
     for other in names:
-        known = KAFKA_BROKER.get(other)
+        known = _DEFINED.get(other)
         if known is not None and known.default is not None:
             text = None if hidden else format_value(known.default)
             found.append(SynonymEntry(other, text, ConfigSource.DEFAULT_CONFIG))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skylog.kernel.config import ConfigKey, ConfigSource, Schema
-from skylog.kernel.settings.definitions import BROKER_QUOTA, DISKLESS, KAFKA_BROKER, OWN
+from skylog.kernel.settings.definitions import BROKER_QUOTA, KAFKA_BROKER, OURS
 
 LISTENER_SETTING: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 # These stand behind a SASL mechanism: listener.name.<listener>.<mechanism>.<setting>.
@@ -26,7 +26,7 @@ _TOGETHER: Final = (
 )
 _FLUSH: Final = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 
-DESCRIBED: Final = Schema((*KAFKA_BROKER.values(), *BROKER_QUOTA.values(), *OWN, *DISKLESS))
+DESCRIBED: Final = Schema((*KAFKA_BROKER.values(), *BROKER_QUOTA.values(), *OURS.values()))
 
 
 @dataclass(frozen=True, slots=True)
