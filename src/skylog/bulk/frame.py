@@ -40,7 +40,7 @@ class TopicRead:
         tasks: Sequence[Task],
         *,
         threads: int,
-        progress: bool | None,
+        progress: bool,
     ) -> None:
         self._context = context
         self._topic = topic
@@ -66,7 +66,7 @@ class TopicRead:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Arrow batches of bounded size, by partition and offset; memory stays bounded."""
-        with BytesProgress(self._topic, self.bytes, self._progress) as progress:
+        with BytesProgress(self._topic, self.bytes, wanted=self._progress) as progress:
             yield from in_parallel(
                 self._tasks,
                 lambda task: read_splits(self._context, task.splits, on_bytes=progress.add),
@@ -108,7 +108,7 @@ def read(  # noqa: PLR0913 - what a reader may say
     config: Mapping[str, str] | None = None,
     storage: Mapping[str, str] | None = None,
     threads: int | None = None,
-    progress: bool | None = None,
+    progress: bool = True,
     fail_on_data_loss: bool = True,
 ) -> TopicRead:
     """Plan a read of what the topic holds now.
@@ -117,7 +117,7 @@ def read(  # noqa: PLR0913 - what a reader may say
     record at or after it), or a dictionary of these by partition. ``config`` are settings of a
     Kafka client (security.protocol, sasl.*, ssl.*), ``storage`` those of diskless.storage.* where
     the environment does not say them. ``via="broker"`` reads through the brokers. ``progress``
-    None shows a bar on a terminal.
+    shows a bar, if there is a terminal.
     """
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; allowed are 1 and more")

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class BytesProgress:
-    """Bytes read of those planned. ``shown`` None: on a terminal only."""
+    """Bytes read of those planned."""
 
-    def __init__(self, label: str, total: int, shown: bool | None = None) -> None:
+    def __init__(self, label: str, total: int, *, wanted: bool = True) -> None:
         self._label = label
         self._total = total
-        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._shown = wanted and sys.stderr.isatty()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
