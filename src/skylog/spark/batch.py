@@ -12,7 +12,9 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from skylog.bulk.plan import Task
 from skylog.bulk.reader import ReadContext, read_splits
 from skylog.client.offsets import EARLIEST
+from skylog.kernel.errors import SkylogError
 from skylog.spark.driver import CLIENT_ID, Driver
+from skylog.spark.errors import one_sentence
 from skylog.spark.filters import Bounds, bounds_of
 from skylog.spark.options import ReadOptions
 from skylog.spark.planning import Planned, TaskPartition, plan_read, report
@@ -44,6 +46,7 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._bounds = bounds_in(options)
 
+    @one_sentence
     def partitions(self) -> Sequence[InputPartition]:
         planned = plan_batch(Driver(self._options), self._options, self._bounds)
         return input_partitions(planned, self._options, self._bounds)
@@ -110,5 +113,9 @@ def input_partitions(
 
 def read_task(partition: Any) -> Iterator[pa.RecordBatch]:
     """The rows of one task; runs on an executor."""
-    if isinstance(partition, TaskPartition):
+    if not isinstance(partition, TaskPartition):
+        return
+    try:
         yield from read_splits(partition.context, partition.task.splits)
+    except SkylogError as error:
+        raise error.with_traceback(None) from None

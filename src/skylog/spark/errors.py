@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
 from skylog.kernel.errors import ErrorCode, KafkaError, SkylogError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ReadError(SkylogError):
@@ -42,3 +49,16 @@ def told(error: KafkaError, bootstrap: str, what: str = "") -> ReadError:
         return ReadError(f"{sentence.format(what=what)} (cluster at {bootstrap})")
     subject = f"{what}: " if what else ""
     return ReadError(f"{subject}{error.code.name}: {detail} (cluster at {bootstrap})")
+
+
+def one_sentence(function: Callable[P, T]) -> Callable[P, T]:
+    """For what Spark calls: it shows whole tracebacks, and how we got there helps nobody."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except SkylogError as error:
+            raise error.with_traceback(None) from None
+
+    return called

@@ -25,6 +25,7 @@ from pyspark.sql.types import (
 )
 
 from skylog.kernel.errors import ConfigError
+from skylog.spark.errors import one_sentence
 from skylog.spark.options import HEADERS, parse_batch, parse_columns, parse_stream
 
 NAME: Final = "skylog"
@@ -48,15 +49,18 @@ class SkylogSource(DataSource):
     def name(cls) -> str:
         return NAME
 
+    @one_sentence
     def schema(self) -> StructType:
         return StructType([StructField(name, TYPES[name]) for name in parse_columns(self.options)])
 
+    @one_sentence
     def reader(self, schema: StructType) -> DataSourceReader:
         # Imported by those who read: Spark loads this module in every process.
         from skylog.spark.batch import batch_reader  # noqa: PLC0415
 
         return batch_reader(parse_batch(self._with_columns(schema)))
 
+    @one_sentence
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from skylog.spark.stream import StreamReader  # noqa: PLC0415
 

@@ -27,7 +27,7 @@ from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import ConfigError
 from skylog.spark.batch import bounds_in, input_partitions, read_task
 from skylog.spark.driver import Driver
-from skylog.spark.errors import ReadError
+from skylog.spark.errors import ReadError, one_sentence
 from skylog.spark.options import ReadOptions
 from skylog.spark.planning import plan_read, report
 from skylog.spark.positions import AtOffsets, Everywhere, Offsets, from_json, to_json
@@ -63,6 +63,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Where a query starts -----------------------------------------------------------------
 
+    @one_sentence
     def initialOffset(self) -> _Json:  # noqa: N802 - Spark's name
         if self._initial is None:
             self._initial = self._find_initial()
@@ -99,6 +100,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> _Json | None:  # noqa: N802 - Spark's name
         return None if self._latest is None else to_json(self._latest)
 
+    @one_sentence
     def latestOffset(self, start: _Json, limit: ReadLimit) -> _Json:  # noqa: N802 - Spark's name
         began = from_json(start)
         # Spark asks only when all before ``start`` is done, also when nothing new has come.
@@ -146,6 +148,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # What a micro-batch reads -------------------------------------------------------------
 
+    @one_sentence
     def partitions(self, start: _Json, end: _Json) -> Sequence[InputPartition]:
         began, until = from_json(start), from_json(end)
         if began == until:
