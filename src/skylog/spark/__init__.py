@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from skylog.spark.explanation import Explanation
+
+__all__ = ["explain", "register"]
 
 
 def register(spark: SparkSession) -> None:
@@ -16,3 +20,10 @@ def register(spark: SparkSession) -> None:
     from skylog.spark.source import SkylogSource  # noqa: PLC0415 - needs Spark
 
     spark.dataSource.register(SkylogSource)
+
+
+def explain(frame: DataFrame) -> Explanation:
+    """How many bytes of which topics a batch DataFrame reads; also as ``skylog.explain``."""
+    from skylog.spark.explanation import explain as explained  # noqa: PLC0415 - needs Spark
+
+    return explained(frame)
