@@ -30,6 +30,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "perf": ("perf", "Measure throughput and latency."),
     "dump": ("dump", "Decode log segments, indexes and snapshots, without a broker."),
     "diskless": ("diskless", "Look inside diskless topics: files, batches, coordinators, orphans."),
+    "spark": ("spark", "Jobs in bulk: audit, segments, tables, replay, load, report."),
     "restore": ("restore", "Rebuild a node whose disks are gone from its object store."),
     "version": ("version", "Show the version of skylog."),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 LOCAL: Final = "local[*]"
 # spark-submit passes its own choices by the environment of the driver.
 _SUBMITTED: Final = "SPARK_ENV_LOADED"
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties").resolve()
 
 
 def start(job: str, master: str | None) -> SparkSession:
@@ -25,11 +27,13 @@ def start(job: str, master: str | None) -> SparkSession:
         builder = builder.master(master)
     elif _SUBMITTED not in os.environ:
         builder = builder.master(LOCAL)
-    spark = (
+    if _SUBMITTED not in os.environ:
+        builder = builder.config(
+            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+        )
+    return (
         builder.config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark

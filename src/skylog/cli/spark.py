@@ -1,0 +1,124 @@
+"""``skylog spark``: the jobs of the bulk pipeline.
+
+Spark is started here and nowhere else in the program, and only by a job that runs: ``--help`` needs
+none. The same commands run under spark-submit, given this file (``skylog spark submit-file``).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from skylog.cli.connect import read_properties
+from skylog.cli.errors import CommandError, counted
+from skylog.cli.group import examples, new_app
+from skylog.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, ClientConfig, Json, parse_pairs
+from skylog.cli.output import print_json, say
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from skylog.spark.jobs.cluster import JobCluster
+
+app = new_app(group=True)
+
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs: local[N], spark://…, yarn, k8s://…; all cores of this machine"
+        " without, or what spark-submit says.",
+    ),
+]
+Storage = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage",
+        metavar="NAME=VALUE",
+        help="A setting diskless.storage.* for reaching the bucket, where the environment does"
+        " not say it; can be repeated.",
+    ),
+]
+
+
+@contextmanager
+def session(job: str, master: str | None) -> Iterator[SparkSession]:
+    """A session that ends with the job; CommandError where there is no Spark."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise CommandError("this needs Spark: pip install 'skylog[spark]'")
+    from skylog.spark.jobs.session import start  # noqa: PLC0415 - loads Spark
+
+    spark = start(job, master)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def job_cluster(
+    bootstrap: str | None, client_config: Path | None, storage: list[str] | None
+) -> JobCluster:
+    from skylog.spark.jobs.cluster import JobCluster  # noqa: PLC0415 - loads Arrow
+
+    properties = read_properties(client_config) if client_config is not None else {}
+    if bootstrap is not None or "bootstrap.servers" not in properties:
+        properties["bootstrap.servers"] = bootstrap or BOOTSTRAP_DEFAULT
+    return JobCluster(properties, parse_pairs(storage or (), "--storage"))
+
+
+@app.command("submit-file")
+def submit_file() -> None:
+    """Print the file to give to spark-submit: it takes the same jobs and options."""
+    sys.stdout.write(f"{Path(__file__).resolve()}\n")
+
+
+@app.command(
+    epilog=examples(
+        "skylog spark segments orders --to ./segments",
+        "skylog spark segments orders --to s3://bucket/segments --master spark://host:7077",
+    )
+)
+def segments(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A diskless topic.")],
+    to: Annotated[str, typer.Option("--to", metavar="URL", help="A directory or a bucket.")],
+    bootstrap: Bootstrap = None,
+    client_config: ClientConfig = None,
+    storage: Storage = None,
+    master: Master = None,
+    segment_bytes: Annotated[
+        int, typer.Option(min=1 << 16, max=(1 << 31) - 1, help="Size of a segment, about.")
+    ] = 128 * 1024 * 1024,
+    tail: Annotated[
+        bool, typer.Option("--tail", help="The last batches too, that do not fill a segment.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Assemble a diskless topic's batches into segments of Kafka's format, with indexes.
+
+    A second run takes what is new. Every file is there whole or not at all.
+    """
+    cluster = job_cluster(bootstrap, client_config, storage)
+    with session("segments", master) as spark:
+        from skylog.spark.jobs import segments as job  # noqa: PLC0415 - loads Spark
+
+        done = job.run(spark, job.SegmentsJob(cluster, topic, to, segment_bytes, tail))
+    if json:
+        print_json(
+            {"segments": done.segments, "bytes": done.bytes, "next_offsets": done.next_offsets}
+        )
+        return
+    say(f"{counted(done.segments, 'segment')} of {done.bytes:,} bytes in {to}")
+
+
+if __name__ == "__main__":
+    from skylog.cli.main import main
+
+    sys.argv[0:1] = ["skylog", "spark"]
+    main()
