@@ -93,7 +93,7 @@ class _Sink:
         try:
             return SinkMessage(write_rows(self.context, iterator, seed), query)
         except SkylogError as error:
-            raise self.told(error) from error
+            raise self.told(error) from None
 
     def told(self, error: SkylogError) -> SkylogError:
         """An error with what it is about."""
@@ -111,7 +111,7 @@ class BatchWriter(_Sink, DataSourceArrowWriter):
         try:
             self.driver(self.writer).check([] if options.topic is None else [options.topic])
         except SkylogError as error:
-            raise self.told(error) from error
+            raise self.told(error) from None
 
     @property
     def writer(self) -> str:
@@ -132,7 +132,7 @@ class BatchWriter(_Sink, DataSourceArrowWriter):
                 f"{self.told(error)}; rows may have been written in part: to complete the write,"
                 f" and write nothing twice, run the job again with the option"
                 f" writeId={self.write_id}"
-            ) from error
+            ) from None
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         if _has_failed_task(messages):
@@ -152,7 +152,7 @@ class StreamWriter(_Sink, DataSourceStreamArrowWriter):
         try:
             self.driver(f"stream-{query}").complete(batchId, _written(messages))
         except SkylogError as error:
-            raise self.told(error) from error
+            raise self.told(error) from None
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         query = _query(messages)
