@@ -142,8 +142,8 @@ def test_coordinators(cli: Cli) -> None:
     assert all(row["high_watermark"] == row["log_end_offset"] for row in rows)
     assert all(row["snapshot_offset"] is None for row in rows)
     text = cli.ok("diskless", "coordinators")
-    assert "HIGH WATERMARK" in text
-    assert "FILES TO DELETE" in text
+    assert "COMMITTED" in text
+    assert "TO DELETE" in text
 
 
 def test_an_object_of_a_store_is_dumped(cli: Cli, objects: Path) -> None:
@@ -170,3 +170,24 @@ def test_errors_say_what_to_do(cli: Cli, objects: Path, tmp_path: Path) -> None:
     assert "--storage-url" in cli.fails("diskless", "files")
     url = (tmp_path / "elsewhere").as_uri()
     assert [row["state"] for row in cli.json("diskless", "files", "--storage-url", url)] == ["live"]
+
+
+def test_batches_and_where_they_lie(cli: Cli, objects: Path) -> None:
+    cli.ok("topics", "create", "orders", "--config", "diskless.enable=true", "--partitions", "2")
+    for value in ("a", "b", "c"):
+        cli.ok("produce", "orders", "--partition", "1", text=value + "\n")
+    rows = cli.json("diskless", "batches", "orders")
+    assert [(row["partition"], row["first_offset"], row["last_offset"]) for row in rows] == [
+        (1, offset, offset) for offset in range(3)
+    ]
+    for row in rows:
+        data = (objects / row["key"]).read_bytes()
+        assert (row["position"], row["position"] + row["bytes"]) == (1, len(data))
+    assert cli.json("diskless", "batches", "orders", "-p", "0") == []
+    assert cli.json("diskless", "batches", "orders", "--from", "1", "--limit", "1") == rows[1:2]
+    assert rows[0]["key"] in cli.ok("diskless", "batches", "orders", "-p", "1")
+
+    cli.ok("topics", "create", "classic")
+    assert "no batches in the object store" in cli.fails("diskless", "batches", "classic")
+    assert "topics create" in cli.fails("diskless", "batches", "nothing")
+    assert "no partition 9" in cli.fails("diskless", "batches", "orders", "-p", "9")

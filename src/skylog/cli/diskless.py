@@ -14,10 +14,10 @@ from skylog.cli.connect import call
 from skylog.cli.diskless_compare import Pair, Verdict, judge, side_by_side
 from skylog.cli.diskless_describe import batches, coordinators
 from skylog.cli.diskless_dump import dump_wal
-from skylog.cli.diskless_store import StorageUrl, StoreOptions, opened
+from skylog.cli.diskless_store import BrokersToo, StorageUrl, StoreOptions, opened
 from skylog.cli.errors import CommandError, counted
 from skylog.cli.group import examples, new_app
-from skylog.cli.options import Bootstrap, ClientConfig, Json, Yes
+from skylog.cli.options import ClientConfig, Json, Yes
 from skylog.cli.output import confirm, print_json, print_table, say
 from skylog.cli.server import Config, Override
 from skylog.cli.times import format_age, format_time
@@ -92,7 +92,7 @@ def files(
     config: Config = None,
     override: Override = None,
     storage_url: StorageUrl = None,
-    bootstrap: Bootstrap = None,
+    bootstrap: BrokersToo = None,
     client_config: ClientConfig = None,
     kind: Annotated[Kind, typer.Option(help="Which objects.")] = Kind.WAL,
     max_: Annotated[int, typer.Option("--max", "-n", min=1, help="Show so many.")] = 1000,
@@ -144,7 +144,7 @@ def orphans(
     config: Config = None,
     override: Override = None,
     storage_url: StorageUrl = None,
-    bootstrap: Bootstrap = None,
+    bootstrap: BrokersToo = None,
     client_config: ClientConfig = None,
     release: Annotated[
         bool, typer.Option("--release", help="End the holds: brokers may delete what is held.")

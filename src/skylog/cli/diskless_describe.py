@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from skylog.wire.messages.describe_diskless_coordinators_response import DescribedCoordinator
 
 _LOG_COLUMNS: Final = {
-    "partition": "COORDINATOR",
+    "partition": "NO",
     "state": "STATE",
     "leader": "LEADER",
     "epoch": "EPOCH",
-    "log_start_offset": "LOG START",
-    "log_end_offset": "LOG END",
-    "high_watermark": "HIGH WATERMARK",
+    "log_start_offset": "START",
+    "log_end_offset": "END",
+    "high_watermark": "COMMITTED",
     "lag": "LAG",
     "snapshot_offset": "SNAPSHOT",
-    "snapshot_age": "SNAPSHOT AGE",
+    "snapshot_age": "AGE",
 }
 _CONTENT_COLUMNS: Final = {
-    "partition": "COORDINATOR",
+    "partition": "NO",
     "partitions": "PARTITIONS",
     "batches": "BATCHES",
-    "live_files": "LIVE FILES",
-    "free_files": "FILES TO DELETE",
+    "live_files": "FILES",
+    "free_files": "TO DELETE",
     "producers": "PRODUCERS",
     "pins": "PINS",
 }
@@ -58,8 +58,13 @@ def coordinators(
 ) -> None:
     """Show the coordinators: their logs, their snapshots and how much they have.
 
-    The lag is what the coordinator's database is behind its log. A file whose batches belong to
-    several coordinators is counted by each.
+    \b
+    START, END, COMMITTED  offsets of the coordinator's log
+    LAG                    what its database is behind its log
+    SNAPSHOT, AGE          end offset of the last snapshot, and since when it is there
+    FILES, TO DELETE       with live records, and without; one of several coordinators
+                           is counted by each
+    PINS                   files that writers hold until they commit them
     """
     planes, rows = call(_coordinators, bootstrap, client_config)
     if json:
@@ -157,20 +162,20 @@ async def _located(
     from skylog.client.bulk import Split, locate_batches  # noqa: PLC0415 - not needed for --help
 
     key = TopicPartition(topic.name, partition)
-    if start is None:
-        start = (await offsets_at(cluster, [key], EARLIEST))[key]
+    first = (await offsets_at(cluster, [key], EARLIEST))[key]
     end = (await offsets_at(cluster, [key], LATEST))[key]
+    # An offset for all partitions need not be in each of them.
+    start = first if start is None else min(max(start, first), end)
     split = Split(topic.name, topic.topic_id, partition, start, end, 0, diskless=True)
     found: list[BatchLocation] = []
-    while start < end and len(found) < limit:
+    while True:  # asked once at least: a topic that is not diskless is told so
         located = await locate_batches(
             cluster, split, start_offset=start, max_batches=limit - len(found)
         )
         found += located.batches
-        if located.next_offset <= start:
-            break
+        if len(found) >= limit or not start < located.next_offset < end:
+            return found
         start = located.next_offset
-    return found
 
 
 def _location(partition: int, batch: BatchLocation) -> dict[str, Any]:

@@ -25,6 +25,17 @@ StorageUrl = Annotated[
     ),
 ]
 
+BrokersToo = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap",
+        "-b",
+        envvar="SKYLOG_BOOTSTRAP",
+        metavar="HOST:PORT",
+        help="Ask these brokers, too; without, only the store is looked at.",
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
