@@ -1,11 +1,15 @@
-"""The diskless coordinator: commits, finds, snapshot and replay over a real log and SQLite.
+"""The diskless coordinator: commits, finds, snapshots and replay over a real log and SQLite.
 
-python -m bench.coordinator [BATCHES ...]
+python -m bench.coordinator [--full] [BATCHES ...]
+
+Batches are those of idempotent producers, 64 to a file, one of each partition, with sizes, counts
+and times that differ as those of real ones do. ``--full`` goes on to 10 million of them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import resource
 import shutil
@@ -13,13 +17,17 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from skylog.diskless.coordinator import requests as ask
+from skylog.diskless.coordinator.commit import plan_commit
+from skylog.diskless.coordinator.memory import MemoryState
+from skylog.diskless.coordinator.overlay import Overlay
 from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime, RuntimeSettings
 from skylog.diskless.plane import BatchToCommit, FileToCommit, FindRequest
+from skylog.diskless.planes.rules import PlaneRules
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.ids import Uuid
@@ -28,13 +36,20 @@ from skylog.log.files import Files
 from skylog.log.log import Log, Opening
 from skylog.objects.keys import ObjectKey
 from skylog.replication.partition import Partition
+from skylog.wire.batch import Compression
+from skylog.wire.metadata_records import encode_diskless
+from skylog.wire.records import encode_batch
 
 TOPIC = Uuid(bytes(range(16)))
 METADATA = Uuid(bytes(range(16, 32)))
 PARTITIONS = 64
 BATCHES_PER_FILE = 64
 IN_FLIGHT = 16
+CHUNK_FILES = 512
 FINDS = 2_000
+SINGLE_COMMITS = 500
+SIZES = [100_000, 1_000_000]
+FULL_SIZE = 10_000_000
 CLOCK = SystemClock()
 
 
@@ -70,31 +85,47 @@ class Broker:
         await self.coordinators.close()
 
 
-def files(count: int, rng: random.Random) -> list[FileToCommit]:
-    """Every partition once in each file, all batches of idempotent producers."""
-    now_ms = CLOCK.now_ms()
-    out = []
-    for number in range(count):
-        batches = [
-            BatchToCommit(
-                TOPIC,
-                index % PARTITIONS,
-                1 + index * 1000,
-                1000,
-                0,
-                9,
-                now_ms,
-                producer_id=index,
-                producer_epoch=0,
-                base_sequence=number * 10,
-                last_sequence=number * 10 + 9,
+class Producers:
+    """One for each partition; they send batch after batch."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.sequences = [0] * PARTITIONS
+        self.end_offset = 0
+        self.batches = 0
+
+    def files(self, count: int) -> list[FileToCommit]:
+        return [self.file() for _ in range(count)]
+
+    def file(self) -> FileToCommit:
+        rng, now_ms = self.rng, CLOCK.now_ms()
+        batches = []
+        end = 1
+        for index in range(BATCHES_PER_FILE):
+            partition = index % PARTITIONS
+            size, count = rng.randrange(500, 20_000), rng.randrange(1, 100)
+            first = self.sequences[partition]
+            self.sequences[partition] += count
+            batches.append(
+                BatchToCommit(
+                    TOPIC,
+                    partition,
+                    end,
+                    size,
+                    0,
+                    count - 1,
+                    now_ms - rng.randrange(300),
+                    producer_id=1000 + partition,
+                    producer_epoch=0,
+                    base_sequence=first,
+                    last_sequence=first + count - 1,
+                )
             )
-            for index in range(BATCHES_PER_FILE)
-        ]
+            end += size
+        self.end_offset = min(self.sequences)
+        self.batches += len(batches)
         key = ObjectKey.new("wal", now_ms, rng).text
-        size = 1 + BATCHES_PER_FILE * 1000
-        out.append(FileToCommit(object_key=key, size=size, batches=batches, owner_ids=(0,)))
-    return out
+        return FileToCommit(object_key=key, size=end, batches=batches, owner_ids=(0,))
 
 
 async def commit_all(runtime: CoordinatorRuntime, wanted: Sequence[FileToCommit]) -> float:
@@ -110,66 +141,136 @@ async def commit_all(runtime: CoordinatorRuntime, wanted: Sequence[FileToCommit]
     return time.perf_counter() - started
 
 
-async def find_all(runtime: CoordinatorRuntime, end_offset: int, rng: random.Random) -> list[float]:
+async def commit_each(runtime: CoordinatorRuntime, producers: Producers, count: int) -> list[float]:
+    """Milliseconds of single commits, one after the other as a writer makes them."""
+    return await _each(lambda: runtime.submit(ask.CommitFile(producers.file())), count)
+
+
+async def find_each(
+    runtime: CoordinatorRuntime, end_offset: int, rng: random.Random
+) -> list[float]:
     """Milliseconds of single finds, each of one partition at any offset."""
-    out = []
-    for _ in range(FINDS):
+
+    def find() -> Awaitable[object]:
         partition, offset = rng.randrange(PARTITIONS), rng.randrange(end_offset)
-        request = ask.FindBatches([FindRequest(TOPIC, partition, offset, 50_000)], 50_000)
+        request = FindRequest(TOPIC, partition, offset, 50_000)
+        return runtime.find(ask.FindBatches([request], 50_000))
+
+    return await _each(find, FINDS)
+
+
+async def _each(call: Callable[[], Awaitable[object]], count: int) -> list[float]:
+    out = []
+    for _ in range(count):
+        work = call()
         started = time.perf_counter()
-        await runtime.find(request)
+        await work
         out.append((time.perf_counter() - started) * 1000)
     return sorted(out)
 
 
+async def commits_during_snapshot(
+    runtime: CoordinatorRuntime, producers: Producers
+) -> tuple[float, list[float]]:
+    """Seconds of the snapshot, milliseconds of the commits meanwhile."""
+    started = time.perf_counter()
+    ended: list[float] = []
+    snapshot = asyncio.ensure_future(runtime.snapshot())
+    snapshot.add_done_callback(lambda _: ended.append(time.perf_counter()))
+    out: list[float] = []
+    while not snapshot.done():
+        out += await commit_each(runtime, producers, 1)
+    await snapshot
+    return ended[0] - started, sorted(out)
+
+
+def metadata_bytes(producers: Producers) -> tuple[float, float]:
+    """Of one file, for each batch: plain, and with zstd."""
+    state = MemoryState()
+    for index in range(PARTITIONS):
+        state.create_partition((TOPIC, index), "t")
+    file, now_ms = producers.file(), CLOCK.now_ms()
+    record = plan_commit(file, 0, Overlay(state), now_ms, PlaneRules()).record
+    values = [(None, encode_diskless(record))]
+    plain = encode_batch(values, timestamp=now_ms)
+    packed = encode_batch(values, timestamp=now_ms, codec=Compression.ZSTD)
+    return len(plain) / BATCHES_PER_FILE, len(packed) / BATCHES_PER_FILE
+
+
 def row(name: str, value: float, unit: str) -> None:
     sys.stdout.write(f"{name:52} {value:14,.2f} {unit}\n")
+    sys.stdout.flush()
+
+
+def rows_of(name: str, times: Sequence[float]) -> None:
+    row(f"{name}, median", statistics.median(times), "ms")
+    row(f"{name}, 99 %", times[len(times) * 99 // 100], "ms")
 
 
 async def measure(directory: Path, batches: int) -> None:
-    rng = random.Random(1)
+    producers = Producers(random.Random(1))
+    title = f"{batches:,} batches: "
+    plain, packed = metadata_bytes(Producers(random.Random(2)))
+    row(f"{title}metadata per batch, plain", plain, "bytes")
+    row(f"{title}metadata per batch, zstd", packed, "bytes")
     broker = Broker(directory)
     runtime = await broker.lead()
     await runtime.submit(ask.CreatePartitions([(TOPIC, "t", range(PARTITIONS))]))
-    count = batches // BATCHES_PER_FILE
-    seconds = 0.0
-    wanted = files(count, rng)
-    seconds = await commit_all(runtime, wanted)
-    title = f"{batches:,} batches: "
-    row(f"{title}commits of {BATCHES_PER_FILE} batches", count / seconds, "1/s")
-    row(f"{title}batches committed", count * BATCHES_PER_FILE / seconds, "1/s")
-    row(f"{title}log per batch", broker.log.size / batches, "bytes")
-    times = await find_all(runtime, count * 10, rng)
-    row(f"{title}find, median", statistics.median(times), "ms")
-    row(f"{title}find, 99 %", times[len(times) * 99 // 100], "ms")
-    started = time.perf_counter()
-    await runtime.snapshot()
-    row(f"{title}snapshot", time.perf_counter() - started, "s")
+    await _commits(title, broker, runtime, producers, batches // BATCHES_PER_FILE)
+    rows_of(f"{title}find", await find_each(runtime, producers.end_offset, producers.rng))
+    rows_of(f"{title}commit", await commit_each(runtime, producers, SINGLE_COMMITS))
+    seconds, times = await commits_during_snapshot(runtime, producers)
+    row(f"{title}snapshot", seconds, "s")
+    rows_of(f"{title}commit beside a snapshot", times)
     await broker.resign()
-    started = time.perf_counter()
-    await broker.lead()
-    row(f"{title}load, cache as it was left", time.perf_counter() - started, "s")
+    await _loads(title, broker, producers.batches)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    row(f"{title}memory at most", peak, "MiB")
+
+
+async def _commits(
+    title: str, broker: Broker, runtime: CoordinatorRuntime, producers: Producers, count: int
+) -> None:
+    seconds = cpu_seconds = 0.0
+    before = broker.log.size
+    for done in range(0, count, CHUNK_FILES):
+        wanted = producers.files(min(CHUNK_FILES, count - done))
+        gc.freeze()  # a broker does not hold what it will be asked
+        cpu_before = time.process_time()
+        seconds += await commit_all(runtime, wanted)
+        cpu_seconds += time.process_time() - cpu_before
+        gc.unfreeze()
+    batches = count * BATCHES_PER_FILE
+    row(f"{title}commits of {BATCHES_PER_FILE} batches", count / seconds, "1/s")
+    row(f"{title}batches committed", batches / seconds, "1/s")
+    row(f"{title}CPU time per batch", cpu_seconds / batches * 1e6, "µs")
+    row(f"{title}log per batch", (broker.log.size - before) / batches, "bytes")
+
+
+async def _loads(title: str, broker: Broker, batches: int) -> None:
+    async def load() -> float:
+        started = time.perf_counter()
+        await broker.lead()
+        return time.perf_counter() - started
+
+    row(f"{title}load, cache as it was left", await load(), "s")
     await broker.resign()
     database = broker.database
     row(f"{title}cache per batch", database.stat().st_size / batches, "bytes")
     for path in database.parent.glob("state.sqlite*"):
         path.unlink()
-    started = time.perf_counter()
-    await broker.lead()
-    row(f"{title}load from the snapshot", time.perf_counter() - started, "s")
+    row(f"{title}load from the snapshot", batches / await load(), "batches/s")
     await broker.resign()
     for path in database.parent.iterdir():
         path.unlink()
-    started = time.perf_counter()
-    await broker.lead()
-    row(f"{title}replay of the log", batches / (time.perf_counter() - started), "batches/s")
+    row(f"{title}replay of the log", batches / await load(), "batches/s")
     await broker.resign()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    row(f"{title}memory at most, with the files to commit", peak, "MiB")
 
 
 def main() -> None:
-    for batches in [int(one) for one in sys.argv[1:]] or [100_000, 1_000_000]:
+    arguments = [one for one in sys.argv[1:] if one != "--full"]
+    sizes = [int(one) for one in arguments] or SIZES
+    for batches in [*sizes, *([FULL_SIZE] if "--full" in sys.argv else [])]:
         directory = Path(tempfile.mkdtemp(prefix="coordinator-"))
         try:
             asyncio.run(measure(directory, batches))

@@ -6,6 +6,7 @@ and nothing else.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -54,7 +55,7 @@ class Snapshots:
             self._files.remove(str(path))
 
     def write(self, number: SnapshotId, records: Iterable[Message], timestamp_ms: int) -> None:
-        batches = _encode(number.epoch, records, timestamp_ms)
+        batches = _encode(number.epoch, _politely(records), timestamp_ms)
         write_snapshot(self._files, self._directory / number.file_name, batches)
 
     def load(self, number: SnapshotId, apply: Callable[[list[Message], int], None]) -> None:
@@ -84,6 +85,13 @@ class Snapshots:
 
     def remove(self, number: SnapshotId) -> None:
         self._files.remove(str(self._directory / number.file_name))
+
+
+def _politely(records: Iterable[Message]) -> Iterator[Message]:
+    """A snapshot is long work in one of many threads: after every record others may go first."""
+    for record in records:
+        yield record
+        time.sleep(0)
 
 
 def _encode(epoch: int, records: Iterable[Message], timestamp_ms: int) -> Iterator[bytes]:
