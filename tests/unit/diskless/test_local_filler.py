@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from skylog.diskless.local import partitions as local_partitions
+from skylog.diskless.local import round as local_round
 from skylog.diskless.local.plan import LocalLimits, Region
 from skylog.diskless.plane import LogInfo
 from skylog.diskless.reader import ReadRequest
@@ -65,6 +66,7 @@ async def test_a_fetch_at_the_tail_waits_for_the_append(
 ) -> None:
     # ENG-37
     monkeypatch.setattr(local_partitions, "TAIL_WAIT_SECONDS", NEVER)
+    monkeypatch.setattr(local_round, "INLINE_BYTES_MAX", 0)
     async with world(tmp_path) as local:
         await local.append(b"a")
         await local.caught_up(1)
@@ -86,7 +88,7 @@ async def test_a_fetch_at_the_tail_waits_for_the_append(
 
 
 def hold_appends(local: World) -> asyncio.Event:
-    """Appends wait until the event is set."""
+    """Threads, on which appends run, wait until the event is set."""
     threads = local.parts.threads
     run, held = threads.run, asyncio.Event()
 
@@ -102,6 +104,7 @@ async def test_who_waits_too_long_is_answered_from_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_partitions, "TAIL_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(local_round, "INLINE_BYTES_MAX", 0)
     async with world(tmp_path) as local:
         await local.append(b"a")
         await local.caught_up(1)

@@ -95,6 +95,10 @@ class LocalCopy:
     def size(self) -> int:
         return self._log.size
 
+    def takes(self, added_bytes: int, copy_bytes: int) -> bool:
+        """Whether nothing has to go for so many more bytes."""
+        return self._log.size + added_bytes <= copy_bytes
+
     def append(self, records: Buffer, now_ms: int) -> int:
         """Add placed batches, those that are here already left out; returns the bytes added.
 

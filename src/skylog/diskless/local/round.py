@@ -20,11 +20,12 @@ from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.logging import get_logger
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
-from skylog.wire.buffers import Buffer
 
 _log = get_logger("diskless.local")
 # A round whose objects do not come gives its place to another.
 READ_SECONDS_MAX: Final = 30.0
+# Bytes that are appended on the event loop.
+INLINE_BYTES_MAX: Final = 256 * 1024
 _NOT_THERE: Final = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
 
 
@@ -154,14 +155,14 @@ class Round:
     # -- copying -------------------------------------------------------------------------------
 
     async def _fill(self, known: list[LocalPartition]) -> None:
-        """At the tail each partition is appended to as soon as its bytes are here; those that
-        catch up share their reads of objects instead."""
+        """At the tail nobody waits for an object that only another needs; those that catch up
+        share their reads instead."""
         found = await self._parts.plane.find_batches(
             [FindRequest(*one.key, one.end, plan.ROUND_PARTITION_BYTES) for one in known],
             plan.ROUND_BYTES,
         )
         usable = [pair for pair in zip(known, found, strict=True) if self._usable(*pair)]
-        groups = [[pair] for pair in usable] if self.tail else [usable]
+        groups = self._apart(usable) if self.tail else [usable]
         reads = {asyncio.ensure_future(self._read(group)) for group in groups if group}
         try:
             async with asyncio.timeout(READ_SECONDS_MAX):
@@ -173,6 +174,19 @@ class Round:
         finally:
             for task in reads:
                 task.cancel()
+
+    def _apart(
+        self, usable: list[tuple[LocalPartition, FindResult]]
+    ) -> list[list[tuple[LocalPartition, FindResult]]]:
+        """Those whose objects are all in memory together, each of the others by itself."""
+        cache = self._parts.reader.objects.cache
+        together, apart = [], []
+        for pair in usable:
+            if all(batch.object_key in cache for batch in pair[1].batches):
+                together.append(pair)
+            else:
+                apart.append([pair])
+        return [together, *apart]
 
     def _usable(self, one: LocalPartition, found: FindResult) -> bool:
         if found.error is ErrorCode.NONE:
@@ -204,7 +218,10 @@ class Round:
             if result.error is not ErrorCode.NONE:
                 self._partitions.failed(one, KafkaError(result.error))
         good = [one for one in fillings if one.result.error is ErrorCode.NONE]
-        outcomes = await self._parts.threads.run(partial(self._append_all, good))
+        if self._is_quick(good):
+            outcomes = self._append_all(good, trim=False)
+        else:
+            outcomes = await self._parts.threads.run(partial(self._append_all, good, trim=True))
         for (one, _, _), outcome in zip(good, outcomes, strict=True):
             if isinstance(outcome, Appended):
                 self._partitions.appended(one, *outcome)
@@ -215,28 +232,35 @@ class Round:
                 self._partitions.disk_failed(one, outcome)
             self._partitions.release(one, self)
 
-    def _append_all(self, fillings: list[Filling]) -> list[Appended | Exception]:
-        """On a thread; nobody else changes these files now."""
+    def _is_quick(self, fillings: list[Filling]) -> bool:
+        """A few bytes for copies with room: a thread would cost more than it spares, as with the
+        logs of classic topics."""
+        copy_bytes = self._parts.sizes.copy_bytes
+        return 0 < sum(len(one.result.records) for one in fillings) <= INLINE_BYTES_MAX and all(
+            one.partition.copy is not None
+            and one.partition.copy.takes(len(one.result.records), copy_bytes)
+            for one in fillings
+        )
+
+    def _append_all(self, fillings: list[Filling], *, trim: bool) -> list[Appended | Exception]:
+        """Nobody else changes these files now."""
         outcomes: list[Appended | Exception] = []
-        config = self._parts.config
+        config, now_ms = self._parts.config, self._parts.clock.now_ms()
         for one, start, result in fillings:
             try:
-                outcomes.append(self._append_one(one, start, result.records, config))
+                copy = one.copy or LocalCopy.create(
+                    one.place, self._parts.files, config, now_ms, start
+                )
+                added_bytes = copy.append(result.records, now_ms)
+                if trim:
+                    copy.trim(one.log_start, config, now_ms)
+                outcomes.append(Appended(copy, added_bytes))
             except (OSError, KafkaError, StorageError) as error:
                 outcomes.append(error)
                 # A full disk is short of what these files take.
                 with contextlib.suppress(OSError):
                     _remove_files(one.copy, one.place.directory, self._parts.files)
         return outcomes
-
-    def _append_one(
-        self, one: LocalPartition, start: int, records: Buffer, config: LogConfig
-    ) -> Appended:
-        files, now_ms = self._parts.files, self._parts.clock.now_ms()
-        copy = one.copy or LocalCopy.create(one.place, files, config, now_ms, start)
-        added_bytes = copy.append(records, now_ms)
-        copy.trim(one.log_start, config, now_ms)
-        return Appended(copy, added_bytes)
 
 
 def _unexpected(error: Exception) -> KafkaError:

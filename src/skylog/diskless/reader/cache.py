@@ -61,6 +61,9 @@ class ObjectCache:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
     def put(self, key: ObjectKey, parts: Sequence[Buffer], size: int) -> None:
         """Keep an object; one that is larger than the cache is not kept."""
         if size > self._bytes_max or str(key) in self._entries:
