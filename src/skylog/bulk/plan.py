@@ -5,7 +5,7 @@ Pure: decides from its arguments alone. Every offset of the splits is in exactly
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -14,7 +14,6 @@ from typing import Final
 from skylog.client.bulk import Split
 
 TASK_BYTES: Final = 64 * 1024 * 1024
-_OFFSET_MAX: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +30,6 @@ class Task:
     def records(self) -> int:
         """Offsets, which are at least as many as records."""
         return sum(split.end_offset - split.start_offset for split in self.splits)
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """Bounds on partition and offset; the end is not within. Times are the broker's to prune by."""
-
-    topics: Collection[str] | None = None
-    partitions: Collection[int] | None = None
-    start_offset: int = 0
-    end_offset: int = _OFFSET_MAX
-
-
-def prune(splits: Iterable[Split], filters: Filters) -> list[Split]:
-    """What is left of the splits within the bounds."""
-    left = []
-    for split in splits:
-        if filters.topics is not None and split.topic not in filters.topics:
-            continue
-        if filters.partitions is not None and split.partition not in filters.partitions:
-            continue
-        start = max(split.start_offset, filters.start_offset)
-        end = min(split.end_offset, filters.end_offset)
-        if start < end:
-            left.append(_part(split, start, end))
-    return left
 
 
 def plan_tasks(

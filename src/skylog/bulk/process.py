@@ -13,7 +13,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Coroutine, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -66,6 +66,7 @@ class Process:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self._closed = False
         self._loop = asyncio.new_event_loop()
         self.executor = ThreadExecutor(_THREADS, "skylog-bulk-verify")
         self._known: OrderedDict[Pairs, Connections] = OrderedDict()
@@ -76,9 +77,16 @@ class Process:
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()  # whoever waits for it is told
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        if self._closed:
+            work.close()
+            raise RuntimeError("the connections of this process are closed")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -89,6 +97,14 @@ class Process:
         except BaseException:
             future.cancel()
             raise
+
+    def end(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait until something is closed. What lived on a loop that has ended is closed already."""
+        if self._closed:
+            work.close()
+            return
+        with suppress(CancelledError):
+            self.run(work)
 
     async def connections(self, properties: Pairs) -> Connections:
         """On the loop's thread: those of a cluster; which one was used longest ago is closed."""
@@ -109,8 +125,10 @@ class Process:
             await self._known.popitem()[1].close()
 
     def close(self) -> None:
+        closing = self.start(self._close_all())
+        self._closed = True
         with suppress(TimeoutError):
-            self.start(self._close_all()).result(_CLOSE_SECONDS)
+            closing.result(_CLOSE_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_CLOSE_SECONDS)
         self.executor.close()

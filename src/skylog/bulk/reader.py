@@ -82,11 +82,6 @@ class ReadContext:
         return schema_of(self.columns)
 
 
-def read_split(context: ReadContext, split: Split) -> Iterator[pa.RecordBatch]:
-    """The rows of one split."""
-    return read_splits(context, [split])
-
-
 def read_splits(
     context: ReadContext,
     splits: Sequence[Split],
@@ -115,7 +110,7 @@ def read_pieces(context: ReadContext, splits: Sequence[Split]) -> Iterator[Piece
                 yield from window
         finally:
             ahead.cancel()
-            process.run(source.close())
+            process.end(source.close())
 
 
 def _runs(context: ReadContext, splits: Sequence[Split]) -> Iterator[tuple[bool, list[Split]]]:

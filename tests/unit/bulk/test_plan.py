@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skylog.bulk.plan import Filters, Task, plan_tasks, prune
+from skylog.bulk.plan import Task, plan_tasks
 from skylog.client.bulk import Split
 from skylog.kernel.ids import Uuid
 
@@ -16,8 +16,8 @@ MIB = 1024 * 1024
 ID = Uuid(bytes(range(16)))
 
 
-def split(partition: int, start: int, end: int, size: int, topic: str = "t") -> Split:
-    return Split(topic, ID, partition, start, end, size, True)
+def split(partition: int, start: int, end: int, size: int) -> Split:
+    return Split("t", ID, partition, start, end, size, True)
 
 
 @st.composite
@@ -69,18 +69,6 @@ def test_tasks_are_of_about_the_size_asked_for(found: list[Split], task_bytes: i
         assert one.bytes + other.splits[0].bytes > task_bytes
 
 
-@given(splits(), st.sets(st.integers(0, 6)), st.integers(0, 10**6), st.integers(0, 2 * 10**6))
-def test_pruning_keeps_what_is_within(found, partitions, start, end) -> None:  # type: ignore[no-untyped-def]
-    left = prune(found, Filters(None, partitions, start, end))
-    wanted = {
-        (one.partition, max(one.start_offset, start), min(one.end_offset, end))
-        for one in found
-        if one.partition in partitions and max(one.start_offset, start) < min(one.end_offset, end)
-    }
-    assert {(one.partition, one.start_offset, one.end_offset) for one in left} == wanted
-    assert sum(one.bytes for one in left) <= sum(one.bytes for one in found)
-
-
 def test_a_hot_partition_becomes_many_tasks() -> None:
     hot = [split(0, at * 1000, at * 1000 + 1000, 64 * MIB) for at in range(16)]
     assert len(plan_tasks(hot, task_bytes=64 * MIB)) == 16
@@ -107,11 +95,6 @@ def test_at_least_so_many_tasks_where_the_bytes_are() -> None:
 
 def test_no_more_tasks_than_offsets() -> None:
     assert len(plan_tasks([split(0, 0, 3, 900)], min_tasks=10)) == 3
-
-
-def test_pruning_by_topic() -> None:
-    both = [split(0, 0, 10, 100, "a"), split(0, 0, 10, 100, "b")]
-    assert prune(both, Filters(topics={"b"})) == both[1:]
 
 
 def test_nothing_to_read_is_no_task() -> None:

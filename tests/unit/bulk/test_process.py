@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 
 import pytest
 
@@ -46,6 +48,17 @@ def test_closing_lets_the_next_reader_begin_anew() -> None:
     before = this_process()
     close_process()
     assert this_process() is not before
+
+
+def test_closing_ends_what_somebody_waits_for() -> None:
+    ours = this_process()
+    waiting = ours.start(asyncio.sleep(600))
+    close_process()
+    with pytest.raises(CancelledError):
+        waiting.result(60)
+    with pytest.raises(RuntimeError, match="closed"):
+        ours.run(asyncio.sleep(0))
+    ours.end(asyncio.sleep(600))  # nothing is left that could be closed
 
 
 def _in_child(connection) -> None:  # type: ignore[no-untyped-def]
