@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from skylog.bulk.files import Pair, Verdict, judged
 from skylog.cli.connect import call
-from skylog.cli.diskless_compare import Pair, Verdict, judge, side_by_side
 from skylog.cli.diskless_describe import batches, coordinators
 from skylog.cli.diskless_dump import dump_wal
 from skylog.cli.diskless_store import BrokersToo, StorageUrl, StoreOptions, opened
@@ -24,7 +24,6 @@ from skylog.cli.times import format_age, format_time
 from skylog.client.admin import Admin
 from skylog.client.cluster import Cluster
 from skylog.kernel.clock import SystemClock
-from skylog.kernel.progress import Progress
 
 if TYPE_CHECKING:
     from skylog.diskless.files.holds import Hold
@@ -112,7 +111,7 @@ def files(
     async def work(cluster: Cluster) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         async with _opened_for(cluster, options) as (store, about):
-            async for pair, verdict in _judged(store, cluster, f"{kind.value}/", about):
+            async for pair, verdict in judged(store, cluster, f"{kind.value}/", about):
                 if len(rows) == max_:
                     say(f"only the first {max_} are shown, see --max")
                     break
@@ -212,7 +211,7 @@ async def _unmatched(
     async with _opened_for(cluster, options) as (store, about):
         rows = [
             _orphan_row(pair, verdict, now_ms)
-            async for pair, verdict in _judged(store, cluster, "wal/", about)
+            async for pair, verdict in judged(store, cluster, "wal/", about)
             if verdict in shown
         ]
         return about.storage_url, await read_holds(store), rows
@@ -235,39 +234,6 @@ async def _opened_for(
         say("some coordinators are not at this broker: what is unknown here may be known to them")
     async with opened(options, about.storage_url) as store:
         yield store, about
-
-
-async def _judged(
-    store: ObjectStore,
-    cluster: Cluster,
-    prefix: str,
-    about: DescribeDisklessCoordinatorsResponse,
-) -> AsyncIterator[tuple[Pair, Verdict]]:
-    from skylog.diskless.files.holds import read_holds  # noqa: PLC0415
-
-    holds = await read_holds(store)
-    known = Admin(cluster).diskless.files(prefix)
-    done = 0
-    with Progress("listing", None) as progress:
-        async for pair in side_by_side(store.list(prefix), known):
-            verdict = judge(pair, about.orphan_threshold_ms, holds)
-            if verdict is Verdict.MISSING:
-                pair = await _looked_again(store, pair)  # noqa: PLW2901
-                verdict = judge(pair, about.orphan_threshold_ms, holds)
-            yield pair, verdict
-            done += 1
-            progress.advance(done)
-
-
-async def _looked_again(store: ObjectStore, pair: Pair) -> Pair:
-    """The listing may be older than the file."""
-    from skylog.objects.keys import ObjectKey  # noqa: PLC0415
-    from skylog.objects.store import NotFound  # noqa: PLC0415
-
-    try:
-        return Pair(await store.head(ObjectKey.parse(pair.key)), pair.file)
-    except NotFound:
-        return pair
 
 
 def _object_row(pair: Pair) -> dict[str, Any]:

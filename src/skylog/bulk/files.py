@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from skylog.objects.keys import known
+from skylog.client.admin.diskless import DisklessAdmin
+from skylog.diskless.files.holds import read_holds
+from skylog.kernel.progress import Progress
+from skylog.objects.keys import ObjectKey, known
+from skylog.objects.store import NotFound
 
 if TYPE_CHECKING:
+    from skylog.client.cluster import Cluster
     from skylog.diskless.files.holds import Hold
-    from skylog.objects.store import ObjectInfo
+    from skylog.objects.store import ObjectInfo, ObjectStore
+    from skylog.wire.messages.describe_diskless_coordinators_response import (
+        DescribeDisklessCoordinatorsResponse,
+    )
     from skylog.wire.messages.list_diskless_files_response import ListedDisklessFile
 
 
@@ -88,3 +96,32 @@ def judge(pair: Pair, threshold_ms: int, holds: Sequence[Hold]) -> Verdict:
     if any(hold.covers(created_ms) for hold in holds):
         return Verdict.HELD
     return Verdict.ORPHAN if created_ms < threshold_ms else Verdict.RECENT
+
+
+async def judged(
+    store: ObjectStore,
+    cluster: Cluster,
+    prefix: str,
+    about: DescribeDisklessCoordinatorsResponse,
+) -> AsyncIterator[tuple[Pair, Verdict]]:
+    """Every object and file under a prefix, and what is to be said of it."""
+    holds = await read_holds(store)
+    files = DisklessAdmin(cluster).files(prefix)
+    done = 0
+    with Progress("listing", None) as progress:
+        async for pair in side_by_side(store.list(prefix), files):
+            verdict = judge(pair, about.orphan_threshold_ms, holds)
+            if verdict is Verdict.MISSING:
+                pair = await _looked_again(store, pair)  # noqa: PLW2901
+                verdict = judge(pair, about.orphan_threshold_ms, holds)
+            yield pair, verdict
+            done += 1
+            progress.advance(done)
+
+
+async def _looked_again(store: ObjectStore, pair: Pair) -> Pair:
+    """The listing may be older than the file."""
+    try:
+        return Pair(await store.head(ObjectKey.parse(pair.key)), pair.file)
+    except NotFound:
+        return pair

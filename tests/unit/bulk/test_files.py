@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skylog.cli.diskless_compare import Pair, Verdict, judge, side_by_side
+from skylog.bulk.files import Pair, Verdict, judge, side_by_side
 from skylog.diskless.files.holds import Hold
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectInfo
