@@ -8,7 +8,7 @@ from typing import Any
 from skylog.client.bulk.ask import request_of_ours
 from skylog.client.cluster import Cluster
 from skylog.client.errors import check
-from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
+from skylog.kernel.limits import DISKLESS_FILES_LISTED_MAX
 from skylog.wire.messages.describe_diskless_coordinators_request import (
     DescribeDisklessCoordinatorsRequest,
 )
@@ -42,7 +42,7 @@ class DisklessAdmin:
         return answer
 
     async def files(
-        self, prefix: str, page: int = OBJECT_KEYS_PER_REQUEST
+        self, prefix: str, page: int = DISKLESS_FILES_LISTED_MAX
     ) -> AsyncIterator[ListedDisklessFile]:
         """The files whose keys begin with ``prefix``, by key; read as far as is needed."""
         after = prefix
