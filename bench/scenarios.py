@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from bench import clients
 from bench.clusters import SIDES, Cluster, Skylog, new_cluster
 from bench.diskless import diskless
+from bench.local_segments import local_segments
 from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, spent, usage
 from bench.plan import Plan
 from skylog.wire.apis import ApiKey, encode_request_header
@@ -258,4 +259,5 @@ SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
     "latency": latency,
     "partitions": partitions,
     "diskless": diskless,
+    "local-segments": local_segments,
 }
