@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -82,6 +83,10 @@ def test_offsets_that_cut_batches(broker: Broker, diskless: str) -> None:
     ]
     assert read(broker, topic, start="latest").to_arrow().num_rows == 0
     assert read(broker, topic, start=50, end=20).to_arrow().num_rows == 0
+    assert rows_of(read(broker, topic, start=90, end=10_000).to_arrow()) == [
+        row for row in everything if row["offset"] >= 90
+    ]
+    assert read(broker, topic, start=10_000).to_arrow().num_rows == 0
 
 
 def test_times(broker: Broker, diskless: str) -> None:
@@ -226,3 +231,25 @@ def test_memory_is_read_through_the_broker() -> None:
         topic = create(running, "memory", **{"diskless.enable": "true"})
         produce(running, topic, 60)
         assert rows_of(read(running, topic).to_arrow()) == consumed(running, topic)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "frames.md"
+
+
+def test_the_page_does_what_it_says(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every example of the page, in order, on a topic of that name."""
+    pytest.importorskip("duckdb")
+    create(broker, "orders", **{"diskless.enable": "true"})
+    produce(broker, "orders", 100)
+    original = skylog.read
+    here = {"bootstrap": broker.bootstrap}
+    monkeypatch.setattr(
+        skylog, "read", lambda topic, **more: original(topic, **{**more, **here}), raising=False
+    )
+    names: dict[str, object] = {}
+    examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert len(examples) == 5
+    for example in examples:
+        exec(example, names)
+    assert names["rows"] == 100
+    assert names["table"].num_rows == 100  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -153,10 +154,10 @@ def read(  # noqa: PLR0913 - what a reader may say
 async def _plan(
     cluster: Cluster, ranges: Sequence[PartitionRange], *, fail_on_data_loss: bool
 ) -> Plan:
-    """The splits of the ranges; a start that was deleted moves up if that is allowed."""
+    """The splits of the ranges, or of what a partition has of them."""
     found = await plan_ranges(cluster, ranges, SPLIT_BYTES)
     moved = [
-        _at_log_start(wanted, partition, fails=fail_on_data_loss)
+        _within_log(wanted, partition, fails=fail_on_data_loss)
         for wanted, partition in zip(ranges, found.partitions, strict=True)
     ]
     if moved != list(ranges):
@@ -168,21 +169,20 @@ async def _plan(
     return found
 
 
-def _at_log_start(wanted: PartitionRange, found: PartitionPlan, *, fails: bool) -> PartitionRange:
-    log_start = found.log_start_offset
-    deleted = found.error is ErrorCode.OFFSET_OUT_OF_RANGE and wanted.start_offset < log_start
-    if not deleted:
+def _within_log(wanted: PartitionRange, found: PartitionPlan, *, fails: bool) -> PartitionRange:
+    """Offsets beyond the end of a partition stand for its end, those that were deleted are lost."""
+    if found.error is not ErrorCode.OFFSET_OUT_OF_RANGE or found.high_watermark < 0:
         return wanted
-    if fails:
-        raise DataLossError(
-            wanted.topic,
-            wanted.partition,
-            wanted.start_offset,
-            log_start,
-            f"the log begins at {log_start}",
-        )
-    end = wanted.end_offset if wanted.end_offset < 0 else max(wanted.end_offset, log_start)
-    return PartitionRange(wanted.topic, wanted.partition, log_start, end, wanted.min_timestamp)
+    low, high = found.log_start_offset, found.high_watermark
+    start, end = wanted.start_offset, wanted.end_offset
+    if 0 <= start < low and fails:
+        why = f"the log begins at {low}"
+        raise DataLossError(wanted.topic, wanted.partition, start, low, why)
+    return replace(
+        wanted,
+        start_offset=start if start < 0 else min(max(start, low), high),
+        end_offset=end if end < 0 else min(max(end, low), high),
+    )
 
 
 def _module(name: str) -> Any:
