@@ -22,14 +22,28 @@ from bench.measure import Figure
 from bench.plan import Plan
 from bench.scenarios import SCENARIOS
 
-QUICK = {"rounds": 1, "records": 100_000, "latency_records": 4_000, "idle_seconds": 4.0}
+QUICK = {
+    "rounds": 1,
+    "records": 100_000,
+    "latency_records": 4_000,
+    "java_records": 30_000,
+    "lag_records": 250_000,
+    "slow_seconds": 1.5,
+    "idle_seconds": 4.0,
+    "quick": True,
+}
+# A name for several parts at once.
+DISKLESS = "diskless"
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="one short round, for a first look")
     parser.add_argument(
-        "--only", action="append", choices=sorted(SCENARIOS), help="this part alone; repeatable"
+        "--only",
+        action="append",
+        choices=sorted([*SCENARIOS, DISKLESS]),
+        help="this part alone; repeatable",
     )
     parser.add_argument("--rounds", type=int, help="rounds that take turns (3)")
     parser.add_argument("--records", type=int, help="records of a throughput run (500,000)")
@@ -56,6 +70,15 @@ def _plan(given: argparse.Namespace) -> Plan:
     )
 
 
+def _chosen(only: list[str] | None) -> list[str]:
+    """The names of parts, in their order."""
+    return [
+        name
+        for name in SCENARIOS
+        if only is None or name in only or (DISKLESS in only and name.startswith(DISKLESS))
+    ]
+
+
 def _write(path: Path, machine: dict[str, Any], figures: list[Figure]) -> None:
     rows = [
         {**dataclasses.asdict(figure), "ratio": figure.ratio, "met": figure.met}
@@ -71,7 +94,7 @@ def main() -> None:
     plan, machine = _plan(given), _machine()
     figures: list[Figure] = []
     failed = []
-    for name in given.only or SCENARIOS:
+    for name in _chosen(given.only):
         try:
             figures += SCENARIOS[name](plan)
         except Exception:  # noqa: BLE001 - what the other parts measured is not lost with it
@@ -82,7 +105,7 @@ def main() -> None:
     title = (
         f"skylog beside Apache Kafka 4.3.1: {machine['cores']} cores, load "
         f"{machine['load'][0]:.1f} before; median ± spread of {plan.rounds}; "
-        "1 KiB records, acks=all, 4 partitions"
+        "1 KiB records, acks=all, 4 partitions unless said"
     )
     table.show(figures, title)
     if failed:

@@ -46,11 +46,19 @@ EAGER_NOTE = "fetch.queue.backoff.ms=5"
 
 
 def librdkafka(
-    role: str, bootstrap: str, topic: str, count: int, partitions: int = PARTITIONS
+    role: str,
+    bootstrap: str,
+    topic: str,
+    count: int,
+    partitions: int = PARTITIONS,
+    *,
+    niceness: int = 0,
 ) -> dict[str, float]:
     """Run a client of librdkafka and take what it measured."""
     command = [sys.executable, "-m", "bench.clients", role, bootstrap, topic, str(count)]
     command += ["--partitions", str(partitions)]
+    if niceness:
+        command = ["nice", "-n", str(niceness), *command]
     done = subprocess.run(
         command,
         check=True,
@@ -78,11 +86,18 @@ def _tool(classpath: str, name: str, arguments: list[str]) -> str:
     return done.stdout
 
 
-def java_produce(classpath: str, bootstrap: str, topic: str, count: int) -> float:
+def java_produce(
+    classpath: str,
+    bootstrap: str,
+    topic: str,
+    count: int,
+    settings: Mapping[str, str] | None = None,
+) -> float:
     """MB/s of ProducerPerformance, without its own warm-up."""
+    given = {"bootstrap.servers": bootstrap, "acks": "all", **(settings or {})}
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         config = Path(directory) / "producer.properties"
-        config.write_text(f"bootstrap.servers={bootstrap}\nacks=all\n")
+        config.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
         output = _tool(
             classpath,
             "ProducerPerformance",

@@ -104,7 +104,7 @@ class Cluster(ABC):
 
     def spawn(self) -> None:
         """Start the process; it may not answer yet."""
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
         # As after an installation: bytecode is kept, here beside this run's other files.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         environment["PYTHONPYCACHEPREFIX"] = str(BYTECODE)
@@ -137,7 +137,13 @@ class Cluster(ABC):
                 return
         raise RuntimeError(f"{self.name} did not come up in {START_SECONDS_MAX} s")
 
-    def stop(self) -> None:
+    def restart(self) -> None:
+        """The same node with nothing in its memory."""
+        self._end()
+        self.spawn()
+        self.wait_ready()
+
+    def _end(self) -> None:
         if self._process is not None:
             self._process.terminate()
             try:
@@ -146,6 +152,9 @@ class Cluster(ABC):
                 self._process.kill()
                 self._process.wait()
             self._process = None
+
+    def stop(self) -> None:
+        self._end()
         self._output.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -165,13 +174,14 @@ class Cluster(ABC):
 
 class Skylog(Cluster):
     """With its embedded defaults; only addresses and the directory are given, and what
-    ``settings`` says."""
+    ``settings`` says. A put into its object store takes ``put_ms`` longer than it would."""
 
     name = "skylog"
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None, put_ms: int = 0) -> None:
         super().__init__()
         self._settings = settings or {}
+        self._put_ms = put_ms
         self._http_port = free_port()
 
     @property
@@ -195,27 +205,30 @@ class Skylog(Cluster):
             **self._settings,
         }
         arguments = [f"--override={key}={value}" for key, value in overrides.items()]
-        entry = "from skylog.cli.main import main; main()"
-        return [sys.executable, "-c", entry, "server", *arguments]
+        entry = ["-c", "from skylog.cli.main import main; main()"]
+        if self._put_ms:
+            entry = ["-m", "bench.slow_puts", str(self._put_ms)]
+        return [sys.executable, *entry, "server", *arguments]
 
 
 class Kafka(Cluster):
-    """Apache Kafka in combined mode, with its shipped properties and heap."""
+    """Apache Kafka in combined mode, with its shipped properties and heap, and ``settings``."""
 
     name = "kafka"
 
-    def __init__(self, classpath: str) -> None:
+    def __init__(self, classpath: str, settings: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self._classpath = classpath
+        self._settings = settings or {}
         self._properties = self.directory / "server.properties"
 
     def prepare(self) -> None:
         broker, controller = self._ports
-        self._properties.write_text(
-            KAFKA_PROPERTIES.format(
-                broker=broker, controller=controller, directory=self.directory / "data"
-            )
+        properties = KAFKA_PROPERTIES.format(
+            broker=broker, controller=controller, directory=self.directory / "data"
         )
+        properties += "".join(f"{key}={value}\n" for key, value in self._settings.items())
+        self._properties.write_text(properties)
         options = ["format", "--standalone", "-t", CLUSTER_ID, "-c", str(self._properties)]
         subprocess.run(
             ["java", "-cp", self._classpath, "kafka.tools.StorageTool", *options],

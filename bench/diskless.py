@@ -1,7 +1,8 @@
-"""Diskless topics beside Kafka's classic ones: speed, CPU, latency, memory, uploads and reads.
+"""Diskless topics beside Kafka's classic ones: speed, CPU, memory, uploads, reads, commits.
 
-Objects lie in a directory on the same disk as Kafka's logs, so both sides wait for one disk; unlike
-Kafka, which answers from the page cache, every acknowledgement here has waited for a sync.
+Objects lie in a directory on the same disk as Kafka's logs. Every acknowledgement here has waited
+for a sync, so Kafka is measured twice: as it is shipped, answering from the page cache, and with a
+sync for every batch.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import os
 import random
 import re
 import statistics
 import tempfile
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench import clients, coordinator
@@ -25,18 +27,20 @@ from skylog.diskless.coordinator import requests as ask
 
 PARTITIONS = 16
 DISKLESS = {"diskless.enable": "true"}
-FIXED = {"diskless.produce.adaptive": "false"}
+SYNCED = {"log.flush.interval.messages": "1"}
+# The other side of a row, and what its settings are.
+SHIPPED_NOTE = "Kafka as shipped, without syncs"
+SYNCED_NOTE = "Kafka with log.flush.interval.messages=1"
+SIDES = ("skylog", "kafka", "synced kafka")
 # Consumers that read what one producer writes.
 GROUPS = 3
 AT_LEAST_KAFKA = Goal(1.0, higher_is_better=True)
-CPU_GOAL = Goal(1.0)
+CPU_GOAL = Goal(0.8)
 MEMORY_GOAL = Goal(400, ratio=False)
-# An acknowledgement with adaptive closing, and with a fixed interval of 250 ms.
-ADAPTIVE_GOAL = Goal(20, ratio=False)
-FIXED_GOAL = Goal(300, ratio=False)
-# Objects of 4 MiB; what this broker wrote it does not read.
+# Objects of 4 MiB; what a broker wrote it does not read, and others' objects once.
 PUTS_GOAL = Goal(0.25, ratio=False)
-GETS_GOAL = Goal(0, ratio=False)
+OWN_GETS_GOAL = Goal(0, ratio=False)
+OTHER_GETS_GOAL = Goal(1, ratio=False)
 BATCHES_GOAL = Goal(20_000, higher_is_better=True, ratio=False)
 FIND_GOAL = Goal(5, ratio=False)
 # What a bucket is given by default: as many uploads a second as the interval would make.
@@ -44,129 +48,147 @@ BUCKET_BUDGET = {"diskless.produce.puts.per.second": "4"}
 COMMITTED_FILES = 1_000
 FILES = "skylog_diskless_writer_files_total"
 GETS = "skylog_diskless_reader_gets_total"
-_METRIC = re.compile(r"^(\w+)(?:\{[^}]*\})? ([\d.e+-]+)$", re.MULTILINE)
+PRODUCE_REQUESTS = 'skylog_requests_total{api="PRODUCE"}'
+_METRIC = re.compile(r"^(\w+)(\{[^}]*\})? ([\d.e+-]+)$", re.MULTILINE)
 
 
 def metrics(cluster: Skylog) -> Mapping[str, float]:
-    """The node's counters; those with labels are added up."""
+    """The node's counters; those with labels one by one, and added up."""
     with urllib.request.urlopen(cluster.metrics_url, timeout=30) as answer:
         text = answer.read().decode()
     found: dict[str, float] = {}
-    for name, value in _METRIC.findall(text):
+    for name, labels, value in _METRIC.findall(text):
         found[name] = found.get(name, 0.0) + float(value)
+        if labels:
+            found[name + labels] = float(value)
     return found
 
 
 @contextlib.contextmanager
-def both(plan: Plan, settings: Mapping[str, str] | None = None) -> Iterator[dict[str, Cluster]]:
-    with Skylog(settings) as skylog, Kafka(plan.classpath) as kafka:
-        yield {"skylog": skylog, "kafka": kafka}
+def three(plan: Plan) -> Iterator[dict[str, Cluster]]:
+    """skylog and Kafka with either policy of syncs."""
+    with (
+        Skylog() as skylog,
+        Kafka(plan.classpath) as kafka,
+        Kafka(plan.classpath, SYNCED) as synced,
+    ):
+        yield dict(zip(SIDES, (skylog, kafka, synced), strict=True))
 
 
-def _create(cluster: Cluster, topic: str) -> None:
+class Pair:
+    """One row for each of the two Kafkas; what skylog did stands in both."""
+
+    def __init__(self, what: str, unit: str, goal: Goal) -> None:
+        self.figures = [
+            Figure(what, unit, goal, note=SHIPPED_NOTE),
+            Figure(what, unit, goal, note=SYNCED_NOTE),
+        ]
+
+    def add(self, side: str, value: float) -> None:
+        shipped, synced = self.figures
+        if side != "synced kafka":
+            shipped.add(side, value)
+        if side != "kafka":
+            synced.add("skylog" if side == "skylog" else "kafka", value)
+
+
+def create(cluster: Cluster, topic: str, partitions: int = PARTITIONS) -> None:
+    """A diskless topic here, a classic one there."""
     configs = DISKLESS if isinstance(cluster, Skylog) else {}
-    clients.Topics(cluster.bootstrap).create([topic], PARTITIONS, **configs)
+    clients.Topics(cluster.bootstrap).create([topic], partitions, **configs)
 
 
-def diskless(plan: Plan) -> list[Figure]:
-    """All rows."""
-    return [*throughput(plan), *latency(plan), *requests(plan), *commits(plan)]
+def warm_up(plan: Plan, sides: Sequence[str] = SIDES) -> list[tuple[int, str]]:
+    """All turns, with one before that is not counted."""
+    return [*((-1, side) for side in sides), *plan.turns(sides)]
 
 
 def throughput(plan: Plan) -> list[Figure]:
-    """Produce and consume with both clients."""
-    runs: dict[str, Callable[[Cluster, str], float]] = {}
-    for client in ("librdkafka", "Java"):
-        for role in ("produce", "consume"):
-            runs[f"{role}, {client}"] = _run(plan, client, role)
-    note = f"{PARTITIONS} partitions; Kafka's topic is a classic one"
-    rates = {name: Figure(f"diskless {name}", "MB/s", AT_LEAST_KAFKA, note=note) for name in runs}
-    cpu = {name: Figure(f"broker CPU, diskless {name}", "s/GB", CPU_GOAL) for name in runs}
+    """Produce and consume with librdkafka: speed, CPU and memory."""
+    size = f"{PARTITIONS} partitions"
+    rates = {
+        role: Pair(f"diskless {role}, librdkafka, {size}", "MB/s", AT_LEAST_KAFKA)
+        for role in ("produce", "consume-eagerly")
+    }
+    cpu = {role: Pair(f"broker CPU, diskless {role}, {size}", "s/GB", CPU_GOAL) for role in rates}
     memory = Figure("resident memory after diskless rounds", "MB", MEMORY_GOAL)
     gigabytes = plan.records * clients.RECORD_BYTES / GIGABYTE
-    with both(plan) as clusters:
-        for number, side in [(-1, "skylog"), (-1, "kafka"), *plan.turns()]:
+    with three(plan) as clusters:
+        for number, side in warm_up(plan):
             plan.say(f"diskless throughput, round {number + 1}, {side}")
-            cluster = clusters[side]
-            for client in ("librdkafka", "Java"):
-                _create(cluster, f"{client}-{number}")
-            for name, run in runs.items():
-                rate: list[float] = []
-                topic = f"{name.split(', ')[1]}-{number}"
-                took = spent(cluster.pid, lambda: rate.append(run(cluster, topic)))  # noqa: B023
-                if number >= 0:
-                    rates[name].add(side, rate[0])
-                    cpu[name].add(side, took.cpu_seconds / gigabytes)
-            if number >= 0:
-                memory.add(side, usage(cluster.pid).resident_bytes / MEGABYTE)
-    return [*rates.values(), *cpu.values(), memory]
-
-
-def _run(plan: Plan, client: str, role: str) -> Callable[[Cluster, str], float]:
-    """MB/s of one run of one client."""
-
-    def librdkafka(cluster: Cluster, topic: str) -> float:
-        done = clients.librdkafka(role, cluster.bootstrap, topic, plan.records, PARTITIONS)
-        return done["mb_per_second"]
-
-    def java(cluster: Cluster, topic: str) -> float:
-        tool = clients.java_produce if role == "produce" else clients.java_consume
-        return tool(plan.classpath, cluster.bootstrap, topic, plan.records)
-
-    return librdkafka if client == "librdkafka" else java
-
-
-def latency(plan: Plan) -> list[Figure]:
-    """Acknowledgements at a steady 1,000 records a second, from when a record was due."""
-    figures = []
-    for name, settings, goal in (
-        ("adaptive", {}, ADAPTIVE_GOAL),
-        ("fixed 250 ms", FIXED, FIXED_GOAL),
-    ):
-        p50 = Figure(f"median of diskless acknowledgements, {name}", "ms", goal)
-        p99 = Figure(f"p99 of diskless acknowledgements, {name}", "ms", goal)
-        with both(plan, settings) as clusters:
-            for number, side in [(-1, "skylog"), (-1, "kafka"), *plan.turns()]:
-                plan.say(f"diskless latency, {name}, round {number + 1}, {side}")
-                topic = f"latency-{number}"
-                _create(clusters[side], topic)
-                done = clients.librdkafka(
-                    "acks", clusters[side].bootstrap, topic, plan.latency_records, PARTITIONS
+            cluster, topic = clusters[side], f"round-{number}"
+            create(cluster, topic)
+            os.sync()  # nobody pays for what the other side left to write
+            for role, rate in rates.items():
+                done: list[float] = []
+                took = spent(
+                    cluster.pid,
+                    lambda role=role, done=done, cluster=cluster, topic=topic: done.append(  # type: ignore[misc]
+                        _mb_per_second(plan, role, cluster, topic)
+                    ),
                 )
                 if number >= 0:
-                    p50.add(side, done["p50_ms"])
-                    p99.add(side, done["p99_ms"])
-        figures += [p50, p99]
-    return figures
+                    rate.add(side, done[0])
+                    cpu[role].add(side, took.cpu_seconds / gigabytes)
+            if number >= 0 and side != "synced kafka":
+                memory.add(side, usage(cluster.pid).resident_bytes / MEGABYTE)
+            clients.Topics(cluster.bootstrap).delete([topic])
+    pairs = [*rates.values(), *cpu.values()]
+    return [*(figure for pair in pairs for figure in pair.figures), memory]
+
+
+def _mb_per_second(plan: Plan, role: str, cluster: Cluster, topic: str) -> float:
+    done = clients.librdkafka(role, cluster.bootstrap, topic, plan.records, PARTITIONS)
+    return done["mb_per_second"]
 
 
 def requests(plan: Plan) -> list[Figure]:
-    """What the store is asked for when three consumers read what was just written."""
-    note = ", ".join(f"{key}={value}" for key, value in BUCKET_BUDGET.items())
-    puts = Figure("uploads", "per MiB", PUTS_GOAL, note=note)
-    gets = Figure("reads of objects, three consumers", "per object", GETS_GOAL, note=note)
-    mebibytes = plan.records * clients.RECORD_BYTES / clients.MEBIBYTE
+    """What the store is asked for when three consumers read what was just written, and when
+    they read it from a broker that has not written it."""
+    budget = ", ".join(f"{key}={value}" for key, value in BUCKET_BUDGET.items())
+    puts = Figure("uploads at saturation", "per MiB", PUTS_GOAL, note=budget)
+    gigabyte = Figure("uploads at saturation", "per GB", None, note=budget)
+    own = Figure(
+        f"reads of objects by {GROUPS} consumers, broker that wrote them",
+        "per object",
+        OWN_GETS_GOAL,
+    )
+    other = Figure(
+        f"reads of objects by {GROUPS} consumers, other broker",
+        "per object",
+        OTHER_GETS_GOAL,
+        note="the same one after a restart",
+    )
+    size = plan.records * clients.RECORD_BYTES
     with Skylog(BUCKET_BUDGET) as cluster:
         for number in range(plan.rounds):
             plan.say(f"diskless requests, round {number + 1}")
             topic = f"requests-{number}"
-            _create(cluster, topic)
+            create(cluster, topic)
             before = metrics(cluster)
-            consumers = concurrent.futures.ThreadPoolExecutor(GROUPS)
-            arguments = (cluster.bootstrap, topic, plan.records, PARTITIONS)
-            with consumers:
-                reading = [
-                    consumers.submit(clients.librdkafka, "consume", *arguments)
-                    for _ in range(GROUPS)
-                ]
-                clients.librdkafka("produce", *arguments)
-            for one in reading:
-                one.result()
+            _consume_all(plan, cluster, topic, produce=True)
             after = metrics(cluster)
             files = after[FILES] - before[FILES]
-            puts.add("skylog", files / mebibytes)
-            gets.add("skylog", (after[GETS] - before[GETS]) / files)
-    return [puts, gets]
+            puts.add("skylog", files / (size / clients.MEBIBYTE))
+            gigabyte.add("skylog", files / (size / GIGABYTE))
+            own.add("skylog", (after[GETS] - before[GETS]) / files)
+            cluster.restart()
+            _consume_all(plan, cluster, topic, produce=False)
+            other.add("skylog", metrics(cluster)[GETS] / files)
+    return [puts, gigabyte, own, other]
+
+
+def _consume_all(plan: Plan, cluster: Cluster, topic: str, *, produce: bool) -> None:
+    arguments = (cluster.bootstrap, topic, plan.records, PARTITIONS)
+    with concurrent.futures.ThreadPoolExecutor(GROUPS) as consumers:
+        reading = [
+            consumers.submit(clients.librdkafka, "consume-eagerly", *arguments)
+            for _ in range(GROUPS)
+        ]
+        if produce:
+            clients.librdkafka("produce", *arguments)
+    for one in reading:
+        one.result()
 
 
 def commits(plan: Plan) -> list[Figure]:

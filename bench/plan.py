@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.clusters import SIDES
@@ -16,12 +16,18 @@ class Plan:
     rounds: int = 3
     records: int = 500_000
     latency_records: int = 10_000
+    java_records: int = 150_000
+    # How far a lagging reader is behind, and how long a cell of a slow store is measured.
+    lag_records: int = 5_000_000
+    slow_seconds: float = 3.0
     many_topics: int = 1_000
     idle_seconds: float = 10.0
     say: Callable[[str], None] = print
+    # A first look, with fewer cells.
+    quick: bool = False
 
-    def turns(self) -> Iterator[tuple[int, str]]:
-        """Round and side; who went first goes second in the next round."""
+    def turns(self, sides: Sequence[str] = SIDES) -> Iterator[tuple[int, str]]:
+        """Round and side; who went first goes last in the next round."""
         for number in range(self.rounds):
-            for side in SIDES if number % 2 == 0 else reversed(SIDES):
+            for side in sides if number % 2 == 0 else reversed(sides):
                 yield number, side

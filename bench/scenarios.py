@@ -13,9 +13,8 @@ from functools import partial
 
 from confluent_kafka import Producer
 
-from bench import clients
+from bench import clients, diskless, diskless_java, diskless_latency
 from bench.clusters import SIDES, Cluster, Skylog, new_cluster
-from bench.diskless import diskless
 from bench.local_segments import local_segments
 from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, spent, usage
 from bench.plan import Plan
@@ -258,6 +257,11 @@ SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
     "throughput": throughput,
     "latency": latency,
     "partitions": partitions,
-    "diskless": diskless,
+    "diskless-throughput": diskless.throughput,
+    "diskless-java": diskless_java.java,
+    "diskless-latency": diskless_latency.latency,
+    "diskless-requests": diskless.requests,
+    "diskless-lagging": diskless_latency.lagging,
+    "diskless-commits": diskless.commits,
     "local-segments": local_segments,
 }

@@ -1,0 +1,45 @@
+"""A node whose object store takes its time for each put, as a bucket does.
+
+``python -m bench.slow_puts MILLISECONDS server …``: all but the first argument are skylog's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from skylog.broker import diskless
+from skylog.cli.main import main
+from skylog.objects.keys import ObjectKey
+from skylog.objects.open import open_store
+from skylog.objects.store import ObjectStore, Payload
+
+
+class SlowPuts:
+    """``inner``, some milliseconds later when something is put."""
+
+    def __init__(self, inner: ObjectStore, put_ms: float) -> None:
+        self._inner = inner
+        self._put_seconds = put_ms / 1000
+
+    async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
+        await asyncio.sleep(self._put_seconds)
+        await self._inner.put(key, data, if_absent=if_absent)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def run() -> None:
+    put_ms = float(sys.argv.pop(1))
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        return SlowPuts(open_store(*arguments, **more), put_ms)
+
+    diskless.open_store = slow  # type: ignore[attr-defined]
+    main()
+
+
+if __name__ == "__main__":
+    run()
