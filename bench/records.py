@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from skylog.wire.batch import Batch, Compression
 from skylog.wire.compression import decompress
 from skylog.wire.records import encode_batch
-from skylog.wire.validation import TopicRules, validate
+from skylog.wire.topic_rules import TopicRules
+from skylog.wire.validation import validate
 from skylog.wire.walker import NATIVE
 from skylog.wire.walker_reference import walk_python
 

@@ -10,7 +10,8 @@ from skylog.kernel.errors import KafkaError
 from skylog.wire.batch import Batch, Compression, patch_offset
 from skylog.wire.compression import decompress
 from skylog.wire.records import Record, decode_records, encode_batch
-from skylog.wire.validation import TopicRules, ValidationError, validate
+from skylog.wire.topic_rules import TopicRules
+from skylog.wire.validation import ValidationError, validate
 from skylog.wire.walker import locate
 from tests.golden.records.cases import NOW, Case, every_case
 

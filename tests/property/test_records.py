@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import struct
+from typing import Any
 
 import pytest
 from crc32c import crc32c
@@ -12,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.wire.batch import HEADER_BYTES, Batch, Compression
+from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, Batch, Compression
 from skylog.wire.compression import compress, decompress, output_bytes_bound
 from skylog.wire.records import Record, decode_records, encode_batch, find_record
-from skylog.wire.validation import TARGET_CODECS, TopicRules, is_long, validate
+from skylog.wire.topic_rules import TARGET_CODECS, TopicRules
+from skylog.wire.validation import is_long, validate
 from skylog.wire.walker import NATIVE
 from skylog.wire.walker_reference import RecordsError
 from tests.unit.wire.record_bodies import PYTHON, WALKERS, Walker
@@ -183,3 +185,60 @@ def test_c_and_python_walk_alike_over_noise(seed: int) -> None:
         assert everything(WALKERS["native"], body, count, 0, 1) == everything(
             PYTHON, body, count, 0, 1
         )
+
+
+def outcome(data: Any, topic: TopicRules) -> object:
+    """What becomes of a batch: its bytes, or why it is refused."""
+    try:
+        checked = validate(data, topic, NOW, 9)
+    except KafkaError as error:
+        return type(error), error.code, error.message, getattr(error, "record_errors", None)
+    return bytes(checked.batch.buffer), checked.log_append_time, checked.batch.crc
+
+
+def resealed(data: bytes, changes: list[tuple[int, int]], cut: int) -> bytearray:
+    """Damaged, but with a checksum and a length that hold."""
+    out = bytearray(damaged(data, changes, cut))
+    if len(out) >= HEADER_BYTES:
+        out[8:12] = (len(out) - LOG_OVERHEAD).to_bytes(4, "big")
+        out[17:21] = crc32c(out[21:]).to_bytes(4, "big")
+    return out
+
+
+@settings(deadline=None, max_examples=400)
+@given(rows, rules, damage, cuts, st.integers(-1, 5), st.integers(-1, 5), st.booleans())
+def test_one_call_or_one_check_after_the_other(
+    content: list,  # type: ignore[type-arg]
+    topic: TopicRules,
+    changes: list[tuple[int, int]],
+    cut: int,
+    producer_id: int,
+    sequence: int,
+    sealed: bool,
+) -> None:
+    """A read-only batch is checked step by step, a writable one by one call if that will do."""
+    data = batch_of(content, Compression.NONE, producer_id=producer_id, base_sequence=sequence)
+    given_bytes = resealed(data, changes, cut) if sealed else damaged(data, changes, cut)
+    read_only = outcome(bytes(given_bytes), topic)
+    assert outcome(memoryview(bytearray(given_bytes)), topic) == read_only
+    assert outcome(memoryview(bytearray(data)), topic) == outcome(data, topic)
+
+
+@settings(deadline=None, max_examples=400)
+@given(rows, rules, damage, cuts, st.integers(-1, 5), st.integers(-1, 5))
+def test_both_say_the_same_of_whole_batches(
+    content: list,  # type: ignore[type-arg]
+    topic: TopicRules,
+    changes: list[tuple[int, int]],
+    cut: int,
+    producer_id: int,
+    sequence: int,
+) -> None:
+    data = batch_of(content, Compression.NONE, producer_id=producer_id, base_sequence=sequence)
+    arguments = (topic.plain_bytes_max, *topic.timestamps(NOW))
+    for one in (data, damaged(data, changes, cut), resealed(data, changes, cut)):
+        said = {
+            walker.is_plain(bytearray(one), *arguments, keyed=topic.compacted)
+            for walker in WALKERS.values()
+        }
+        assert len(said) == 1

@@ -24,7 +24,7 @@ from skylog.wire.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
     DescribeConfigsSynonym,
 )
-from skylog.wire.validation import TopicRules
+from skylog.wire.topic_rules import TopicRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@
 #include "records.h"
 
 /* Raised whenever a signature or a struct below changes; walker.py refuses another version. */
-enum { ABI_VERSION = 3 };
+enum { ABI_VERSION = 4 };
 
 typedef struct {
     int64_t min_timestamp, max_timestamp;
@@ -96,4 +96,33 @@ EXPORT int32_t skylog_find_timestamp(const uint8_t *data, int32_t size, int32_t 
     if (error == SOUND && c.at != c.end) error = TRAILING_BYTES;
     found->offset_delta = index;
     return -(int32_t)error;
+}
+
+static inline int32_t read_i32(const uint8_t *at) {
+    return (int32_t)((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]);
+}
+
+static inline int64_t read_i64(const uint8_t *at) {
+    return (int64_t)((uint64_t)(uint32_t)read_i32(at) << 32 | (uint32_t)read_i32(at + 4));
+}
+
+/* Whether a whole batch is as nearly all are: one batch of magic 2 and nothing behind it, not
+ * compressed, no control batch, in its producer's time, with dense offsets from 0 on and sound
+ * records, and a header that tells their largest time. 0 says only that somebody has to look
+ * closer. The checksum is the caller's. */
+EXPORT int32_t skylog_is_plain(const uint8_t *batch, int32_t size, int32_t size_max,
+                               int64_t earliest, int64_t latest, int32_t keyed) {
+    enum { HEADER = 61, OVERHEAD = 12, CODEC_TIME_CONTROL_HORIZON = 0x6f };
+    if (size < HEADER || size > size_max || read_i32(batch + 8) != size - OVERHEAD) return 0;
+    if (read_i64(batch) != 0 || batch[16] != 2) return 0;
+    if (batch[22] & CODEC_TIME_CONTROL_HORIZON) return 0;
+    int32_t count = read_i32(batch + 57), last_delta = read_i32(batch + 23);
+    if (count <= 0 || last_delta != count - 1) return 0;
+    if (read_i64(batch + 43) >= 0 && read_i32(batch + 53) < 0) return 0;
+    walk_result seen;
+    skylog_walk(batch + HEADER, size - HEADER, count, read_i64(batch + 27), earliest, latest, 1,
+                &seen, 0);
+    if (seen.error || seen.outside || (keyed && seen.keyless)) return 0;
+    int64_t max_timestamp = seen.max_timestamp < -1 ? -1 : seen.max_timestamp;
+    return max_timestamp == read_i64(batch + 35);
 }

@@ -1,7 +1,7 @@
 """Walking the records of a batch: count, sizes, deltas, keys, timestamps, headers.
 
-``walk``, ``locate``, ``find_faults`` and ``find_timestamp`` run in C (walker.c, built by
-tools/build_native.py) where the library is there, else in Python (walker_reference.py). The C
+``walk``, ``locate``, ``find_faults``, ``find_timestamp`` and ``is_plain`` run in C (walker.c, built
+by tools/build_native.py) where the library is there, else in Python (walker_reference.py). The C
 side keeps the GIL for a short batch, because to give it up and wait for it again would cost more
 than the walk, and releases it for a long one. See docs/adr/0003-record-walker.md.
 """
@@ -25,11 +25,12 @@ from skylog.wire.walker_reference import (
     Walk,
     find_faults_python,
     find_timestamp_python,
+    is_plain_python,
     locate_python,
     walk_python,
 )
 
-ABI_VERSION: Final = 3
+ABI_VERSION: Final = 4
 LIBRARY: Final = Path(__file__).with_name("_walker.so")
 # A record of nothing: size, attributes, two deltas, null key, null value, no headers.
 RECORD_BYTES_MIN: Final = 7
@@ -69,6 +70,7 @@ class _Functions(NamedTuple):
     walk: Callable[..., None]
     find_timestamp: Callable[..., int]
     find_faults: Callable[..., int]
+    is_plain: Callable[..., int]
 
 
 class NativeWalker:
@@ -96,7 +98,9 @@ class NativeWalker:
         find.argtypes = (pointer, i32, i32, i64, i64, i32, pointer)
         faults = library.skylog_find_faults
         faults.argtypes = (pointer, i32, i32, i64, i64, i64, i32, pointer, i32)
-        return _Functions(walk, find, faults)
+        plain = library.skylog_is_plain
+        plain.argtypes = (pointer, i32, i32, i64, i64, i32)
+        return _Functions(walk, find, faults, plain)
 
     def _chosen(self, size: int) -> _Functions:
         invariant(size <= _INT32_MAX, "records larger than a batch can be")
@@ -182,6 +186,13 @@ class NativeWalker:
             raise RecordsError(-answer, location.offset_delta)
         return location.offset_delta, location.timestamp
 
+    def is_plain(
+        self, batch: Buffer, size_max: int, earliest: int, latest: int, *, keyed: bool
+    ) -> bool:
+        size = len(batch)
+        function = self._chosen(size).is_plain
+        return bool(function(_address(batch), size, size_max, earliest, latest, keyed))
+
 
 def load_native(library: Path = LIBRARY) -> NativeWalker | None:
     """The C walker, or None where this installation has none that fits."""
@@ -192,6 +203,9 @@ def load_native(library: Path = LIBRARY) -> NativeWalker | None:
 
 
 NATIVE: Final = load_native()
+# Whether a whole batch is sound and as nearly all are, but for its checksum; if not, it may be
+# sound all the same.
+is_plain: Final = NATIVE.is_plain if NATIVE else is_plain_python
 # Checks count, sizes and deltas of all records; says what it saw rather than raise.
 walk: Final = NATIVE.walk if NATIVE else walk_python
 # Lists where each record's parts lie; deltas only need to grow. Raises RecordsError.

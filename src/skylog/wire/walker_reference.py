@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
+from struct import Struct
 from typing import Final, NamedTuple
 
 from skylog.wire.buffers import Buffer
 
 ANY_EARLIEST: Final = -(2**63)
 ANY_LATEST: Final = 2**63 - 1
+# The header of a batch; see batch.py.
+_HEADER: Final = Struct(">qi4xb4xhiqqq2xii")
+_LENGTH_AFTER: Final = 12
+# Codec, log-append time, control and delete horizon.
+_NOT_PLAIN: Final = 0x6F
 
 
 class WalkError(IntEnum):
@@ -217,3 +223,24 @@ def find_timestamp_python(
         if record.timestamp >= target and record.offset_delta >= delta_min:
             return record.offset_delta, record.timestamp
     return None
+
+
+def is_plain_python(
+    batch: Buffer, size_max: int, earliest: int, latest: int, *, keyed: bool
+) -> bool:
+    """``is_plain`` in Python."""
+    size = len(batch)
+    if not _HEADER.size <= size <= size_max:
+        return False
+    header = _HEADER.unpack_from(batch)
+    base_offset, length, magic, attributes, last_delta, base_timestamp, max_timestamp = header[:7]
+    producer_id, base_sequence, count = header[7:]
+    framed = base_offset == 0 and length == size - _LENGTH_AFTER and magic == 2
+    counted = count > 0 and last_delta == count - 1
+    numbered = producer_id < 0 or base_sequence >= 0
+    if not (framed and counted and numbered) or attributes & _NOT_PLAIN:
+        return False
+    records = memoryview(batch)[_HEADER.size :]
+    seen = walk_python(records, count, base_timestamp, earliest, latest)
+    refused = seen.error or seen.outside or (keyed and seen.keyless)
+    return not refused and max(seen.max_timestamp, -1) == max_timestamp

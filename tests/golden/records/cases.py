@@ -12,7 +12,7 @@ from crc32c import crc32c
 from skylog.wire.batch import HEADER_BYTES, Batch
 from skylog.wire.compression import compress
 from skylog.wire.records import encode_batch, join_batch, varint
-from skylog.wire.validation import TopicRules
+from skylog.wire.topic_rules import TopicRules
 
 NOW = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -14,6 +14,7 @@ class Walker(NamedTuple):
     locate: Callable[..., list[walker_reference.Location]]
     find_faults: Callable[..., list[Any]]
     find_timestamp: Callable[..., tuple[int, int] | None]
+    is_plain: Callable[..., bool]
 
 
 PYTHON = Walker(
@@ -21,12 +22,13 @@ PYTHON = Walker(
     walker_reference.locate_python,
     walker_reference.find_faults_python,
     walker_reference.find_timestamp_python,
+    walker_reference.is_plain_python,
 )
 WALKERS = {"python": PYTHON}
 if walker.NATIVE is not None:
     native = walker.NATIVE
     WALKERS["native"] = Walker(
-        native.walk, native.locate, native.find_faults, native.find_timestamp
+        native.walk, native.locate, native.find_faults, native.find_timestamp, native.is_plain
     )
 
 

@@ -9,8 +9,10 @@ from skylog.kernel.limits import RECORD_ERRORS_MAX, VALIDATION_AT_ONCE_BYTES_MAX
 from skylog.wire import validation
 from skylog.wire.batch import Batch, Compression
 from skylog.wire.records import decode_records, encode_batch
-from skylog.wire.validation import TopicRules, ValidationError, is_long, validate
-from tests.golden.records.cases import NOW, batch, patched, record, with_body
+from skylog.wire.topic_rules import TopicRules
+from skylog.wire.validation import ValidationError, is_long, validate
+from tests.golden.records.cases import NOW, Case, batch, every_case, patched, record, with_body
+from tests.unit.wire.record_bodies import WALKERS
 from tests.unit.wire.test_compression import TEXT, zstd_bomb
 
 STAMP = TopicRules(timestamp_type="LogAppendTime")
@@ -173,3 +175,26 @@ class TestIsLong:
     def test_header_mode_is_never_long_for_what_could_grow(self) -> None:
         bomb = with_body(zstd_bomb(100), 4, raw=True)
         assert not is_long(bomb, TopicRules(full=False))
+
+
+def test_nearly_all_batches_are_judged_by_one_call() -> None:
+    ordinary = memoryview(bytearray(batch()))
+    rules = TopicRules()
+    earliest, latest = rules.timestamps(NOW)
+    for one in WALKERS.values():
+        assert one.is_plain(ordinary, rules.plain_bytes_max, earliest, latest, keyed=False)
+    assert STAMP.plain_bytes_max == TopicRules(full=False).plain_bytes_max == 0
+    assert TopicRules(compression_type="zstd").plain_bytes_max == 0
+    assert TopicRules(compression_type="uncompressed").plain_bytes_max > 0
+
+
+@pytest.mark.parametrize("case", every_case(), ids=lambda case: case.name)
+def test_the_one_call_changes_no_verdict(case: Case) -> None:
+    def verdict(data: object) -> object:
+        try:
+            checked = validate(data, case.rules(), NOW, case.version)  # type: ignore[arg-type]
+        except KafkaError as error:
+            return error.code, error.message
+        return bytes(checked.batch.buffer)
+
+    assert verdict(memoryview(bytearray(case.records))) == verdict(case.records)

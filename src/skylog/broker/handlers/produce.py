@@ -36,8 +36,8 @@ from skylog.wire.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from skylog.wire.topic_rules import TopicRules
 from skylog.wire.validation import (
-    TopicRules,
     UnreadableError,
     Validated,
     ValidationError,
