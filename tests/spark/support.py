@@ -47,7 +47,9 @@ class Topics:
     def create(
         self, name: str, partitions: int = 1, *, diskless: bool = True, **configs: str
     ) -> str:
-        config = {key.replace("_", "."): value for key, value in configs.items()}
+        # Records of long ago stay, whatever retention the broker has.
+        config = {"retention.ms": "-1"}
+        config |= {key.replace("_", "."): value for key, value in configs.items()}
         if diskless:
             config["diskless.enable"] = "true"
         futures = self.admin.create_topics([NewTopic(name, partitions, 1, config=config)])
