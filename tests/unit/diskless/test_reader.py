@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate
 from skylog.diskless.reader import DisklessReader, ObjectCache, ReadRequest
+from skylog.diskless.reader.cache import ENTRY_BYTES
 from skylog.diskless.reader.patch import serve
 from skylog.diskless.reader.plan import GAP_BYTES_MAX, Range, merged, ranges_of
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -180,7 +182,7 @@ def test_what_is_not_as_it_should_be_is_not_served(fault: str) -> None:
 
 
 def test_the_cache_is_bounded_and_serves_ranges_across_parts() -> None:
-    cache = ObjectCache(100)
+    cache = ObjectCache(100 + 2 * ENTRY_BYTES)
     keys = [ObjectKey.new("wal", 1, RNG) for _ in range(3)]
     cache.put(keys[0], [b"a" * 10, b"b" * 30], 40)
     cache.put(keys[1], [b"c" * 50], 50)
@@ -190,11 +192,27 @@ def test_the_cache_is_bounded_and_serves_ranges_across_parts() -> None:
     assert cache.read(str(keys[0]), 5, 41) is None
     cache.put(keys[2], [b"d" * 40], 40)
     assert cache.read(str(keys[1]), 0, 1) is None  # used longest ago
-    assert cache.bytes == 80
-    cache.put(ObjectKey.new("wal", 2, RNG), [b"e" * 101], 101)
-    assert cache.bytes == 80
+    assert cache.bytes == 80 + 2 * ENTRY_BYTES
+    too_large = 101 + ENTRY_BYTES
+    cache.put(ObjectKey.new("wal", 2, RNG), [b"e" * too_large], too_large)
+    assert cache.bytes == 80 + 2 * ENTRY_BYTES
     cache.forget(str(keys[0]))
-    assert cache.bytes == 40
+    assert cache.bytes == 40 + ENTRY_BYTES
+
+
+def test_many_small_objects_take_no_more_memory_than_they_may() -> None:
+    limit = 1 << 20
+    tracemalloc.start()
+    try:
+        cache = ObjectCache(limit)
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(20_000):
+            cache.put(ObjectKey.new("wal", number, RNG), [bytes(100)], 100)
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert len(cache) > 100
+    assert taken <= limit * 1.1
 
 
 def test_many_small_parts_are_kept_as_one() -> None:

@@ -17,6 +17,8 @@ from skylog.wire.buffers import Buffer
 
 # Parts that are smaller than this on average are joined.
 PART_BYTES_MIN: Final = 4096
+# What keeping an object takes besides its bytes. Objects of a fast store may be this small.
+ENTRY_BYTES: Final = 512
 
 
 class _Entry:
@@ -32,6 +34,10 @@ class _Entry:
         for part in parts:
             self.starts.append(position)
             position += len(part)
+
+    @property
+    def memory(self) -> int:
+        return self.size + ENTRY_BYTES
 
     def read(self, start: int, end: int) -> list[memoryview] | None:
         """The bytes of a range, in pieces; None beyond the end."""
@@ -49,7 +55,7 @@ class _Entry:
 
 
 class ObjectCache:
-    """Whole objects by key."""
+    """Whole objects by key. ``bytes`` is the memory that they take, not only what they hold."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -66,15 +72,16 @@ class ObjectCache:
 
     def put(self, key: ObjectKey, parts: Sequence[Buffer], size: int) -> None:
         """Keep an object; one that is larger than the cache is not kept."""
-        if size > self._bytes_max or str(key) in self._entries:
+        if size + ENTRY_BYTES > self._bytes_max or str(key) in self._entries:
             return
         if size < len(parts) * PART_BYTES_MIN:
             parts = [b"".join(parts)]
-        self._entries[str(key)] = _Entry(parts, size)
-        self.bytes += size
+        entry = _Entry(parts, size)
+        self._entries[str(key)] = entry
+        self.bytes += entry.memory
         while self.bytes > self._bytes_max:
             _, gone = self._entries.popitem(last=False)
-            self.bytes -= gone.size
+            self.bytes -= gone.memory
 
     def read(self, key: str, start: int, end: int) -> list[memoryview] | None:
         """The bytes of a range in pieces, or None when they are not here."""
@@ -91,5 +98,5 @@ class ObjectCache:
         """Drop an object whose bytes turned out to be wrong; whether it was here."""
         gone = self._entries.pop(key, None)
         if gone is not None:
-            self.bytes -= gone.size
+            self.bytes -= gone.memory
         return gone is not None
