@@ -19,7 +19,9 @@ from skylog.cli.connect import read_properties
 from skylog.cli.errors import CommandError, counted
 from skylog.cli.group import examples, new_app
 from skylog.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, ClientConfig, Json, parse_pairs
-from skylog.cli.output import print_json, say
+from skylog.cli.output import print_json, print_table, say
+from skylog.cli.times import format_time
+from skylog.kernel.clock import SystemClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,6 +117,61 @@ def segments(
         )
         return
     say(f"{counted(done.segments, 'segment')} of {done.bytes:,} bytes in {to}")
+
+
+@app.command(
+    epilog=examples(
+        "skylog spark audit --report ./audit",
+        "skylog spark audit orders payments --json",
+    )
+)
+def audit(
+    topics: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TOPIC", help="Diskless topics; all of them without."),
+    ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A directory or bucket for audit.html and audit.json."),
+    ] = None,
+    bootstrap: Bootstrap = None,
+    client_config: ClientConfig = None,
+    storage: Storage = None,
+    master: Master = None,
+    json: Json = False,
+) -> None:
+    """Check that every committed batch is in the bucket, whole, and nothing else is.
+
+    Reads everything once. The exit code is 1 when something is damaged or missing; objects that
+    only waste space are told, and are no damage.
+    """
+    cluster = job_cluster(bootstrap, client_config, storage)
+    with session("audit", master) as spark:
+        from skylog.spark.jobs import audit as job  # noqa: PLC0415 - loads Spark
+        from skylog.spark.jobs import audit_report as shown  # noqa: PLC0415
+        from skylog.spark.jobs.folder import Folder  # noqa: PLC0415
+
+        folder = Folder.of(report) if report is not None else None
+        found = job.run(spark, job.AuditJob(cluster, tuple(topics or ())))
+        document = shown.document(found, format_time(SystemClock().now_ms()))
+        if folder is not None:
+            folder.write("audit.html", [shown.html(found, document["at"]).encode()])
+            folder.write_json("audit.json", document)
+    if json:
+        print_json(document)
+    else:
+        print_table(
+            {"topic": "TOPIC", "partitions": "PARTITIONS", "batches": "BATCHES",
+             "records": "RECORDS", "bytes": "BYTES"},
+            document["topics"],
+        )  # fmt: skip
+        for step in document["plan"]:
+            say(f"{step['for']}: {step['count']}. {step['do']}")
+        say("sound" if document["sound"] else "damaged")
+    if report is not None:
+        say(f"report in {report}/audit.html")
+    if not document["sound"]:
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":
