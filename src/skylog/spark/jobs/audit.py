@@ -198,7 +198,18 @@ async def _still_there(cluster: Cluster, split: Split, finding: Finding) -> bool
     return any(batch.object_key == finding.object_key for batch in located.batches)
 
 
-async def _compare(job_cluster: JobCluster, audit: Audit, started_ms: int, *, whole: bool) -> None:
+async def _describe(job_cluster: JobCluster) -> DescribeDisklessCoordinatorsResponse:
+    return await DisklessAdmin(await job_cluster.cluster()).describe_any()
+
+
+async def _compare(
+    job_cluster: JobCluster,
+    audit: Audit,
+    about: DescribeDisklessCoordinatorsResponse,
+    started_ms: int,
+    *,
+    whole: bool,
+) -> None:
     connections = await job_cluster.connections()
     storage = tuple(sorted(job_cluster.storage.items()))
     store = connections.store(audit.storage_url, storage)
