@@ -46,21 +46,22 @@ def extents_of(batches: Sequence[BatchLocation]) -> list[Extent]:
         range(len(batches)), key=lambda at: (batches[at].object_key, batches[at].byte_offset)
     )
     found: list[Extent] = []
+    places: list[int] = []
+    key, start, end = "", 0, 0
     for place in order:
         batch = batches[place]
-        end = batch.byte_offset + batch.byte_size
-        last = found[-1] if found else None
-        if last is not None and last.key == batch.object_key and _near(last, batch):
-            places = (*last.places, place)
-            found[-1] = Extent(last.key, last.start, max(last.end, end), places)
-        else:
-            found.append(Extent(batch.object_key, batch.byte_offset, end, (place,)))
+        begin, until = batch.byte_offset, batch.byte_offset + batch.byte_size
+        near = begin - end <= GAP_BYTES_MAX and until - start <= EXTENT_BYTES_MAX
+        if places and not (batch.object_key == key and near):
+            found.append(Extent(key, start, end, tuple(places)))
+            places = []
+        if not places:
+            key, start, end = batch.object_key, begin, until
+        places.append(place)
+        end = max(end, until)
+    if places:
+        found.append(Extent(key, start, end, tuple(places)))
     return found
-
-
-def _near(extent: Extent, batch: BatchLocation) -> bool:
-    length = batch.byte_offset + batch.byte_size - extent.start
-    return batch.byte_offset - extent.end <= GAP_BYTES_MAX and length <= EXTENT_BYTES_MAX
 
 
 def windows_of(parts: Iterable[Part], window_bytes: int) -> Iterator[list[Part]]:
