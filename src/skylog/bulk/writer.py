@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from skylog.bulk.encode import BATCH_BYTES_DEFAULT, RowBatch, RowEncoder, TopicTarget
-from skylog.bulk.epoch import Attempt, Step
+from skylog.bulk.epoch import Step
 from skylog.bulk.process import Connections, pairs, this_process
 from skylog.bulk.produce import BatchProducer
 from skylog.bulk.staging import (
@@ -221,13 +221,24 @@ class EpochDriver:
             async for _ in area.store.list(area.prefix):
                 break
 
-    def complete(self, epoch: int, written: Sequence[Written], *, single: bool = False) -> Attempt:
+    def complete(self, epoch: int, written: Sequence[Written], *, single: bool = False) -> None:
         """Make the rows of an epoch visible, once."""
-        return this_process().run(self._complete(epoch, _objects(written), single))
+        this_process().run(self._complete(epoch, _objects(written), single))
 
-    async def _complete(self, epoch: int, objects: Sequence[StagedObject], single: bool) -> Attempt:
-        committer = await self._committer()
-        return await committer.complete(epoch, objects, single=single)
+    async def _complete(self, epoch: int, objects: Sequence[StagedObject], single: bool) -> None:
+        if objects or (not single and await self._writes_diskless()):
+            await (await self._committer()).complete(epoch, objects, single=single)
+
+    async def _writes_diskless(self) -> bool:
+        """Whether an earlier attempt may have left something though this one staged nothing.
+
+        Writers of classic topics need no bucket, and their cluster need not be skylog.
+        """
+        topic = self._context.topic
+        if topic is None:
+            return False
+        connections = await this_process().connections(pairs(self._context.client))
+        return (await fetch_targets(connections.cluster, [topic]))[topic].diskless
 
     def give_up(self, epoch: int, written: Sequence[Written]) -> None:
         """Some task failed, so nobody claimed the epoch: remove what the others staged."""

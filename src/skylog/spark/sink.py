@@ -121,12 +121,9 @@ class BatchWriter(_Sink, DataSourceArrowWriter):
         return self.stage(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        written = _written(messages)
-        if not any(one.objects for one in written) and self.options.write_id is None:
-            return
+        single = self.options.write_id is None
         try:
-            single = self.options.write_id is None
-            self.driver(self.writer).complete(_BATCH_EPOCH, written, single=single)
+            self.driver(self.writer).complete(_BATCH_EPOCH, _written(messages), single=single)
         except SkylogError as error:
             raise WriteError(
                 f"{self.told(error)}; rows may have been written in part: to complete the write,"
