@@ -12,7 +12,7 @@ Every API that a listener of a broker or of a controller serves: the versions, a
 that a client needs where an authorizer is configured. A permission on the cluster is asked for
 before the handler runs; one on topics or groups for each of them that a request names. An API or
 version that is not here is not offered by ApiVersions, and asking for it ends the connection, as
-with Kafka.
+with Kafka. *unlisted*: of skylog's own, for its own tools; ApiVersions does not offer it, either.
 """
 
 
@@ -35,7 +35,7 @@ def versions(key: ApiKey, row: Row) -> str:
     text = f"{row.versions.low}–{row.versions.high}"
     if key is ApiKey.PRODUCE:
         return f"{text} (offered from {PRODUCE_OFFERED_FROM}, as by Kafka)"
-    return text
+    return f"{text}, *unlisted*" if row.unlisted else text
 
 
 def permission(needed: Permission | None) -> str:
