@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -171,6 +173,46 @@ def test_regions() -> None:
         assert gets(small) > before
         beyond = fetch(small, {0: region.end + 1})[0]
         assert beyond.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_readers_beside_a_load_that_moves_the_regions() -> None:
+    # ENG-40 partly, ENG-42 partly: no gap and no double where objects end and segments begin
+    settings = {**SETTINGS, "diskless.local.segments.retention.bytes": "65536"}
+    with Broker(settings) as small:
+        create_topic(small.bootstrap, "t", PARTITIONS)
+        with Load(small.bootstrap, "t", PARTITIONS) as load:
+            for _ in range(4):
+                load.wait_for(2_000)
+                ends = end_offsets(small.bootstrap, "t", PARTITIONS)
+                found = read_all(small.bootstrap, "t", ends, **{"check.crcs": True})
+                for index, values in found.items():
+                    assert values == load.history.sent[index][: len(values)]
+            history = load.finish()
+        found = read_all(small.bootstrap, "t", end_offsets(small.bootstrap, "t", PARTITIONS))
+        history.check(found)
+        stats = engine(small).local.partitions.stats
+        assert stats.reads > 0
+        # Reads beside changes of files took nothing for damage.
+        assert (stats.spoiled, stats.disk_errors) == (0, 0)
+
+
+def test_metrics() -> None:
+    with Broker({**SETTINGS, "http.listener": "127.0.0.1:0"}) as shown:
+        create_topic(shown.bootstrap, "t", PARTITIONS)
+        ends = produce(shown, 10)
+        wait_for_copies(shown, ends)
+        read_all(shown.bootstrap, "t", ends)
+        with urllib.request.urlopen(f"http://{shown.node.http_address}/metrics") as answer:
+            text = answer.read().decode()
+    values = {
+        name.removeprefix("skylog_diskless_local_"): float(value)
+        for name, value in re.findall(r"^(skylog_diskless_local_\w+) (\S+)$", text, re.M)
+    }
+    assert values["partitions"] == values["following_partitions"] == PARTITIONS
+    assert values["bytes_total"] == values["bytes_read_total"] == values["stored_bytes"] > 0
+    assert values["reads_total"] >= PARTITIONS
+    assert values["records_behind"] == values["disk_errors_total"] == 0
+    assert 'last_success_age_seconds{stage="local"}' in text
 
 
 def test_deleted_records_and_topics(broker: Broker) -> None:

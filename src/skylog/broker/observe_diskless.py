@@ -44,6 +44,7 @@ _LOCAL: Final = {
     "reads": "Reads of partitions served from local segments",
     "bytes_read": "Bytes served from local segments",
     "disk_errors": "Errors of the disk with local segments",
+    "spoiled": "Local copies whose files turned out to be wrong",
     "rebuilds": "Local copies that were given up and made anew",
 }
 _COORDINATOR: Final = {

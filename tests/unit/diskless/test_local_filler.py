@@ -323,6 +323,7 @@ async def test_a_copy_that_is_lost_or_damaged_is_made_anew(
             damage(local)
             # Whatever the copy is like, the answer is right.
             assert records((await local.fetch(0)).records) == values
+            assert local.partitions.stats.spoiled == (damage is not _lose)
             await local.caught_up(3)
             assert records((await local.fetch(0)).records) == values
     if not running:

@@ -44,12 +44,13 @@ _PASSING: Final = frozenset(
 
 @dataclass(slots=True)
 class LocalStats:
-    """Totals for /metrics; ``disk_errors`` are what somebody should look at."""
+    """Totals for /metrics; ``disk_errors`` and ``spoiled`` are what somebody should look at."""
 
     bytes: int = 0
     reads: int = 0
     bytes_read: int = 0
     disk_errors: int = 0
+    spoiled: int = 0
     rebuilds: int = 0
 
 
@@ -57,6 +58,7 @@ class LocalPartition:
     """One partition and its copy."""
 
     __slots__ = (
+        "awaited",
         "copy",
         "following",
         "gone",
@@ -83,7 +85,8 @@ class LocalPartition:
         self.high_watermark = -1
         # The copy has reached the high watermark: who fetches at its end waits for it.
         self.following = False
-        # When the copy was first known to be behind, on the monotonic clock.
+        # The high watermark that the copy should reach soon; since when, on the monotonic clock.
+        self.awaited = -1
         self.waiting_since: float | None = None
         self.retry_at = 0.0
         # Who works on the files now.
@@ -183,7 +186,7 @@ class LocalPartitions:
         one.log_start = max(one.log_start, log_start)
         one.high_watermark = max(one.high_watermark, high_watermark)
         if one.behind and one.waiting_since is None:
-            one.waiting_since = self._clock.monotonic()
+            self._await_end(one)
 
     def log_started(self, key: TopicPartition, offset: int) -> None:
         """Records were deleted: nobody gets them from here any more."""
@@ -241,10 +244,16 @@ class LocalPartitions:
         one.copy = copy
         self.stats.bytes += added_bytes
         self.stage.succeeded(self.stage.begin())
-        one.waiting_since = self._clock.monotonic() if one.behind else None
+        if one.end >= one.awaited:
+            self._await_end(one)
         one.following = one.following or not one.behind
         if one.following:
             self._seen.committed(one.key, one.end)
+
+    def _await_end(self, one: LocalPartition) -> None:
+        """From now on it is the present high watermark that should be reached soon."""
+        one.awaited = one.high_watermark
+        one.waiting_since = self._clock.monotonic() if one.behind else None
 
     def stop_following(self, one: LocalPartition) -> None:
         """Who waits for the next append looks again, and finds objects."""
@@ -263,12 +272,14 @@ class LocalPartitions:
         """Without what is here, which goes when the new copy is made."""
         self.stats.rebuilds += one.copy is not None
         one.copy, one.next_offset, one.unsure = None, one.log_start, True
+        one.awaited, one.waiting_since = -1, None
         self.stop_following(one)
         self._wait(one)
 
     def spoiled(self, one: LocalPartition, copy: LocalCopy, why: object) -> None:
         """Files are not what they should be."""
         if one.copy is copy:
+            self.stats.spoiled += 1
             _log.warning("a local copy is wrong", directory=one.place.directory, why=str(why))
             self.start_over(one)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -157,6 +158,8 @@ class Round:
     async def _fill(self, known: list[LocalPartition]) -> None:
         """At the tail nobody waits for an object that only another needs; those that catch up
         share their reads instead."""
+        # Should there be more than a round takes, those that have waited longest go first.
+        known.sort(key=lambda one: one.waiting_since or math.inf)
         found = await self._parts.plane.find_batches(
             [FindRequest(*one.key, one.end, plan.ROUND_PARTITION_BYTES) for one in known],
             plan.ROUND_BYTES,
