@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from skylog.diskless.plane import CommitResult, FileToCommit, TopicPartition
+from skylog.diskless.plane import LOG_APPEND_TIME, CommitResult, FileToCommit, TopicPartition
 from skylog.diskless.planes import commits
 from skylog.diskless.planes.postgres import answers
 from skylog.diskless.planes.postgres.notify import CHANNEL, Moved, payloads
@@ -37,19 +37,23 @@ JOIN unnest($1::uuid[], $2::integer[], $3::bigint[]) AS wanted (topic_id, partit
 
 _BATCHES: Final = """
 INSERT INTO batches (topic_id, partition, base_offset, last_offset, file_id, byte_offset,
-    byte_size, log_append_timestamp, batch_max_timestamp, timestamp_type, magic)
-SELECT topic_id, partition, base_offset, last_offset, $1, byte_offset, byte_size, $2,
-    batch_max_timestamp, timestamp_type, magic
+    byte_size, log_append_timestamp, batch_max_timestamp, timestamp_type, magic, max_seen_ms)
+SELECT topic_id, partition, base_offset, last_offset, $1, new.byte_offset, new.byte_size, $2,
+    batch_max_timestamp, timestamp_type, magic,
+    greatest(max_seen_ms, max(CASE timestamp_type WHEN 1 THEN $2 ELSE batch_max_timestamp END)
+        OVER (PARTITION BY topic_id, partition ORDER BY position))
 FROM unnest($3::uuid[], $4::integer[], $5::bigint[], $6::bigint[], $7::integer[], $8::integer[],
     $9::bigint[], $10::smallint[], $11::smallint[]) WITH ORDINALITY AS new (topic_id, partition,
     base_offset, last_offset, byte_offset, byte_size, batch_max_timestamp, timestamp_type, magic,
     position)
 ORDER BY position"""
+JOIN logs USING (topic_id, partition)
 
 _LOGS: Final = """
-UPDATE logs SET high_watermark = new.high_watermark, byte_size = new.byte_size
-FROM unnest($1::uuid[], $2::integer[], $3::bigint[], $4::bigint[])
-    AS new (topic_id, partition, high_watermark, byte_size)
+UPDATE logs SET high_watermark = new.high_watermark, byte_size = new.byte_size,
+    max_seen_ms = greatest(logs.max_seen_ms, new.max_seen_ms)
+FROM unnest($1::uuid[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[])
+    AS new (topic_id, partition, high_watermark, byte_size, max_seen_ms)
 WHERE logs.topic_id = new.topic_id AND logs.partition = new.partition"""
 
 _REMEMBER: Final = """
@@ -138,8 +142,12 @@ async def _store(connection: Any, file_id: int, plan: commits.CommitPlan, now_ms
             for accepted in plan.accepted
         ]
         await connection.execute(_BATCHES, file_id, now_ms, *_columns(batches, 9))
-        logs = [(*tp, state.high_watermark, state.byte_size) for tp, state in plan.logs.items()]
-        await connection.execute(_LOGS, *_columns(logs, 4))
+        latest = _latest(plan, now_ms)
+        logs = [
+            (*partition, state.high_watermark, state.byte_size, latest[partition])
+            for partition, state in plan.logs.items()
+        ]
+        await connection.execute(_LOGS, *_columns(logs, 5))
     if plan.producers:
         await connection.executemany(
             _REMEMBER, [_producer_row(*item) for item in plan.producers.items()]
@@ -164,3 +172,15 @@ def _producer_row(
 def _columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
     """Rows as the arrays that ``unnest`` wants."""
     return [[row[column] for row in rows] for column in range(width)]
+def _latest(plan: commits.CommitPlan, now_ms: int) -> dict[TopicPartition, int]:
+    """The largest timestamp of each partition in the file."""
+    latest: dict[TopicPartition, int] = {}
+    for accepted in plan.accepted:
+        batch = accepted.batch
+        stamped = batch.timestamp_type == LOG_APPEND_TIME
+        timestamp = now_ms if stamped else batch.batch_max_timestamp
+        partition = batch.topic_partition
+        latest[partition] = max(latest.get(partition, -1), timestamp)
+    return latest
+
+

@@ -28,33 +28,33 @@ FROM logs JOIN unnest($1::uuid[], $2::integer[]) AS wanted (topic_id, partition)
     USING (topic_id, partition)"""
 
 # A partition with some of its batches: the columns of LogState, then those of BatchCoordinate.
-_WITH_BATCHES: Final = """
+_WITH: Final = """
 SELECT l.log_start_offset, l.high_watermark, l.byte_size, l.wal_start_offset,
     b.batch_id, f.object_key, b.byte_offset, b.byte_size, b.base_offset, b.last_offset,
     b.log_append_timestamp, b.batch_max_timestamp, b.timestamp_type, b.magic
 FROM logs l
-LEFT JOIN LATERAL (
+LEFT JOIN LATERAL """
+_BATCHES: Final = """(
     SELECT * FROM batches
     WHERE batches.topic_id = l.topic_id AND batches.partition = l.partition """
-
 _OF_PARTITION: Final = """
-) b ON true
+b ON true
 LEFT JOIN files f USING (file_id)
 WHERE l.topic_id = $1 AND l.partition = $2
 ORDER BY b.last_offset"""
 
-_OLDEST: Final = _WITH_BATCHES + "ORDER BY last_offset LIMIT $3" + _OF_PARTITION
-_BY_TIME: Final = (
-    _WITH_BATCHES
-    + "AND last_offset >= $3 AND effective_timestamp >= $4 ORDER BY last_offset LIMIT 1"
-    + _OF_PARTITION
+_OLDEST: Final = _WITH + _BATCHES + "ORDER BY last_offset LIMIT $3)" + _OF_PARTITION
+BY_TIME: Final = _WITH + "batch_at_time(l.topic_id, l.partition, $3, $4)" + _OF_PARTITION
+BY_MAX_SEEN: Final = (
+    _WITH + "batch_at_time(l.topic_id, l.partition, $3, l.max_seen_ms)" + _OF_PARTITION
 )
+# Goes through the whole partition: only when the batch with the largest timestamp is gone.
 _BY_LARGEST_TIME: Final = (
-    _WITH_BATCHES
-    + "AND last_offset >= $3 ORDER BY effective_timestamp DESC, last_offset LIMIT 1"
+    _WITH
+    + _BATCHES
+    + "AND last_offset >= $3 ORDER BY effective_timestamp DESC, last_offset LIMIT 1)"
     + _OF_PARTITION
 )
-
 
 _LIST_FILES: Final = """
 SELECT object_key, size, committed_ms, count(batch_id), coalesce(sum(byte_size), 0),
@@ -118,11 +118,13 @@ async def list_offset(
     named = rules.named_offset(timestamp, log)
     if named is not None:
         return named
+    at = (topic_id, partition, from_offset)
     if timestamp == MAX_TIMESTAMP:
-        rows = await connection.fetch(_BY_LARGEST_TIME, topic_id, partition, from_offset)
+        chosen = _with_batches(await connection.fetch(BY_MAX_SEEN, *at))
+        if chosen is not None and not chosen.batches:
+            chosen = _with_batches(await connection.fetch(_BY_LARGEST_TIME, *at))
     else:
-        rows = await connection.fetch(_BY_TIME, topic_id, partition, from_offset, timestamp)
-    chosen = _with_batches(rows)
+        chosen = _with_batches(await connection.fetch(BY_TIME, *at, timestamp))
     if chosen is None:
         return ListOffsetsResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     batch = chosen.batches[0] if chosen.batches else None
