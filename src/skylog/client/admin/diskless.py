@@ -54,7 +54,7 @@ class DisklessAdmin:
                 if not file.object_key.startswith(prefix):
                     return
                 yield file
-            if not answer.has_more:
+            if not answer.has_more or not answer.files:
                 return
             after = answer.files[-1].object_key
 
