@@ -64,7 +64,8 @@ class Topics:
 
     def delete_records(self, name: str, partition: int, before: int) -> None:
         where = TopicPartition(name, partition, before)
-        self.admin.delete_records([where])[where].result()
+        admin = AdminClient(self.settings)  # a new one knows partitions that are new
+        admin.delete_records([where])[where].result()
 
     def produce(self, name: str, messages: Iterable[Message], codec: str = "none") -> None:
         failures: list[Any] = []
