@@ -226,12 +226,19 @@ class EpochCommitter:
     ) -> Attempt:
         """Write the epoch once: these objects, or those of an earlier attempt that got further."""
         attempt = Attempt(self._writer, epoch, tuple(objects), single)
-        while (step := next_step(attempt, self._area.clock.now_ms())) is not Step.FINISHED:
+        while (step := self._next_step(attempt)) is not Step.FINISHED:
             self._before(step)
             await self._steps[step](attempt)
             attempt.performed.add(step)
         self._before(Step.FINISHED)
         return attempt
+
+    def _next_step(self, attempt: Attempt) -> Step:
+        try:
+            return next_step(attempt, self._area.clock.now_ms())
+        except EpochFailed as failure:
+            key = manifest_key(self._prefix, attempt.epoch)
+            raise EpochFailed(f"{failure}; its manifest is {key}") from None
 
     async def give_up(self, epoch: int, objects: Sequence[StagedObject]) -> None:
         """The epoch's tasks failed, so nobody has claimed it with these objects: remove them."""

@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from skylog.bulk.encode import BATCH_BYTES_DEFAULT, RowBatch, RowEncoder, TopicTarget
-from skylog.bulk.epoch import Step
+from skylog.bulk.epoch import Step, writer_prefix
 from skylog.bulk.process import Connections, pairs, this_process
 from skylog.bulk.produce import BatchProducer
 from skylog.bulk.staging import (
@@ -218,7 +218,8 @@ class EpochDriver:
         targets = await fetch_targets(connections.cluster, topics)
         if any(target.diskless for target in targets.values()):
             area = await open_area(connections, self._context)
-            async for _ in area.store.list(area.prefix):
+            # Few objects are here; what matters is that the bucket answers.
+            async for _ in area.store.list(writer_prefix(area.prefix, self._writer)):
                 break
 
     def complete(self, epoch: int, written: Sequence[Written], *, single: bool = False) -> None:
