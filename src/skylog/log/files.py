@@ -133,7 +133,7 @@ class Files:
     def write_all(self, path: str, buffers: list[Buffer], position: int) -> None:
         """Write everything at ``position`` or raise."""
         descriptor = self.descriptor(path)
-        total = sum(map(len, buffers))
+        total = len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers))
         written = self.pwritev(descriptor, buffers[:IOV_MAX], position)
         while written < total:
             rest = _after(buffers, written)

@@ -29,11 +29,7 @@ def must_roll(
             waited_ms = now_ms - segment.created_ms
         if waited_ms > config.segment_ms_max - jitter_ms(segment, config):
             return True
-    return (
-        last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-        or segment.offset_index(block=True).is_full
-        or segment.time_index(block=True).is_full
-    )
+    return last_offset - segment.base_offset > RELATIVE_OFFSET_MAX or segment.indexes_are_full
 
 
 def jitter_ms(segment: Segment, config: LogConfig) -> int:

@@ -54,6 +54,7 @@ class Segment:
         "created_ms",
         "first_timestamp",
         "index_bytes_max",
+        "log_path",
         "prefix",
         "size",
     )
@@ -63,6 +64,7 @@ class Segment:
     ) -> None:
         self._files = files
         self.prefix = f"{directory}/{file_name(base_offset, '')}"
+        self.log_path = self.prefix + LOG_SUFFIX
         self.base_offset = base_offset
         self.size = 0
         self.created_ms = now_ms
@@ -99,10 +101,6 @@ class Segment:
         return segment
 
     @property
-    def log_path(self) -> str:
-        return self.prefix + LOG_SUFFIX
-
-    @property
     def modified_ms(self) -> int:
         return Path(self.log_path).stat().st_mtime_ns // 1_000_000
 
@@ -136,6 +134,10 @@ class Segment:
             index.load(block=block)
             self._time_index = index
         return index
+
+    @property
+    def indexes_are_full(self) -> bool:
+        return self.offset_index(block=True).is_full or self.time_index(block=True).is_full
 
     def drop_indexes(self) -> None:
         """Free the memory of a segment that is not written to; the files have it all."""

@@ -200,13 +200,7 @@ class LogWriter(LogReader):
             batch.leader_epoch = leader_epoch
             offset += batch.last_offset_delta + 1
         timestamp = self._write(batches, now_ms)
-        return AppendInfo(
-            first,
-            self._end - 1,
-            self.log_start_offset,
-            duplicate=False,
-            max_timestamp=timestamp,
-        )
+        return AppendInfo(first, self._end - 1, self.log_start_offset, False, timestamp)
 
     def append_as_follower(self, batches: Sequence[Batch], now_ms: int = 0) -> AppendInfo:
         """Append batches as the leader placed them."""

@@ -29,7 +29,8 @@ _HEADER: Final = Struct(">qiibIhiqqqhii")
 _PREFIX: Final = Struct(">qi")
 _OFFSET: Final = Struct(">q")
 _EPOCH: Final = Struct(">i")
-_ATTRIBUTES: Final = Struct(">h")
+# The byte of the attributes that holds all that are defined.
+ATTRIBUTES_AT: Final = 22
 CODEC_BITS: Final = 0x07
 TRANSACTIONAL_BIT: Final = 0x10
 NO_TIMESTAMP: Final = -1
@@ -137,12 +138,6 @@ def batch_size(buffer: Buffer, position: int) -> int:
     """Bytes that the batch at ``position`` claims to take; 12 of them must be there."""
     size: int = _PREFIX.unpack_from(buffer, position)[1] + LOG_OVERHEAD
     return size
-
-
-def batch_attributes(buffer: Buffer) -> int:
-    """The attributes alone, of a buffer that holds at least a header."""
-    attributes: int = _ATTRIBUTES.unpack_from(buffer, 21)[0]
-    return attributes
 
 
 def split_batches(buffer: Buffer) -> Iterator[Batch]:

@@ -31,6 +31,7 @@ from skylog.kernel.limits import (
     VALIDATION_AT_ONCE_BYTES_MAX,
 )
 from skylog.wire.batch import (
+    ATTRIBUTES_AT,
     CODEC_BITS,
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -38,7 +39,6 @@ from skylog.wire.batch import (
     NO_TIMESTAMP,
     Batch,
     Compression,
-    batch_attributes,
 )
 from skylog.wire.buffers import Buffer
 from skylog.wire.compression import compress, decompress, output_bytes_bound
@@ -53,8 +53,6 @@ ZSTD_VERSION_MIN: Final = 7
 # The smallest size of a message of any format, and where its magic stands.
 _LENGTH_MIN: Final = 14
 _MAGIC_AT: Final = 16
-# The byte of the attributes in which the codec stands.
-_CODEC_AT: Final = 22
 # Codec, timestamp type, transactional, control, delete horizon: what attributes are defined.
 _ATTRIBUTES_DEFINED: Final = 0x7F
 _DELETE_HORIZON_FLAG: Final = 0x40
@@ -93,9 +91,9 @@ def is_long(records: Buffer, rules: TopicRules) -> bool:
         return True
     if size < HEADER_BYTES:
         return False
-    if size <= rules.plain_bytes_max and not records[_CODEC_AT] & CODEC_BITS:
+    if size <= rules.plain_bytes_max and not records[ATTRIBUTES_AT] & CODEC_BITS:
         return False
-    codec = batch_attributes(records) & CODEC_BITS
+    codec = records[ATTRIBUTES_AT] & CODEC_BITS
     target = rules.target_codec(codec)
     if not rules.full and target == codec:
         return False

@@ -7,11 +7,12 @@ loop; everything else is done at once, in the callback that brought the request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
 from skylog.broker.connection import Close, Overlapping
 from skylog.broker.context import RequestContext
+from skylog.controller.image.topics import Topic
 from skylog.diskless.partitions import DisklessPartition
 from skylog.diskless.plane import CREATE_TIME, LOG_APPEND_TIME
 from skylog.diskless.writer import Item
@@ -20,8 +21,9 @@ from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.topics import is_internal
+from skylog.kernel.waiting import done_within
 from skylog.replication.partition import Partition
-from skylog.wire.batch import HEADER_BYTES, TRANSACTIONAL_BIT, batch_attributes
+from skylog.wire.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
 from skylog.wire.buffers import Buffer
 from skylog.wire.messages.produce_request import (
     PartitionProduceData,
@@ -60,6 +62,8 @@ _WITHOUT_LOG_START = frozenset(
     }
 )
 ADMIN_CLIENT_ID = "__admin_client"
+_NO_RECORD_ERRORS: list[BatchIndexAndErrorMessage] = []
+_NO_LEADER = LeaderIdAndEpoch()
 
 
 @dataclass(slots=True)
@@ -88,11 +92,10 @@ def produce(
     slots: list[Slot] = []
     transactional = _transactional_denied(context, request)
     for topic in _each_once(request.topic_data):
-        answers = TopicProduceResponse(topic.name, topic.topic_id)
-        response.responses.append(answers)
-        for slot in _slots(context, request, topic, transactional):
-            answers.partition_responses.append(slot.answer)
-            slots.append(slot)
+        added = _slots(context, request, topic, transactional)
+        answers = [slot.answer for slot in added]
+        response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, answers))
+        slots += added
     for slot in slots:
         if slot.rules is not None and is_long(_records(slot), slot.rules):
             return _produce_slowly(context, request, response, slots)
@@ -101,7 +104,7 @@ def produce(
     for slot in slots:
         if slot.partition is not None:
             validated = _validated(context, slot, now_ms)
-            _append(context, request, slot, validated, pending)
+            _append(context, request, slot, validated, now_ms, pending)
     if pending.remote:
         written = _submit(context, pending)
         answer = _written(context, request, response, pending, written)
@@ -133,7 +136,7 @@ def _slots(
     request: ProduceRequest,
     topic: TopicProduceData,
     transactional: KafkaError | None,
-) -> Iterator[Slot]:
+) -> list[Slot]:
     services = context.services
     name = topic.name
     error = transactional
@@ -143,23 +146,30 @@ def _slots(
             error = error or KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
     if error is None and not context.allowed(name):
         error = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    known = None if error is not None else services.image.topic(name)
+    slots = []
     for data in topic.partition_data:
-        slot = Slot(data, PartitionProduceResponse(data.index, base_offset=-1))
+        # Nothing of the shared values is ever changed in place.
+        answer = PartitionProduceResponse(
+            data.index, 0, -1, -1, -1, _NO_RECORD_ERRORS, None, _NO_LEADER
+        )
+        slot = Slot(data, answer)
+        slots.append(slot)
         try:
             if error is not None:
                 raise error
-            slot.partition = _writable(context, request, name, data.index)
+            slot.partition = _writable(context, request, known, name, data.index)
             slot.rules = services.configs.topic_rules(name)
         except KafkaError as failure:
             _fail(context, slot, failure, name)
-        yield slot
+    return slots
 
 
 def _writable(
-    context: RequestContext, request: ProduceRequest, name: str, index: int
+    context: RequestContext, request: ProduceRequest, known: Topic | None, name: str, index: int
 ) -> Partition | DisklessPartition:
     services = context.services
-    state = services.image.partition(name, index)
+    state = None if known is None else known.partitions.get(index)
     if state is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if request.acks not in (ALL, NONE, LEADER):
@@ -184,14 +194,7 @@ def _transactional_denied(context: RequestContext, request: ProduceRequest) -> K
 
     The batch's own attributes decide, not what the client says of itself.
     """
-    transactional = any(
-        data.records is not None
-        and len(data.records) >= HEADER_BYTES
-        and batch_attributes(data.records) & TRANSACTIONAL_BIT
-        for topic in request.topic_data
-        for data in topic.partition_data
-    )
-    if not transactional:
+    if not any(map(_has_transactional, request.topic_data)):
         return None
     allowed = request.transactional_id is not None and context.authorize(
         AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
@@ -199,6 +202,18 @@ def _transactional_denied(context: RequestContext, request: ProduceRequest) -> K
     if not allowed:
         return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return KafkaError(ErrorCode.INVALID_TXN_STATE, "Transactions are not supported yet.")
+
+
+def _has_transactional(topic: TopicProduceData) -> bool:
+    for data in topic.partition_data:
+        records = data.records
+        if (
+            records is not None
+            and len(records) >= HEADER_BYTES
+            and records[ATTRIBUTES_AT] & TRANSACTIONAL_BIT
+        ):
+            return True
+    return False
 
 
 def _records(slot: Slot) -> Buffer:
@@ -218,6 +233,7 @@ def _append(
     request: ProduceRequest,
     slot: Slot,
     validated: Validated | KafkaError,
+    now_ms: int,
     pending: Pending,
 ) -> None:
     """Append one batch and fill its answer, or note what that has to wait for."""
@@ -233,7 +249,7 @@ def _append(
             item = Item(topic, topic_id, index, validated.batch, stamped)
             pending.remote.append((slot, item))
             return
-        info = partition.append((validated.batch,), context.services.clock.now_ms())
+        info = partition.append((validated.batch,), now_ms)
     except KafkaError as error:
         told = not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START
         if told and isinstance(partition, Partition):
@@ -295,7 +311,7 @@ async def _produce_slowly(
             outcome = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif isinstance(partition, Partition) and not partition.is_leader:
             outcome = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        _append(context, request, slot, outcome, pending)
+        _append(context, request, slot, outcome, services.clock.now_ms(), pending)
     if pending.remote:
         written = _submit(context, pending)
         return await _written(context, request, response, pending, written)
@@ -317,7 +333,7 @@ async def _written(
     written: WriterRequest,
 ) -> ProduceResponse | None:
     """Until the object store has it and offsets are assigned; then whatever else there is."""
-    await asyncio.wait({written.done}, timeout=max(request.timeout_ms, 0) / 1000)
+    await done_within(written.done, max(request.timeout_ms, 0) / 1000)
     for (slot, item), result in zip(pending.remote, written.results(), strict=True):
         if result.error is not ErrorCode.NONE:
             _fail(context, slot, KafkaError(result.error, result.message), item.topic)
