@@ -29,7 +29,7 @@ WINDOWS_AHEAD: Final = 2
 # Splits that are located at once: most of them are small, and each is a round trip.
 SPLITS_AHEAD: Final = 16
 READS_AT_ONCE: Final = 16
-_LOCATE_ATTEMPTS: Final = 3
+_ATTEMPTS_MAX: Final = 3
 
 Locate = Callable[[Split, int], Awaitable[Located]]
 Outcome = memoryview | ObjectError
@@ -186,17 +186,17 @@ class BucketSource:
             if isinstance(outcome, ObjectError)
         ]
         for batch, error in failed:
-            if not isinstance(error, NotFound) or attempt == _LOCATE_ATTEMPTS:
+            if not isinstance(error, NotFound) or attempt == _ATTEMPTS_MAX:
                 raise _unreadable(part.split, batch, error)
         if failed:
             return await self._locate_and_read(part, attempt + 1)
         try:
             batches = await self._executor.run(lambda: _verified(part, data))
         except KafkaError:
-            if attempt == _LOCATE_ATTEMPTS:
+            if attempt == _ATTEMPTS_MAX:
                 raise
             # Perhaps wrong only in memory or on the way: ask for them once more.
-            return await self._read([part], _LOCATE_ATTEMPTS)
+            return await self._read([part], _ATTEMPTS_MAX)
         return [Piece(part.split, batches, part.bytes)]
 
     async def _locate_and_read(self, part: Part, attempt: int) -> list[Piece]:

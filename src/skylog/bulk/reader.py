@@ -21,7 +21,7 @@ from skylog.kernel.errors import ConfigError
 
 Via = Literal["bucket", "broker"]
 VIA: Final[tuple[Via, ...]] = ("bucket", "broker")
-# Bytes of objects that are decoded at once; as many are read meanwhile, twice.
+# Bytes of objects in one window; while one is decoded, up to three more are read or wait.
 WINDOW_BYTES: Final = 16 * 1024 * 1024
 
 
