@@ -47,6 +47,8 @@ async def fetch_targets(cluster: Cluster, names: Collection[str]) -> dict[str, T
 
 
 async def _topic(cluster: Cluster, name: str) -> TopicInfo:
+    # The client may live for long: a topic of that name may be another one by now.
+    cluster.metadata.forget(name)
     try:
         return await cluster.retry(lambda: cluster.topic(name), timeout_ms=_UNKNOWN_TOPIC_MS)
     except KafkaError as error:
