@@ -46,8 +46,8 @@ FROM unnest($3::uuid[], $4::integer[], $5::bigint[], $6::bigint[], $7::integer[]
     $9::bigint[], $10::smallint[], $11::smallint[]) WITH ORDINALITY AS new (topic_id, partition,
     base_offset, last_offset, byte_offset, byte_size, batch_max_timestamp, timestamp_type, magic,
     position)
-ORDER BY position"""
 JOIN logs USING (topic_id, partition)
+ORDER BY position"""
 
 _LOGS: Final = """
 UPDATE logs SET high_watermark = new.high_watermark, byte_size = new.byte_size,
@@ -156,6 +156,18 @@ async def _store(connection: Any, file_id: int, plan: commits.CommitPlan, now_ms
     await connection.execute(_END, file_id, answers.pack(plan.results), marked_ms)
 
 
+def _latest(plan: commits.CommitPlan, now_ms: int) -> dict[TopicPartition, int]:
+    """The largest timestamp of each partition in the file."""
+    latest: dict[TopicPartition, int] = {}
+    for accepted in plan.accepted:
+        batch = accepted.batch
+        stamped = batch.timestamp_type == LOG_APPEND_TIME
+        timestamp = now_ms if stamped else batch.batch_max_timestamp
+        partition = batch.topic_partition
+        latest[partition] = max(latest.get(partition, -1), timestamp)
+    return latest
+
+
 def _producer_row(
     owner: commits.ProducerOfPartition, entries: commits.Entries
 ) -> tuple[object, ...]:
@@ -172,15 +184,5 @@ def _producer_row(
 def _columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
     """Rows as the arrays that ``unnest`` wants."""
     return [[row[column] for row in rows] for column in range(width)]
-def _latest(plan: commits.CommitPlan, now_ms: int) -> dict[TopicPartition, int]:
-    """The largest timestamp of each partition in the file."""
-    latest: dict[TopicPartition, int] = {}
-    for accepted in plan.accepted:
-        batch = accepted.batch
-        stamped = batch.timestamp_type == LOG_APPEND_TIME
-        timestamp = now_ms if stamped else batch.batch_max_timestamp
-        partition = batch.topic_partition
-        latest[partition] = max(latest.get(partition, -1), timestamp)
-    return latest
 
 
