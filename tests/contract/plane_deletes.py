@@ -260,7 +260,7 @@ async def described_in_order(scene: Scene) -> None:
     await scene.commit(batch(), key=live)
     await scene.commit(batch((STRANGER, 0)), key=free)
     results = await scene.plane.describe_files([free, scene.key(), live, free])
-    assert [tuple(r) for r in results] == [
+    assert [(r.error, r.has_live_batches) for r in results] == [
         (NONE, False),
         (NOT_FOUND, False),
         (NONE, True),

@@ -113,6 +113,9 @@ class Scene:
     def key(self, created_ms: int | None = None) -> str:
         return ObjectKey.new("wal", created_ms or self.now, self._rng).text
 
+    def staged(self, created_ms: int | None = None) -> str:
+        return ObjectKey.staged("a1" * 8, created_ms or self.now, self._rng).text
+
     def file(self, *batches: Batch, key: str | None = None, tail: int = 0) -> FileToCommit:
         placed = []
         end = 1  # behind the header byte
@@ -185,7 +188,7 @@ class Scene:
 
     async def live(self, key: str) -> tuple[ErrorCode, bool]:
         (described,) = await self.plane.describe_files([key])
-        return tuple(described)
+        return described.error, described.has_live_batches
 
     async def deletable(self) -> list[str]:
         return await self.plane.files_to_delete(self.now + 1, 0)

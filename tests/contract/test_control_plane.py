@@ -9,13 +9,21 @@ from tests.contract import (
     plane_commits,
     plane_deletes,
     plane_inspection,
+    plane_pins,
     plane_ranges,
     plane_reads,
 )
 from tests.contract.stages import STAGES, Stage
 from tests.contract.support import CHECKS, RULES, Check, Scene
 
-PARTS = (plane_commits, plane_reads, plane_deletes, plane_inspection, plane_ranges)
+PARTS = (
+    plane_commits,
+    plane_reads,
+    plane_deletes,
+    plane_inspection,
+    plane_ranges,
+    plane_pins,
+)
 
 
 def stage_params() -> list[object]:

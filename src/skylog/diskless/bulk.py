@@ -1,4 +1,4 @@
-"""What bulk readers and writers ask of a control plane (``plane.py`` has the contract). Pure data.
+"""What bulk readers and writers ask of a control plane; a part of its contract. Pure: types only.
 
 *Ranges*: readers plan pieces of about the same size and then ask where the batches of a piece lie.
 *Pins*: a writer's staged objects wait for their commit, longer than others may.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from skylog.diskless.plane import BatchCoordinate, TopicPartition
-from skylog.kernel.errors import ErrorCode
+from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
+
+if TYPE_CHECKING:
+    from skylog.diskless.plane import BatchCoordinate, TopicPartition
 
 FROM_LOG_START: Final = -2
 TO_HIGH_WATERMARK: Final = -1
@@ -75,10 +77,31 @@ class PinRequest:
     partitions: Sequence[TopicPartition]
 
 
-class PinInfo(NamedTuple):
-    """A pin that has not expired. ``committed``: the object has been committed meanwhile."""
+class BulkPlane(Protocol):
+    """See ``plane.ControlPlane``."""
 
-    writer_id: str
-    epoch: int
-    expires_ms: int
-    committed: bool
+    async def plan_ranges(
+        self, requests: Sequence[RangeRequest], split_bytes: int, max_batches: int
+    ) -> list[PlannedRange]:
+        """Pieces of ranges, in order; the nth begins at the first batch with n ``split_bytes``
+        (> 0) before it.
+
+        Goes through ``max_batches`` (> 0) at most, in request order: a range of which
+        ``next_offset`` is not yet its end is asked for again from there. Errors as in a find, also
+        for an end above the high watermark.
+        """
+
+    async def locate_batches(
+        self, requests: Sequence[RangeRequest], max_batches: int
+    ) -> list[LocatedRange]:
+        """The batches of ranges, under the same rules."""
+
+    async def pin_files(self, pins: Sequence[PinRequest]) -> list[KafkaError | None]:
+        """Keep staged objects until their pins expire; again: the later end holds.
+
+        INVALID_REQUEST for what is no staged key, lives too long, or was created too long ago and
+        is not pinned; UNKNOWN_TOPIC_OR_PARTITION for a partition without coordinator.
+        """
+
+    async def release_pins(self, keys: Sequence[str]) -> None:
+        """Let go of pins, also of those that there are none of."""

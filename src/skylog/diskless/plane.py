@@ -17,13 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from skylog.diskless.bulk import BulkPlane
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
-
-if TYPE_CHECKING:
-    from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
 
 TopicPartition: TypeAlias = tuple[Uuid, int]
 Unsubscribe: TypeAlias = Callable[[], None]
@@ -96,6 +94,8 @@ class FileToCommit:
     format: int = WAL_FORMAT
     uploader_broker_id: int = -1
     owner_ids: Sequence[int] = ()
+    # Only the first answer again; RESOURCE_NOT_FOUND for a key that is new.
+    known_only: bool = False
 
 
 class CommitResult(NamedTuple):
@@ -168,10 +168,14 @@ class DeleteRecordsResult(NamedTuple):
 
 
 class DescribeFileResult(NamedTuple):
-    """RESOURCE_NOT_FOUND: no such file. NONE and False: known, waits for its deletion."""
+    """RESOURCE_NOT_FOUND: no such file. NONE and False: known, waits for its deletion.
+
+    ``pinned``: it may still be committed, and is known for that alone.
+    """
 
     error: ErrorCode
     has_live_batches: bool = False
+    pinned: bool = False
 
 
 class RetentionResult(NamedTuple):
@@ -233,7 +237,7 @@ class CoordinatorInfo:
     producers: int = -1
 
 
-class ControlPlane(Protocol):
+class ControlPlane(BulkPlane, Protocol):
     async def start(self) -> None:
         """Make the plane ready; nothing else may be called before."""
 
@@ -275,6 +279,10 @@ class ControlPlane(Protocol):
         (definite, retriable with a new file) for a new key whose creation time is older than the
         commit age limit or too far in the future. A file without an accepted batch is known, and
         waits for its deletion from the start.
+
+        *A staged file* (its key says so) is committed as a whole: what would be the error of one of
+        its batches is raised, and nothing is known of it. A pin makes its age no matter; without
+        one, a key that is too old is INVALID_REQUEST.
         """
 
     async def find_batches(
@@ -293,22 +301,6 @@ class ControlPlane(Protocol):
         Below the log start or above the high watermark: OFFSET_OUT_OF_RANGE, with both. At the high
         watermark: empty. Pruned, though not deleted: OFFSET_MOVED_TO_TIERED_STORAGE.
         """
-
-    async def plan_ranges(
-        self, requests: Sequence[RangeRequest], split_bytes: int, max_batches: int
-    ) -> list[PlannedRange]:
-        """Pieces of ranges, in order; the nth begins at the first batch with n ``split_bytes``
-        (> 0) before it.
-
-        Goes through ``max_batches`` (> 0) at most, in request order: a range of which
-        ``next_offset`` is not yet its end is asked for again from there. Errors as in a find, also
-        for an end above the high watermark.
-        """
-
-    async def locate_batches(
-        self, requests: Sequence[RangeRequest], max_batches: int
-    ) -> list[LocatedRange]:
-        """The batches of ranges, under the same rules."""
 
     async def list_offsets(
         self, requests: Sequence[tuple[Uuid, int, int]], *, from_offset: int = 0

@@ -167,10 +167,11 @@ BULK_PARTITIONS_PER_REQUEST: Final = 5_000
 BULK_SPLITS_MAX: Final = 100_000
 BULK_PLANNED_BATCHES_PER_CALL: Final = 50_000
 BULK_LOCATED_BATCHES_MAX: Final = 10_000
-# Bulk writing: a staged object, what one commit names of them, what the coordinators hold of one
-# writer's name, and how long a pin keeps an object.
-STAGED_OBJECT_BYTES_MAX: Final = 256 * 1024 * 1024
+# Bulk writing: a staged object, what one commit names of them, a writer's name, the pins that one
+# batch of a coordinator's log takes, and how long a pin keeps an object.
+STAGED_OBJECT_BYTES_MAX: Final = 64 * 1024 * 1024
 BULK_COMMIT_BATCHES_PER_REQUEST: Final = 10_000
 BULK_COMMIT_BYTES_PER_REQUEST: Final = 256 * 1024 * 1024
 STAGED_WRITER_CHARACTERS_MAX: Final = 255
+DISKLESS_PINS_PER_WRITE_MAX: Final = 500
 STAGED_PIN_LIFETIME_MS_MAX: Final = 7 * 24 * 60 * 60 * 1000

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from skylog.diskless.coordinator.pins import apply_pin, note_committed
 from skylog.diskless.coordinator.state import FileState, StateStore, StoredAnswer, StoredBatch
 from skylog.diskless.plane import LOG_APPEND_TIME, TopicPartition
 from skylog.diskless.planes.commits import ProducerEntry, is_expired, remember
+from skylog.diskless.planes.pins import is_staged
 from skylog.diskless.planes.rules import LogState, PlaneRules
 from skylog.kernel.limits import DISKLESS_ANSWERS_KEPT_MS
 from skylog.wire.messages.file_committed_record import CommittedBatch, FileCommittedRecord
+from skylog.wire.messages.file_pinned_record import FilePinnedRecord
 from skylog.wire.messages.file_received_record import FileReceivedRecord
 from skylog.wire.messages.partition_created_record import PartitionCreatedRecord
 from skylog.wire.messages.producer_state_record import ProducerStateRecord
@@ -33,9 +36,7 @@ def apply(
         case FileCommittedRecord():
             _commit(store, record, offset, timestamp_ms, rules)
         case PartitionCreatedRecord():
-            partition = (record.topic_id, record.partition_index)
-            if store.log(partition) is None:
-                store.create_partition(partition, record.name)
+            _create(store, record)
         case TopicDeletedRecord():
             for index in store.partitions_of(record.topic_id):
                 _drop(store, (record.topic_id, index), timestamp_ms)
@@ -49,16 +50,25 @@ def apply(
             _receive(store, record, offset, timestamp_ms)
         case ProducerStateRecord():
             _set_producer(store, record)
+        case FilePinnedRecord():
+            apply_pin(store, record)
 
 
 def expire(store: StateStore, before_ms: int, now_ms: int, rules: PlaneRules) -> None:
-    """Forget old producers and answers, once an hour by the time that the log tells.
+    """Forget old producers, answers and pins, once an hour by the time that the log tells.
 
     ``before_ms`` is the time up to which the log was applied before, ``now_ms`` after.
     """
     if before_ms // _EXPIRY_INTERVAL_MS < now_ms // _EXPIRY_INTERVAL_MS:
         kept_ms = max(DISKLESS_ANSWERS_KEPT_MS, 2 * rules.commit_age_ms_max)
         store.expire(now_ms - rules.producer_expiration_ms, now_ms - kept_ms)
+        store.pins.expire(now_ms - rules.pin_grace_ms)
+
+
+def _create(store: StateStore, record: PartitionCreatedRecord) -> None:
+    partition = (record.topic_id, record.partition_index)
+    if store.log(partition) is None:
+        store.create_partition(partition, record.name)
 
 
 def _commit(
@@ -110,6 +120,8 @@ def _commit(
         record.received,
     )
     store.add_file(file, answers)
+    if is_staged(record.object_key):
+        note_committed(store, file.object_key, file.size, file.format, answers)
 
 
 def _add_batches(

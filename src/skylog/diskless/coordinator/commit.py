@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skylog.diskless.coordinator.overlay import Overlay, PendingFile
-from skylog.diskless.coordinator.state import FileState
+from skylog.diskless.coordinator.state import FileState, Pin
 from skylog.diskless.plane import CommitResult, FileToCommit, TopicPartition
 from skylog.diskless.planes import commits
 from skylog.diskless.planes.rules import PlaneRules
@@ -45,7 +45,8 @@ def plan_commit(
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"owners {list(file.owner_ids)} without {coordinator_id}"
         )
-    commits.check_age(file.object_key, now_ms, rules)
+    pin = overlay.pin(file.object_key)
+    commits.check_new(file, now_ms, rules, pin.expires_ms if pin else None)
     plan = commits.plan_commit(file, overlay.log, overlay.producer, now_ms, rules)
     return PlannedCommit(file, plan, _record(file, plan, now_ms))
 
@@ -56,9 +57,12 @@ def join_pending(file: FileToCommit, pending: PendingFile) -> list[CommitResult]
     return commits.repeated(pending.results)
 
 
-def repeat_committed(file: FileToCommit, known: FileState, overlay: Overlay) -> list[CommitResult]:
+def repeat_committed(
+    file: FileToCommit, known: FileState | Pin, overlay: Overlay
+) -> list[CommitResult]:
     """The first answer again. A file that came by hand-over alone has none: it is refused."""
-    answers = overlay.answers(file.object_key) or None
+    pin = overlay.pin(file.object_key)
+    answers = overlay.answers(file.object_key) or (pin.answers if pin else None) or None
     commits.check_repeat(file, known.size, known.format, len(answers) if answers else None)
     by_place = {answer.byte_offset: answer for answer in answers or ()}
     results = []

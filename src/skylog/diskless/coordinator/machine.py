@@ -28,12 +28,14 @@ from skylog.diskless.coordinator.requests import (
     EnforceRetention,
     Find,
     ForgetFiles,
+    PinFiles,
     PruneTo,
     ReceiveFile,
+    ReleasePins,
     StrictRead,
     Write,
 )
-from skylog.diskless.coordinator.state import Applied, StateStore
+from skylog.diskless.coordinator.state import Applied, Pin, StateStore
 from skylog.diskless.plane import (
     DeleteRecordsResult,
     FileToCommit,
@@ -41,11 +43,12 @@ from skylog.diskless.plane import (
     RetentionResult,
     TopicPartition,
 )
-from skylog.diskless.planes import rules
+from skylog.diskless.planes import pins, rules
 from skylog.diskless.planes.commits import check_file
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.keys import ObjectKey
 from skylog.wire.messages.file_committed_record import FileCommittedRecord
+from skylog.wire.messages.file_pinned_record import FilePinnedRecord
 from skylog.wire.messages.file_received_record import FileReceivedRecord
 from skylog.wire.messages.partition_created_record import PartitionCreatedRecord
 from skylog.wire.messages.records_deleted_record import RecordsDeletedRecord
@@ -107,17 +110,26 @@ class CoordinatorMachine:
                 return self._prune(request)
             case ReceiveFile():
                 return self._receive(request, now_ms)
+            case PinFiles():
+                return self._pin(request, now_ms)
+            case ReleasePins():
+                return self._release_pins(request)
 
     def _commit(self, file: FileToCommit, now_ms: int) -> Decision:
         check_file(file)
         pending = self._overlay.pending_file(file.object_key)
         if pending is not None:
             return Decision(join_pending(file, pending), joined=True)
-        known = self._overlay.file(file.object_key)
+        known = self._overlay.file(file.object_key) or self._committed_pin(file.object_key)
         if known is not None:
             return Decision(repeat_committed(file, known, self._overlay))
         planned = plan_commit(file, self.coordinator_id, self._overlay, now_ms, self._rules)
         return Decision(planned.plan.results, [planned.record], commit=planned)
+
+    def _committed_pin(self, object_key: str) -> Pin | None:
+        """It remembers a file that is deleted and forgotten."""
+        pin = self._overlay.pin(object_key)
+        return pin if pin is not None and pin.is_committed else None
 
     def _create(self, request: CreatePartitions) -> Decision:
         created: list[Message] = []
@@ -217,9 +229,35 @@ class CoordinatorMachine:
     def _may_be_committed(self, object_key: str, now_ms: int) -> bool:
         if self._overlay.pending_file(object_key) is not None:
             return True
+        pin = self._overlay.pin(object_key)
+        if pin is not None and pins.keeps(pin.expires_ms, now_ms, self._rules):
+            return True
         created_ms = ObjectKey.parse(object_key).created_ms or 0
         limit_ms = self._rules.commit_age_ms_max + self._rules.commit_ahead_ms_max
         return now_ms - created_ms <= limit_ms
+
+    def _pin(self, request: PinFiles, now_ms: int) -> Decision:
+        results: list[KafkaError | None] = []
+        pinned: list[Message] = []
+        for one in request.pins:
+            known = self._overlay.pin(one.object_key)
+            try:
+                pins.check_pin(one, now_ms, self._rules, known.expires_ms if known else None)
+                if any(self._overlay.log(partition) is None for partition in one.partitions):
+                    raise KafkaError(UNKNOWN)
+            except KafkaError as error:
+                results.append(error)
+                continue
+            results.append(None)
+            pinned.append(
+                FilePinnedRecord(one.object_key, one.writer_id, one.epoch, one.expires_ms)
+            )
+        return Decision(results, pinned)
+
+    def _release_pins(self, request: ReleasePins) -> Decision:
+        """Also pins that are on their way: the record of a release stands behind theirs."""
+        known = [key for key in request.keys if self._overlay.may_be_pinned(key)]
+        return Decision(None, [FilePinnedRecord(key, expires_ms=-1) for key in known])
 
     # Pending and committed records
 
@@ -251,6 +289,8 @@ class CoordinatorMachine:
                     overlay.set_log(offset, partition, log._replace(wal_start_offset=start))
             case FileReceivedRecord():
                 overlay.receive(offset, record.object_key)
+            case FilePinnedRecord():
+                overlay.note_pin(offset, record.object_key)
 
     def _note_start(self, offset: int, partition: TopicPartition, start: int) -> None:
         log = self._overlay.log(partition)
@@ -281,8 +321,8 @@ class CoordinatorMachine:
 
     # Reads
 
-    def read(self, request: StrictRead) -> Any:
-        return queries.read(self.state, request)
+    def read(self, request: StrictRead, now_ms: int) -> Any:
+        return queries.read(self.state, request, now_ms, self._rules)
 
     def find(self, request: Find) -> Any:
         return queries.find(self.state, request, self.coordinator_id)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 
+from skylog.diskless.coordinator.pins import MemoryPins
 from skylog.diskless.coordinator.state import (
     Applied,
     Counts,
@@ -34,12 +35,17 @@ class MemoryState:
         self._files: dict[str, FileState] = {}
         self._keys: dict[int, str] = {}
         self._answers: dict[str, list[StoredAnswer]] = {}
+        self._pins = MemoryPins()
 
     # Looking
 
     @property
     def applied(self) -> Applied:
         return self._applied
+
+    @property
+    def pins(self) -> MemoryPins:
+        return self._pins
 
     def log(self, partition: TopicPartition) -> LogState | None:
         found = self._logs.get(partition)

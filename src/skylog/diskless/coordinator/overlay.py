@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skylog.diskless.coordinator.state import FileState, StateView, StoredAnswer
+from skylog.diskless.coordinator.state import FileState, Pin, StateView, StoredAnswer
 from skylog.diskless.plane import CommitResult, TopicPartition
 from skylog.diskless.planes.commits import Entries
+from skylog.diskless.planes.pins import is_staged
 from skylog.diskless.planes.rules import LogState
 from skylog.kernel.ids import Uuid
 
@@ -35,6 +36,7 @@ class Overlay:
         self._producers: dict[tuple[TopicPartition, int], tuple[int, Entries]] = {}
         self._files: dict[str, tuple[int, PendingFile]] = {}
         self._received: dict[str, tuple[int, None]] = {}
+        self._pinned: dict[str, tuple[int, None]] = {}
         # Partitions deleted and perhaps created again: nothing that is stored of them holds.
         self._dropped: dict[TopicPartition, tuple[int, None]] = {}
         # By offset: a table and what was changed in it.
@@ -83,6 +85,13 @@ class Overlay:
     def file(self, object_key: str) -> FileState | None:
         return self._state.file(object_key)
 
+    def pin(self, object_key: str) -> Pin | None:
+        """The committed one: who waits for a pin has not been promised anything yet."""
+        return self._state.pins.get(object_key) if is_staged(object_key) else None
+
+    def may_be_pinned(self, object_key: str) -> bool:
+        return object_key in self._pinned or self.pin(object_key) is not None
+
     def is_received(self, object_key: str) -> bool:
         return object_key in self._received
 
@@ -113,6 +122,9 @@ class Overlay:
 
     def add_file(self, offset: int, object_key: str, file: PendingFile) -> None:
         self._set(self._files, offset, object_key, file)
+
+    def note_pin(self, offset: int, object_key: str) -> None:
+        self._set(self._pinned, offset, object_key, None)
 
     def receive(self, offset: int, object_key: str) -> None:
         self._set(self._received, offset, object_key, None)

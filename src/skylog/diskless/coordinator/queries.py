@@ -32,13 +32,13 @@ from skylog.diskless.plane import (
     RetentionResult,
     TopicPartition,
 )
-from skylog.diskless.planes import ranges, rules
+from skylog.diskless.planes import pins, ranges, rules
 from skylog.kernel.errors import ErrorCode
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def read(state: StateView, request: StrictRead) -> Any:
+def read(state: StateView, request: StrictRead, now_ms: int, plane_rules: rules.PlaneRules) -> Any:
     match request:
         case ListOffsets(requests, from_offset):
             return [
@@ -46,7 +46,7 @@ def read(state: StateView, request: StrictRead) -> Any:
                 for topic_id, index, timestamp in requests
             ]
         case DescribeFiles(keys):
-            return [_describe(state, key) for key in keys]
+            return [_describe(state, key, now_ms, plane_rules) for key in keys]
         case OldestFile():
             return state.oldest_file_ms()
 
@@ -155,8 +155,12 @@ def _list_offset(
     return rules.chosen_offset(batch, timestamp, log)
 
 
-def _describe(state: StateView, key: str) -> DescribeFileResult:
+def _describe(
+    state: StateView, key: str, now_ms: int, plane_rules: rules.PlaneRules
+) -> DescribeFileResult:
     file = state.file(key)
-    if file is None:
-        return DescribeFileResult(ErrorCode.RESOURCE_NOT_FOUND)
-    return DescribeFileResult(ErrorCode.NONE, file.live_batches > 0)
+    pin = state.pins.get(key) if pins.is_staged(key) else None
+    pinned = pin is not None and pins.keeps(pin.expires_ms, now_ms, plane_rules)
+    known = file is not None or pinned
+    code = ErrorCode.NONE if known else ErrorCode.RESOURCE_NOT_FOUND
+    return DescribeFileResult(code, file is not None and file.live_batches > 0, pinned)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from skylog.diskless.bulk import PinRequest
 from skylog.diskless.coordinator.state import FileState
 from skylog.diskless.plane import FileToCommit, FindRequest, TopicPartition
 from skylog.kernel.ids import Uuid
@@ -58,6 +59,16 @@ class ReceiveFile:
     unclaimed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PinFiles:
+    pins: Sequence[PinRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePins:
+    keys: Sequence[str]
+
+
 Write = (
     CreatePartitions
     | DeleteTopics
@@ -66,6 +77,8 @@ Write = (
     | EnforceRetention
     | PruneTo
     | ReceiveFile
+    | PinFiles
+    | ReleasePins
 )
 
 

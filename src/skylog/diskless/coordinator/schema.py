@@ -10,7 +10,7 @@ from typing import Final
 from skylog.diskless.coordinator.state import Applied
 
 # Raised with every change of the tables: a file of another version is thrown away.
-VERSION: Final = 1
+VERSION: Final = 2
 OFFSET_MAX: Final = 2**63 - 1
 
 _TABLES: Final = """
@@ -75,6 +75,16 @@ CREATE TABLE producers (
     PRIMARY KEY (partition_id, producer_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX producers_by_time ON producers (last_ms);
+CREATE TABLE pins (
+    object_key TEXT PRIMARY KEY,
+    writer_id TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    expires_ms INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    format INTEGER NOT NULL,
+    answers BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX pins_by_time ON pins (expires_ms);
 """
 
 _BATCH: Final = (
@@ -200,6 +210,12 @@ ALL_PRODUCERS: Final = (
     "SELECT p.topic_id, p.partition, r.producer_id, r.entries FROM producers r"
     " JOIN partitions p ON p.id = r.partition_id"
 )
+
+PIN: Final = "SELECT * FROM pins WHERE object_key = ?"
+ALL_PINS: Final = "SELECT * FROM pins ORDER BY object_key"
+PUT_PIN: Final = "INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?, ?, ?)"
+REMOVE_PIN: Final = "DELETE FROM pins WHERE object_key = ?"
+EXPIRE_PINS: Final = "DELETE FROM pins WHERE expires_ms < ?"
 
 
 class UnusableDatabase(Exception):  # noqa: N818

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from skylog.diskless.coordinator.pins import pin_record
 from skylog.diskless.coordinator.state import FileState, StateView, StoredAnswer, StoredBatch
 from skylog.diskless.plane import TopicPartition
 from skylog.diskless.planes.commits import Entries
@@ -25,7 +26,7 @@ _Held = list[tuple[TopicPartition, StoredBatch]]
 
 
 def snapshot_records(view: StateView) -> Iterator[Message]:
-    """Partitions, files with their live batches, where each log starts, producers."""
+    """Partitions, files with their live batches, where each log starts, producers, pins."""
     for partition, name, _log in view.all_partitions():
         yield PartitionCreatedRecord(partition[0], name, partition[1])
     for file, held in view.all_files():
@@ -37,6 +38,8 @@ def snapshot_records(view: StateView) -> Iterator[Message]:
             yield RecordsPrunedRecord(*partition, log.wal_start_offset)
     for partition, producer_id, entries in view.all_producers():
         yield _producer(partition, producer_id, entries)
+    for pin in view.pins.all():
+        yield pin_record(pin)
 
 
 def _file(file: FileState, held: _Held, answers: Iterable[StoredAnswer]) -> FileCommittedRecord:

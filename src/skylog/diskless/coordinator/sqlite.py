@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Any, Final
 
 from skylog.diskless.coordinator import schema
+from skylog.diskless.coordinator.pins import SqlitePins
 from skylog.diskless.coordinator.state import (
     Applied,
     Counts,
@@ -67,6 +68,7 @@ class SqliteState:
             isolation_level=None,
             check_same_thread=False,
         )
+        self.pins = SqlitePins(self._db)
         try:
             self._applied = schema.prepare(self._db, identity, read_only=read_only)
         except BaseException:

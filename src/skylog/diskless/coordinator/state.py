@@ -108,9 +108,44 @@ class Counts(NamedTuple):
     producers: int
 
 
+class Pin(NamedTuple):
+    """A staged object that waits for its commit, or has had it: ``size`` is -1 before that.
+
+    The answers stay with the pin when the file and its own answers are forgotten.
+    """
+
+    object_key: str
+    writer_id: str
+    epoch: int
+    expires_ms: int
+    size: int = -1
+    format: int = 0
+    answers: tuple[StoredAnswer, ...] = ()
+
+    @property
+    def is_committed(self) -> bool:
+        return self.size >= 0
+
+
 def batch_id(log_offset: int, byte_offset: int) -> int:
     """The same on all replicas, and after a snapshot."""
     return log_offset << _FILE_POSITION_BITS | byte_offset >> _BATCH_SPACING_BITS
+
+
+class PinStore(Protocol):
+    """The pins, by the key of their object."""
+
+    def get(self, object_key: str) -> Pin | None: ...
+
+    def put(self, pin: Pin) -> None: ...
+
+    def remove(self, object_key: str) -> None: ...
+
+    def expire(self, before_ms: int) -> None: ...
+
+    def all(self) -> Iterator[Pin]:
+        """In the order of their keys."""
+        ...
 
 
 class StateView(Protocol):
@@ -118,6 +153,9 @@ class StateView(Protocol):
 
     @property
     def applied(self) -> Applied: ...
+
+    @property
+    def pins(self) -> PinStore: ...
 
     def log(self, partition: TopicPartition) -> LogState | None: ...
 
@@ -221,7 +259,9 @@ class StateStore(StateView, Protocol):
 
     def forget_file(self, object_key: str) -> None: ...
 
-    def expire(self, producers_before_ms: int, answers_before_ms: int) -> None: ...
+    def expire(self, producers_before_ms: int, answers_before_ms: int) -> None:
+        """Of producers and of answers to commits; pins expire by themselves."""
+        ...
 
     def snapshot_view(self) -> AbstractContextManager[StateView]:
         """The state as it is now, for another thread to read while this one goes on."""
@@ -250,4 +290,6 @@ def digest(view: StateView) -> str:
             add(file.committed_ms, file.live_batches, file.received, batches)
     for partition, producer_id, entries in sorted(view.all_producers()):
         add(partition, producer_id, entries)
+    for pin in view.pins.all():
+        add(pin.object_key, pin.writer_id, pin.epoch, pin.expires_ms, pin.size)
     return out.hexdigest()

@@ -83,7 +83,7 @@ class Turn:
                 self.found.append(_answer(machine.find, request))
         if self.committed:
             self._apply(machine)
-        self.read = [_answer(machine.read, request) for request in self.reads]
+        self.read = [self._answered(machine, request) for request in self.reads]
         for one in self.requests:
             if isinstance(one, StrictRead):
                 self.handled.append(self._read(machine, one))
@@ -93,7 +93,10 @@ class Turn:
     def _read(self, machine: CoordinatorMachine, request: StrictRead) -> Handled:
         if self.end_offset > machine.state.applied.end_offset:
             return Handled(self.end_offset, wait=True)
-        return Handled(self.end_offset, _answer(machine.read, request))
+        return Handled(self.end_offset, self._answered(machine, request))
+
+    def _answered(self, machine: CoordinatorMachine, request: StrictRead) -> Any:
+        return _answer(lambda one: machine.read(one, self.now_ms), request)
 
     def _apply(self, machine: CoordinatorMachine) -> None:
         with machine.state.transaction():

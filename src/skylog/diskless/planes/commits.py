@@ -20,6 +20,7 @@ from skylog.diskless.plane import (
     FileToCommit,
     TopicPartition,
 )
+from skylog.diskless.planes.pins import is_open, is_staged
 from skylog.diskless.planes.rules import LogState, PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.keys import BadKey, ObjectKey
@@ -91,6 +92,23 @@ def check_age(object_key: str, now_ms: int, rules: PlaneRules) -> None:
             ErrorCode.KAFKA_STORAGE_ERROR,
             f"object key {object_key} is {age_ms} ms old; it can no longer be committed",
         )
+
+
+def check_new(
+    file: FileToCommit, now_ms: int, rules: PlaneRules, pinned_until_ms: int | None = None
+) -> None:
+    """Whether a key that nobody knows may be committed."""
+    if file.known_only:
+        raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, f"{file.object_key} is not known")
+    if is_open(pinned_until_ms, now_ms):
+        return
+    try:
+        check_age(file.object_key, now_ms, rules)
+    except KafkaError as error:
+        if not is_staged(file.object_key):
+            raise
+        # Uploading it again does not help: only its writer knows what to do.
+        raise _bad(f"{error.message}: it is not pinned, or no longer") from error
 
 
 def check_repeat(file: FileToCommit, size: int, format_: int, batches: int | None) -> None:
@@ -209,7 +227,16 @@ def plan_commit(
         plan.accepted.append(AcceptedBatch(position, batch, base))
         results.append(_accepted(batch, base, now_ms, log))
         logs[partition] = LogState(log_start, base + batch.count, byte_size + batch.size, wal_start)
+    if is_staged(file.object_key):
+        _require_all(file, results)
     return plan
+
+
+def _require_all(file: FileToCommit, results: Sequence[CommitResult]) -> None:
+    """So that whoever repeats the commit of a refused file begins anew."""
+    for batch, result in zip(file.batches, results, strict=True):
+        if result.error:
+            raise KafkaError(result.error, f"the batch at byte {batch.byte_offset}")
 
 
 def _accepted(batch: BatchToCommit, base: int, time_ms: int, log: LogState) -> CommitResult:

@@ -36,8 +36,9 @@ class Handover:
         for index in range(len(keys)):
             known = [answer[index] for answer in answers if not answer[index].error]
             live = any(one.has_live_batches for one in known)
+            pinned = any(one.pinned for one in known)
             code = ErrorCode.NONE if known else ErrorCode.RESOURCE_NOT_FOUND
-            results.append(DescribeFileResult(code, live))
+            results.append(DescribeFileResult(code, live, pinned))
         return results
 
     async def oldest_file_ms(self) -> int | None:

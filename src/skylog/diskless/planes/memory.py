@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
+from skylog.diskless.bulk import LocatedRange, PinRequest, PlannedRange, RangeRequest
 from skylog.diskless.plane import (
     BatchCoordinate,
     CommitResult,
@@ -27,10 +27,10 @@ from skylog.diskless.plane import (
     TopicPartition,
     Unsubscribe,
 )
-from skylog.diskless.planes import commits, ranges, rules
+from skylog.diskless.planes import commits, pins, ranges, rules
 from skylog.diskless.planes.listeners import Listeners
 from skylog.kernel.clock import Clock
-from skylog.kernel.errors import ErrorCode
+from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -44,6 +44,14 @@ class _File:
     results: list[CommitResult] = field(default_factory=list)
     live_batches: int = 0
     marked_ms: int | None = None
+
+
+@dataclass(slots=True)
+class _Pin:
+    """With the file, once that is committed: its answer may be asked for after it is deleted."""
+
+    expires_ms: int
+    file: _File | None = None
 
 
 @dataclass(slots=True)
@@ -61,6 +69,7 @@ class MemoryPlane:
         self._rules = plane_rules or rules.PlaneRules()
         self._logs: dict[TopicPartition, _Log] = {}
         self._files: dict[str, _File] = {}
+        self._pins: dict[str, _Pin] = {}
         self._batch_id = 0
         self._listeners = Listeners()
 
@@ -89,14 +98,17 @@ class MemoryPlane:
         lane: int | None = None,
     ) -> list[CommitResult]:
         commits.check_file(file)
-        known = self._files.get(file.object_key)
+        pin = self._pins.get(file.object_key)
+        known = self._files.get(file.object_key) or (pin.file if pin else None)
         if known is not None:
             commits.check_repeat(file, known.size, known.format, len(known.results))
             return commits.repeated(known.results)
         now_ms = self._clock.now_ms()
-        commits.check_age(file.object_key, now_ms, self._rules)
+        commits.check_new(file, now_ms, self._rules, pin.expires_ms if pin else None)
         plan = commits.plan_commit(file, self._state_of, self._producer_of, now_ms, self._rules)
         self._keep(file, plan, now_ms)
+        if pin is not None:
+            pin.file = self._files[file.object_key]
         for partition, high_watermark in plan.moved():
             self._listeners.tell(partition, high_watermark)
         return list(plan.results)
@@ -223,11 +235,41 @@ class MemoryPlane:
         results = []
         for key in keys:
             file = self._files.get(key)
-            if file is None:
-                results.append(DescribeFileResult(ErrorCode.RESOURCE_NOT_FOUND))
-            else:
-                results.append(DescribeFileResult(ErrorCode.NONE, file.live_batches > 0))
+            pinned = self._is_pinned(key)
+            known = file is not None or pinned
+            code = ErrorCode.NONE if known else ErrorCode.RESOURCE_NOT_FOUND
+            live = file is not None and file.live_batches > 0
+            results.append(DescribeFileResult(code, live, pinned))
         return results
+
+    async def pin_files(self, requests: Sequence[PinRequest]) -> list[KafkaError | None]:
+        return [self._pin(request) for request in requests]
+
+    def _pin(self, request: PinRequest) -> KafkaError | None:
+        key = request.object_key
+        pin = self._pins.get(key)
+        try:
+            pins.check_pin(
+                request, self._clock.now_ms(), self._rules, pin.expires_ms if pin else None
+            )
+        except KafkaError as error:
+            return error
+        if any(partition not in self._logs for partition in request.partitions):
+            return KafkaError(UNKNOWN)
+        pin = self._pins.setdefault(key, _Pin(0, self._files.get(key)))
+        pin.expires_ms = max(pin.expires_ms, request.expires_ms)
+        return None
+
+    async def release_pins(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._pins.pop(key, None)
+
+    def _is_pinned(self, key: str) -> bool:
+        pin = self._pins.get(key)
+        kept = pin is not None and pins.keeps(pin.expires_ms, self._clock.now_ms(), self._rules)
+        if pin is not None and not kept:
+            del self._pins[key]
+        return kept
 
     async def enforce_retention(
         self, requests: Sequence[tuple[Uuid, int, int, int]], max_batches: int

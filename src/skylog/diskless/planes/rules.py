@@ -36,6 +36,10 @@ class PlaneRules:
     # How far ahead of ours an uploader's clock may be.
     commit_ahead_ms_max: int = 60 * 1000
     producer_expiration_ms: int = 24 * 60 * 60 * 1000
+    # A staged object may wait so long for its pin. The scan for orphans waits longer.
+    pin_age_ms_max: int = 24 * 60 * 60 * 1000
+    # For so long after it expired a pin keeps its object: another coordinator's clock may be slow.
+    pin_grace_ms: int = 60 * 60 * 1000
 
 
 class LogState(NamedTuple):

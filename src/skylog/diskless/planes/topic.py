@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
-from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
+from skylog.diskless.bulk import LocatedRange, PinRequest, PlannedRange, RangeRequest
 from skylog.diskless.coordinator import inspection
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.queries import locate_look, plan_look
@@ -36,9 +36,10 @@ from skylog.diskless.plane import (
     TopicPartition,
     Unsubscribe,
 )
-from skylog.diskless.planes import rules
+from skylog.diskless.planes import pinning, rules
 from skylog.diskless.planes.commits import check_file
 from skylog.diskless.planes.handover import Handover
+from skylog.diskless.planes.pins import is_staged
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_UNSETTLED_FILES_MAX
@@ -137,8 +138,15 @@ class TopicPlane:
             numbers = sorted(places) or self._coordinators.led()[:1]
             for number in numbers[:1]:
                 places[number] = sorted([*places.get(number, []), *unknown])
-        # In any order, so that the work of owning files is spread evenly.
-        return {number: places[number] for number in shuffled(sorted(places), self._rng)}
+        # In any order, so that the work of owning files is spread evenly; always in the same for
+        # a staged file, whose commit may be repeated by a broker that does not know of the first.
+        numbers = sorted(places)
+        if numbers and is_staged(file.object_key):
+            first = int(file.object_key[-2:], 16) % len(numbers)
+            numbers = numbers[first:] + numbers[:first]
+        else:
+            numbers = shuffled(numbers, self._rng)
+        return {number: places[number] for number in numbers}
 
     def _keep_division(self, object_key: str, division: _Division) -> None:
         if len(self._unsettled) >= DISKLESS_UNSETTLED_FILES_MAX:
@@ -271,6 +279,12 @@ class TopicPlane:
         return await self._submit_parts(requests, ask.PruneTo, PruneResult)
 
     # Files
+
+    async def pin_files(self, pins: Sequence[PinRequest]) -> list[KafkaError | None]:
+        return await pinning.pin_files(self._coordinators, self._coordinator_of, pins)
+
+    async def release_pins(self, keys: Sequence[str]) -> None:
+        await pinning.release_pins(self._coordinators, keys)
 
     async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]:
         return await self._handover.describe_files(keys)

@@ -298,4 +298,5 @@ DISKLESS_RECORDS: dict[int, tuple[str, ...]] = {
     500: ("RecordsPrunedRecord",),
     501: ("FileReceivedRecord",),
     502: ("ProducerStateRecord",),
+    503: ("FilePinnedRecord",),
 }

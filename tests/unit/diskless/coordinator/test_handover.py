@@ -57,7 +57,7 @@ async def test_a_file_goes_only_after_its_last_batch(
         for index in order[:2]:
             await empty(plane, index)
             assert await deletable(opened, plane) == []
-            assert tuple((await plane.describe_files([file.object_key]))[0]) == (NONE, True)
+            assert (await plane.describe_files([file.object_key]))[0][:2] == (NONE, True)
         await empty(plane, order[2])
         assert await deletable(opened, plane) == [file.object_key]
         await plane.confirm_deleted([file.object_key])

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from skylog.diskless.plane import LOG_APPEND_TIME, CommitResult, FileToCommit, TopicPartition
 from skylog.diskless.planes import commits
+from skylog.diskless.planes.pins import is_staged
 from skylog.diskless.planes.postgres import answers
 from skylog.diskless.planes.postgres.notify import CHANNEL, Moved, payloads
 from skylog.diskless.planes.rules import LogState, PlaneRules
@@ -65,15 +66,25 @@ ON CONFLICT (topic_id, partition, producer_id) DO UPDATE SET
 
 _END: Final = "UPDATE files SET answers = $2, marked_ms = $3 WHERE file_id = $1"
 
+_PIN: Final = """
+SELECT expires_ms, size, format, answers FROM pins WHERE object_key = $1 FOR UPDATE"""
+
+_KEEP: Final = """
+UPDATE pins SET size = $2, format = $3, answers = (SELECT answers FROM files WHERE file_id = $4)
+WHERE object_key = $1"""
+
 
 async def commit(
     connection: Any, file: FileToCommit, now_ms: int, rules: PlaneRules
 ) -> tuple[list[CommitResult], list[Moved]]:
     """The answer, and the high watermarks that moved. ``file`` has passed ``check_file``."""
+    pin = await _pin(connection, file.object_key)
     row = await connection.fetchrow(_KNOWN, file.object_key)
+    if row is None and pin is not None and pin["answers"] is not None:
+        row = pin
     if row is not None:
         return _again(file, row), []
-    commits.check_age(file.object_key, now_ms, rules)
+    commits.check_new(file, now_ms, rules, None if pin is None else pin["expires_ms"])
     file_id = await connection.fetchval(
         _NEW, file.object_key, file.format, file.size, file.uploader_broker_id, now_ms
     )
@@ -85,10 +96,16 @@ async def commit(
         file, logs.get, lambda tp, producer_id: producers.get((tp, producer_id), ()), now_ms, rules
     )
     await _store(connection, file_id, plan, now_ms)
+    if pin is not None:
+        await connection.execute(_KEEP, *(file.object_key, file.size, file.format, file_id))
     moved = plan.moved()
     for payload in payloads(moved):
         await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
     return plan.results, moved
+
+
+async def _pin(connection: Any, object_key: str) -> Any:
+    return await connection.fetchrow(_PIN, object_key) if is_staged(object_key) else None
 
 
 def _again(file: FileToCommit, row: Any) -> list[CommitResult]:
@@ -184,5 +201,3 @@ def _producer_row(
 def _columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
     """Rows as the arrays that ``unnest`` wants."""
     return [[row[column] for row in rows] for column in range(width)]
-
-

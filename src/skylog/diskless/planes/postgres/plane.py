@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
+from skylog.diskless.bulk import LocatedRange, PinRequest, PlannedRange, RangeRequest
 from skylog.diskless.plane import (
     CommitResult,
     CoordinatorInfo,
@@ -29,12 +29,12 @@ from skylog.diskless.plane import (
 )
 from skylog.diskless.planes import commits, rules
 from skylog.diskless.planes.listeners import Listeners
-from skylog.diskless.planes.postgres import deletion, ranges, reading
+from skylog.diskless.planes.postgres import deletion, pins, ranges, reading
 from skylog.diskless.planes.postgres.commit import commit, lock_logs
 from skylog.diskless.planes.postgres.database import Database
 from skylog.diskless.planes.postgres.notify import HighWatermarkFeed
 from skylog.kernel.clock import Clock
-from skylog.kernel.errors import ErrorCode
+from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.secret import Secret
 
@@ -168,14 +168,28 @@ class PostgresPlane:
 
         return await self._database.change(work)
 
+    async def pin_files(self, requests: Sequence[PinRequest]) -> list[KafkaError | None]:
+        now_ms = self._clock.now_ms()
+        return await self._database.change(lambda c: pins.pin(c, requests, now_ms, self._rules))
+
+    async def release_pins(self, keys: Sequence[str]) -> None:
+        await self._database.change(lambda c: pins.release(c, keys))
+
     async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]:
-        marked = await self._database.read(lambda c: reading.files(c, keys))
-        return [
-            DescribeFileResult(ErrorCode.NONE, not marked[key])
-            if key in marked
-            else DescribeFileResult(ErrorCode.RESOURCE_NOT_FOUND)
-            for key in keys
-        ]
+        now_ms = self._clock.now_ms()
+
+        async def work(connection: Any) -> list[DescribeFileResult]:
+            # In this order: a commit that ends in between is seen.
+            kept = await pins.kept(connection, keys, now_ms, self._rules)
+            marked = await reading.files(connection, keys)
+            return [
+                DescribeFileResult(ErrorCode.NONE, not marked.get(key, True), key in kept)
+                if key in marked or key in kept
+                else DescribeFileResult(ErrorCode.RESOURCE_NOT_FOUND)
+                for key in keys
+            ]
+
+        return await self._database.read(work)
 
     async def enforce_retention(
         self, requests: Sequence[tuple[Uuid, int, int, int]], max_batches: int

@@ -1,0 +1,69 @@
+"""Pins of the topic plane: every coordinator that owns a staged object must have its pin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
+
+from skylog.diskless.bulk import PinRequest
+from skylog.diskless.coordinator import requests as ask
+from skylog.diskless.coordinator.registry import DisklessCoordinators
+from skylog.diskless.plane import TopicPartition
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.limits import DISKLESS_PINS_PER_WRITE_MAX
+
+T = TypeVar("T")
+# None: cluster metadata has no such diskless partition.
+CoordinatorOf: TypeAlias = Callable[[TopicPartition], int | None]
+
+
+async def pin_files(
+    coordinators: DisklessCoordinators, coordinator_of: CoordinatorOf, pins: Sequence[PinRequest]
+) -> list[KafkaError | None]:
+    """A pin that some coordinators have and others refuse is harmless, and expires."""
+    results: list[KafkaError | None] = [None] * len(pins)
+    held: dict[int, list[tuple[int, PinRequest]]] = {}
+    for place, pin in enumerate(pins):
+        partitions: dict[int | None, list[TopicPartition]] = {}
+        for partition in pin.partitions:
+            partitions.setdefault(coordinator_of(partition), []).append(partition)
+        if partitions.pop(None, None) or not partitions:
+            results[place] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            continue
+        for number, owned in partitions.items():
+            if number is not None:
+                held.setdefault(number, []).append((place, replace(pin, partitions=owned)))
+
+    async def pin_at(number: int, part: Sequence[tuple[int, PinRequest]]) -> None:
+        request = ask.PinFiles([pin for _, pin in part])
+        answers: list[KafkaError | None]
+        try:
+            answers = await coordinators.get(number).submit(request)
+        except KafkaError as error:
+            answers = [error] * len(part)
+        for (place, _), answer in zip(part, answers, strict=True):
+            results[place] = results[place] or answer
+
+    await asyncio.gather(
+        *(pin_at(number, part) for number, owned in held.items() for part in _parts(owned))
+    )
+    return results
+
+
+async def release_pins(coordinators: DisklessCoordinators, keys: Sequence[str]) -> None:
+    """At all coordinators; one that cannot answer now makes the caller ask again."""
+    await asyncio.gather(
+        *(
+            coordinators.get(number).submit(ask.ReleasePins(part))
+            for number in coordinators.led()
+            for part in _parts(keys)
+        )
+    )
+
+
+def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """What fits into one batch of a coordinator's log."""
+    for first in range(0, len(items), DISKLESS_PINS_PER_WRITE_MAX):
+        yield items[first : first + DISKLESS_PINS_PER_WRITE_MAX]
