@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import errno
 import shutil
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from skylog.diskless.local import fetch as local_fetch
 from skylog.diskless.local import partitions as local_partitions
 from skylog.diskless.local import round as local_round
 from skylog.diskless.local.plan import LocalLimits, Region
@@ -366,6 +368,55 @@ async def test_a_full_disk_costs_the_copy_and_nothing_else(
         await local.caught_up(2)
         assert local.region() == Region(0, 2)
         assert records((await local.fetch(0)).records) == [(0, b"a"), (1, b"b")]
+
+
+class ColdFiles(Files):
+    """Nothing is in the page cache, and the disk may hang."""
+
+    def __init__(self) -> None:
+        super().__init__(100)
+        self.cold = False
+        self.waited = 0
+        self.answers = threading.Event()
+        self.answers.set()
+
+    def preadv(self, descriptor: Descriptor, buffer: Buffer, position: int, *, block: bool) -> int:
+        if self.cold and not block:
+            raise BlockingIOError
+        if self.cold:
+            self.waited += 1
+            assert self.answers.wait(60)
+        return super().preadv(descriptor, buffer, position, block=block)
+
+
+async def test_what_is_not_in_memory_is_read_on_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_fetch, "READ_SECONDS_MAX", NEVER)
+    files = ColdFiles()
+    async with world(tmp_path, files=files) as local:
+        await local.append(b"a", b"b")
+        await local.caught_up(2)
+        files.cold = True
+        assert records((await local.fetch(0)).records) == [(0, b"a"), (1, b"b")]
+        assert files.waited > 0
+        assert local.partitions.stats.reads == 1
+
+
+async def test_a_disk_that_hangs_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_fetch, "READ_SECONDS_MAX", 0.05)
+    files = ColdFiles()
+    async with world(tmp_path, files=files) as local:
+        await local.append(b"a", b"b")
+        await local.caught_up(2)
+        files.cold = True
+        files.answers.clear()
+        assert records((await local.fetch(0)).records) == [(0, b"a"), (1, b"b")]
+        assert local.partitions.stats.reads == 0
+        assert local.partitions.stats.disk_errors == 1
+        files.answers.set()
 
 
 async def test_an_object_that_cannot_be_had_does_not_hold_up_the_others(

@@ -7,8 +7,10 @@ always gets its turn.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from skylog.diskless.local.copy import LocalCopy
 from skylog.diskless.local.partitions import LocalPartition, LocalPartitions
@@ -17,6 +19,9 @@ from skylog.diskless.local.threads import Threads
 from skylog.diskless.reader import DisklessReader, ReadRequest, ReadResult
 from skylog.kernel.errors import ErrorCode
 from skylog.log.files import WouldBlock
+
+# A disk that takes longer is not waited for.
+READ_SECONDS_MAX: Final = 1.0
 
 
 class _Answer:
@@ -100,12 +105,11 @@ class LocalFetch:
             return None
         found = memoryview(b"")
         if source is Source.LOCAL:
-            read = partial(copy.read, request.offset, max_bytes, min_one=min_one)
             try:
-                try:
-                    found = read(block=False)
-                except WouldBlock:
-                    found = await self._threads.run(partial(read, block=True))
+                found = await self._read_batches(copy, request.offset, max_bytes, min_one)
+            except TimeoutError:
+                self._partitions.stats.disk_errors += 1
+                return None
             except Exception as error:  # noqa: BLE001 - whatever is wrong, there is another copy
                 self._went_wrong(one, copy, request.offset, error)
                 return None
@@ -114,6 +118,16 @@ class LocalFetch:
             self._partitions.stats.reads += 1
             self._partitions.stats.bytes_read += len(found)
         return ReadResult(ErrorCode.NONE, found, one.log_start, one.high_watermark)
+
+    async def _read_batches(
+        self, copy: LocalCopy, offset: int, max_bytes: int, min_one: bool
+    ) -> memoryview:
+        read = partial(copy.read, offset, max_bytes, min_one=min_one)
+        try:
+            return read(block=False)
+        except WouldBlock:
+            async with asyncio.timeout(READ_SECONDS_MAX):
+                return await self._threads.run(partial(read, block=True))
 
     def _went_wrong(
         self, one: LocalPartition, copy: LocalCopy, offset: int, error: Exception

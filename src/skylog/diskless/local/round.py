@@ -130,9 +130,13 @@ class Round:
         except OSError as error:
             self._partitions.disk_failed(one, error)
         else:
-            # What is not kept is removed when the new copy is made.
-            self._partitions.stats.rebuilds += copy is not None and not chosen.keep
-            one.copy = copy if chosen.keep else None
+            if copy is not None and chosen.keep:
+                one.copy = copy
+            else:
+                # What is not kept is removed when the new copy is made.
+                self._partitions.stats.rebuilds += copy is not None
+                one.copy = None
+                self._partitions.stop_following(one)
             one.next_offset, one.unsure = chosen.offset, False
 
     async def _open(self, one: LocalPartition) -> LocalCopy | None:
@@ -168,12 +172,13 @@ class Round:
         groups = self._apart(usable) if self.tail else [usable]
         reads = {asyncio.ensure_future(self._read(group)) for group in groups if group}
         try:
-            async with asyncio.timeout(READ_SECONDS_MAX):
-                while reads:
-                    done, reads = await asyncio.wait(reads, return_when=asyncio.FIRST_COMPLETED)
-                    await self._append([filling for task in done for filling in task.result()])
-        except TimeoutError as error:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "objects do not come") from error
+            while reads:
+                done, reads = await asyncio.wait(
+                    reads, timeout=READ_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not done:
+                    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "objects do not come")
+                await self._append([filling for task in done for filling in task.result()])
         finally:
             for task in reads:
                 task.cancel()
