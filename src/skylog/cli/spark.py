@@ -174,6 +174,74 @@ def audit(
         raise typer.Exit(1)
 
 
+@app.command(
+    epilog=examples(
+        "skylog spark report --to ./report",
+        "skylog spark report orders --hours 24 --metrics http://broker1:9644/metrics --json",
+    )
+)
+def report(
+    topics: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TOPIC", help="Diskless topics; all of them without."),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="URL", help="A directory or bucket for report.html and report.json."
+        ),
+    ] = None,
+    hours: Annotated[
+        int, typer.Option(min=0, help="Of so many hours before the newest record; 0: of all.")
+    ] = 168,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A broker's metrics, for the requests it counted."),
+    ] = None,
+    put_price: Annotated[float, typer.Option(min=0, help="Dollars for 1,000 uploads.")] = 0.005,
+    get_price: Annotated[float, typer.Option(min=0, help="Dollars for 1,000 reads.")] = 0.0004,
+    storage_price: Annotated[
+        float, typer.Option(min=0, help="Dollars for a GB in a month.")
+    ] = 0.023,
+    bootstrap: Bootstrap = None,
+    client_config: ClientConfig = None,
+    storage: Storage = None,
+    master: Master = None,
+    json: Json = False,
+) -> None:
+    """Show throughput, sizes, objects, uploads and cost, by topic and hour.
+
+    Asks where batches lie and reads none of them. Prices are list prices of S3 Standard.
+    """
+    cluster = job_cluster(bootstrap, client_config, storage)
+    with session("report", master) as spark:
+        from skylog.spark.jobs import report as job  # noqa: PLC0415 - loads Spark
+        from skylog.spark.jobs import report_page as shown  # noqa: PLC0415
+        from skylog.spark.jobs.folder import Folder  # noqa: PLC0415
+        from skylog.spark.jobs.metrics import counted_requests  # noqa: PLC0415
+
+        folder = Folder.of(to) if to is not None else None
+        requests = counted_requests(metrics or ())
+        found = job.run(spark, job.ReportJob(cluster, tuple(topics or ()), hours))
+        at = format_time(SystemClock().now_ms())
+        prices = shown.Prices(put_price / 1000, get_price / 1000, storage_price)
+        document = shown.document(found, at, prices, requests)
+        if folder is not None:
+            folder.write("report.html", [shown.html(found, at, prices, requests).encode()])
+            folder.write_json("report.json", document)
+    if json:
+        print_json(document)
+    else:
+        print_table(
+            {"topic": "TOPIC", "records": "RECORDS", "batches": "BATCHES", "bytes": "BYTES",
+             "uploads": "UPLOADS", "upload_dollars": "$ UPLOADS",
+             "storage_dollars_per_month": "$ STORAGE/MONTH"},
+            document["topics"],
+        )  # fmt: skip
+    if to is not None:
+        say(f"report in {to}/report.html")
+
+
 if __name__ == "__main__":
     from skylog.cli.main import main
 

@@ -29,15 +29,20 @@ def run_tasks(
     """The results in the order of the tasks. Interrupted, it cancels what runs."""
     if not tasks:
         return []
+    spread = spark.sparkContext.parallelize(tasks, len(tasks)).map(work)
+    return with_progress(spark, label, len(tasks), spread.collect)
+
+
+def with_progress(
+    spark: SparkSession, label: str, total: int, action: Callable[[], ResultT]
+) -> ResultT:
+    """Do something that runs about ``total`` tasks of Spark's."""
     context = spark.sparkContext
-    spread = context.parallelize(tasks, len(tasks)).map(work)
     group = f"skylog-{label}"
     context.setJobGroup(group, label, interruptOnCancel=True)
-    with ThreadPoolExecutor(1) as pool, Progress(label, len(tasks)) as progress:
+    with ThreadPoolExecutor(1) as pool, Progress(label, total) as progress:
         # Job groups belong to threads; the one that waits for Spark shall have ours.
-        running: Future[list[ResultT]] = pool.submit(
-            inheritable_thread_target(spark)(spread.collect)
-        )
+        running: Future[ResultT] = pool.submit(inheritable_thread_target(spark)(action))
         try:
             while True:
                 try:

@@ -1,0 +1,192 @@
+"""Report: what topics hold and cost, by topic and hour.
+
+Nothing of the records is read: executors ask where batches lie, Spark adds up, and the sizes of the
+files say which part of an upload belongs to which topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from skylog.bulk.process import this_process
+from skylog.client.admin.diskless import DisklessAdmin
+from skylog.client.bulk import BatchLocation, PartitionRange, Split, locate_batches
+from skylog.diskless.plane import LOG_APPEND_TIME
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.objects.keys import ObjectKey
+from skylog.spark.jobs.audit_check import pack
+from skylog.spark.jobs.cluster import JobCluster
+from skylog.spark.jobs.work import with_progress
+
+TASK_BYTES: Final = 256 * 1024 * 1024
+HOUR_MS: Final = 3_600_000
+_GONE: Final = frozenset(
+    {
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+_BATCHES: Final = "topic string, hour long, key string, batches long, records long, bytes long"
+_FILES: Final = "key string, size long, hour long"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportJob:
+    """``hours``: of how many hours before the newest record; 0 = all."""
+
+    cluster: JobCluster
+    topics: tuple[str, ...] = ()
+    hours: int = 168
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHour:
+    """``uploads``: the topic's share of the objects that its batches lie in."""
+
+    topic: str
+    hour_ms: int
+    batches: int
+    records: int
+    bytes: int
+    objects: int
+    uploads: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``objects``: number and bytes of the files that were created in each hour."""
+
+    storage_url: str
+    rows: list[TopicHour] = field(default_factory=list)
+    objects: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    cluster: JobCluster
+    splits: tuple[Split, ...]
+
+
+def run(spark: SparkSession, job: ReportJob) -> Report:
+    topics = job.cluster.topics(job.topics or None)
+    ranges = [
+        PartitionRange(topic.name, index) for topic in topics for index in sorted(topic.partitions)
+    ]
+    plan = job.cluster.plan(ranges, TASK_BYTES)
+    splits = [split for one in plan.partitions if one.diskless for split in one.splits]
+    tasks = [_Task(job.cluster, part) for part in pack(splits, TASK_BYTES)]
+    files = job.cluster.run(_files(job.cluster))
+    created: dict[int, tuple[int, int]] = {}
+    for _, size, hour in files:
+        count, total = created.get(hour, (0, 0))
+        created[hour] = (count + 1, total + size)
+    if not tasks:
+        return Report(plan.storage_url or "", [], created)
+    frame = _summed(spark, tasks, files)
+    if job.hours > 0:
+        newest = frame.agg(f.max("hour")).first()
+        latest = int(newest[0]) if newest is not None and newest[0] is not None else 0
+        frame = frame.where(f.col("hour") > latest - job.hours)
+    found = with_progress(spark, "report", len(tasks), frame.orderBy("hour", "topic").collect)
+    rows = [
+        TopicHour(
+            row["topic"],
+            row["hour"] * HOUR_MS,
+            row["batches"],
+            row["records"],
+            row["bytes"],
+            row["objects"],
+            row["uploads"],
+        )
+        for row in found
+    ]
+    return Report(plan.storage_url or "", rows, created)
+
+
+def _summed(
+    spark: SparkSession, tasks: list[_Task], files: list[tuple[str, int, int]]
+) -> DataFrame:
+    rows = spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(_counted)
+    batches = spark.createDataFrame(rows, _BATCHES).groupBy("topic", "hour", "key")
+    summed = batches.agg(
+        f.sum("batches").alias("batches"),
+        f.sum("records").alias("records"),
+        f.sum("bytes").alias("bytes"),
+    ).cache()
+    known = spark.createDataFrame(files, _FILES).select("key", "size")
+    return (
+        summed.join(known, "key", "left")
+        .groupBy("topic", "hour")
+        .agg(
+            f.sum("batches").alias("batches"),
+            f.sum("records").alias("records"),
+            f.sum("bytes").alias("bytes"),
+            f.count("key").alias("objects"),
+            f.sum(f.coalesce(f.col("bytes") / f.col("size"), f.lit(0.0))).alias("uploads"),
+        )
+    )
+
+
+async def _files(job_cluster: JobCluster) -> list[tuple[str, int, int]]:
+    """Key, size and hour of every file that coordinators know."""
+    admin = DisklessAdmin(await job_cluster.cluster())
+    found = []
+    for prefix in ("staging/", "wal/"):
+        async for file in admin.files(prefix):
+            created = ObjectKey.parse(file.object_key).created_ms or 0
+            found.append((file.object_key, file.size, created // HOUR_MS))
+    return found
+
+
+def _counted(task: _Task) -> Iterator[tuple[str, int, str, int, int, int]]:
+    """On an executor."""
+
+    async def count() -> dict[tuple[str, int, str], list[int]]:
+        cluster = await task.cluster.cluster()
+        sums: dict[tuple[str, int, str], list[int]] = {}
+        for split in task.splits:
+            position = split.start_offset
+            while position < split.end_offset:
+                try:
+                    located = await locate_batches(cluster, split, start_offset=position)
+                except KafkaError as error:
+                    if error.code in _GONE:
+                        break
+                    raise
+                for batch in located.batches:
+                    _add(sums, split, batch)
+                position = located.next_offset
+        return sums
+
+    for (topic, hour, key), values in this_process().run(count()).items():
+        yield (topic, hour, key, values[0], values[1], values[2])
+
+
+def _add(sums: dict[tuple[str, int, str], list[int]], split: Split, batch: BatchLocation) -> None:
+    stamped = batch.timestamp_type == LOG_APPEND_TIME
+    time_ms = batch.log_append_timestamp if stamped else batch.max_timestamp
+    values = sums.setdefault((split.topic, max(time_ms, 0) // HOUR_MS, batch.object_key), [0, 0, 0])
+    values[0] += 1
+    values[1] += batch.last_offset - batch.base_offset + 1
+    values[2] += batch.byte_size
+
+
+def as_rows(report: Report) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic": row.topic,
+            "hour_ms": row.hour_ms,
+            "batches": row.batches,
+            "records": row.records,
+            "bytes": row.bytes,
+            "objects": row.objects,
+            "uploads": round(row.uploads, 3),
+        }
+        for row in report.rows
+    ]
