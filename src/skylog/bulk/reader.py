@@ -23,6 +23,8 @@ Via = Literal["bucket", "broker"]
 VIA: Final[tuple[Via, ...]] = ("bucket", "broker")
 # Bytes of objects in one window; while one is decoded, up to three more are read or wait.
 WINDOW_BYTES: Final = 16 * 1024 * 1024
+# Arrow batches below this are joined to one.
+SMALL_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +94,30 @@ def read_splits(
 
     Splits of small partitions should come together: their neighbours are read with one request.
     """
+    return _joined(_rows(context, splits, on_bytes))
+
+
+def _rows(
+    context: ReadContext, splits: Sequence[Split], on_bytes: Callable[[int], None] | None
+) -> Iterator[pa.RecordBatch]:
     for piece in read_pieces(context, splits):
         yield from _decoded(context, piece)
         if on_bytes is not None:
             on_bytes(piece.bytes)
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of small partitions put together: each costs something to whoever takes it."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if held and size + batch.nbytes > SMALL_BYTES:
+            yield pa.concat_batches(held) if len(held) > 1 else held[0]
+            held, size = [], 0
+        held.append(batch)
+        size += batch.nbytes
+    if held:
+        yield pa.concat_batches(held) if len(held) > 1 else held[0]
 
 
 def read_pieces(context: ReadContext, splits: Sequence[Split]) -> Iterator[Piece]:
