@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from skylog.diskless.bulk import PinRequest
 from skylog.diskless.plane import FileInfo
 from tests.contract.support import B0, STRANGER, T0, T1, Scene, batch, check, sent
 
@@ -67,6 +68,7 @@ async def coordinators_say_how_much_they_have(scene: Scene) -> None:
     await scene.commit(sent(0, to=B0))
     await scene.commit(batch((STRANGER, 0)))
     infos = await scene.plane.describe_coordinators()
+    assert {info.pins for info in infos} == {0}
     assert {info.state for info in infos} == {"active"}
     assert sum(info.partitions for info in infos) == 3
     assert sum(info.batches for info in infos) == 4
@@ -78,3 +80,13 @@ async def coordinators_say_how_much_they_have(scene: Scene) -> None:
     assert sum(info.batches for info in infos) == 0
     assert sum(info.live_files for info in infos) == 0
     assert sum(info.free_files for info in infos) == 3
+
+
+@check
+async def pins_are_counted(scene: Scene) -> None:
+    """By each coordinator that knows of them."""
+    pin = PinRequest(scene.staged(), "w", 0, scene.now + 60_000, (T0, B0))
+    assert await scene.plane.pin_files([pin]) == [None]
+    assert max(info.pins for info in await scene.plane.describe_coordinators()) == 1
+    await scene.plane.release_pins([pin.object_key])
+    assert {info.pins for info in await scene.plane.describe_coordinators()} == {0}

@@ -235,6 +235,7 @@ class CoordinatorInfo:
     live_files: int = -1
     free_files: int = -1
     producers: int = -1
+    pins: int = -1
 
 
 class ControlPlane(BulkPlane, Protocol):

@@ -83,6 +83,7 @@ def _described(info: CoordinatorInfo, node_id: int) -> DescribedCoordinator:
         live_files=info.live_files,
         free_files=info.free_files,
         producers=info.producers,
+        pins=info.pins,
     )
 
 

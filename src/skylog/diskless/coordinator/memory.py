@@ -117,7 +117,8 @@ class MemoryState:
         live = sum(file.live_batches > 0 for file in self._files.values())
         batches = sum(map(len, self._batches.values()))
         files = (live, len(self._files) - live)
-        return Counts(len(self._logs), batches, *files, len(self._producers))
+        pins = sum(1 for _ in self._pins.all())
+        return Counts(len(self._logs), batches, *files, len(self._producers), pins)
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, str, LogState]]:
         for partition, (name, log) in self._logs.items():

@@ -185,7 +185,8 @@ ALL_LIVE_BYTES: Final = (
 ALL_COUNTS: Final = (
     "SELECT (SELECT COUNT(*) FROM partitions), (SELECT COUNT(*) FROM batches),"
     " (SELECT COUNT(*) FROM files WHERE live_batches > 0),"
-    " (SELECT COUNT(*) FROM files WHERE live_batches = 0), (SELECT COUNT(*) FROM producers)"
+    " (SELECT COUNT(*) FROM files WHERE live_batches = 0), (SELECT COUNT(*) FROM producers),"
+    " (SELECT COUNT(*) FROM pins)"
 )
 OLDEST_FILE: Final = "SELECT MIN(committed_ms) FROM files WHERE live_batches > 0"
 ADD_FILE: Final = f"INSERT INTO files ({_FILE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

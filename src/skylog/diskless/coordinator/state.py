@@ -106,6 +106,7 @@ class Counts(NamedTuple):
     live_files: int
     free_files: int
     producers: int
+    pins: int
 
 
 class Pin(NamedTuple):

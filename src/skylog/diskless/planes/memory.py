@@ -373,6 +373,7 @@ class MemoryPlane:
                 live_files=live,
                 free_files=len(self._files) - live,
                 producers=sum(len(log.producers) for log in self._logs.values()),
+                pins=len(self._pins),
             )
         ]
 

@@ -67,7 +67,8 @@ ORDER BY object_key"""
 _COUNTS: Final = """
 SELECT (SELECT count(*) FROM logs), (SELECT count(*) FROM batches),
     (SELECT count(*) FROM files WHERE marked_ms IS NULL),
-    (SELECT count(*) FROM files WHERE marked_ms IS NOT NULL), (SELECT count(*) FROM producers)"""
+    (SELECT count(*) FROM files WHERE marked_ms IS NOT NULL), (SELECT count(*) FROM producers),
+    (SELECT count(*) FROM pins)"""
 
 
 class LogWithBatches(NamedTuple):
@@ -190,13 +191,14 @@ async def list_files(connection: Any, after: str, limit: int) -> list[FileInfo]:
 
 
 async def counts(connection: Any) -> CoordinatorInfo:
-    partitions, batches, live, free, producers = await connection.fetchrow(_COUNTS)
+    partitions, batches, live, free, producers, pins = await connection.fetchrow(_COUNTS)
     return CoordinatorInfo(
         partitions=partitions,
         batches=batches,
         live_files=live,
         free_files=free,
         producers=producers,
+        pins=pins,
     )
 
 
