@@ -139,7 +139,7 @@ def rows_of(frame: DataFrame) -> list[Row]:
 
 
 def _headers(value: Any) -> tuple[tuple[str, bytes | None], ...] | None:
-    if not value:
+    if value is None:
         return None
     return tuple(
         (header["key"], None if header["value"] is None else bytes(header["value"]))
