@@ -1,6 +1,6 @@
 """Does a node grow? Topics come and go, clients reconnect; its memory and open files are watched.
 
-    python -m bench.soak [--minutes 2] [--json FILE]
+    python -m bench.soak [--minutes 2] [--override NAME=VALUE] [--json FILE]
 
 A process is started with small caches, so that what may fill up is full after the warm-up, the
 first quarter of the time. The verdict is about the rest: a line through the smallest of each few
@@ -185,9 +185,10 @@ class Load:
         time.sleep(0.05)
 
 
-def start(directory: str) -> tuple[subprocess.Popen[bytes], str]:
-    given = {**SETTINGS, "log.dirs": directory}
-    overrides = [part for key, value in given.items() for part in ("--override", f"{key}={value}")]
+def start(directory: str, settings: Sequence[str]) -> tuple[subprocess.Popen[bytes], str]:
+    given = [f"{name}={value}" for name, value in SETTINGS.items()]
+    given += [f"log.dirs={directory}", *settings]
+    overrides = [part for one in given for part in ("--override", one)]
     main = "from skylog.cli.main import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", main, "server", *overrides], stdout=subprocess.PIPE
@@ -219,9 +220,9 @@ def watch(process: subprocess.Popen[bytes], seconds: float) -> list[Sample]:
     return samples
 
 
-def run(minutes: float) -> tuple[list[Sample], Load]:
+def run(minutes: float, settings: Sequence[str]) -> tuple[list[Sample], Load]:
     with tempfile.TemporaryDirectory(prefix="skylog-soak-") as directory:
-        process, bootstrap = start(directory)
+        process, bootstrap = start(directory, settings)
         try:
             load = Load(bootstrap)
             kept = NewTopic(
@@ -247,9 +248,10 @@ def run(minutes: float) -> tuple[list[Sample], Load]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--override", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep every sample")
     arguments = parser.parse_args()
-    samples, load = run(arguments.minutes)
+    samples, load = run(arguments.minutes, arguments.override)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps([one._asdict() for one in samples]))
     found = growth(samples)

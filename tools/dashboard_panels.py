@@ -9,6 +9,7 @@ Query = tuple[str, str]
 
 WRITER: Final = "skylog_diskless_writer"
 READER: Final = "skylog_diskless_reader"
+LOCAL: Final = "skylog_diskless_local"
 COORDINATOR: Final = "skylog_diskless_coordinator"
 PASSES: Final = ("retention", "cleaner", "topics", "orphans", "backup")
 
@@ -136,6 +137,16 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
         rates("Bps", "Bytes served from objects", bytes=f"{READER}_bytes_total"),
         gauge("bytes", "Memory of the cache", f"{READER}_cache_bytes"),
     ),
+    "Local segments": (
+        rates(
+            "Bps",
+            "Bytes copied and served",
+            copied=f"{LOCAL}_bytes_total",
+            served=f"{LOCAL}_bytes_read_total",
+        ),
+        gauge("short", "Records that are not copied yet", f"{LOCAL}_records_behind"),
+        ages("Since the last copy", "local"),
+    ),
     "Coordinators": (
         gauge("short", "Coordinators that serve", f"{COORDINATOR}_active"),
         largest("short", "Lag of the database", f"{COORDINATOR}_lag"),
@@ -173,6 +184,7 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
             failed_files=f"{WRITER}_failed_files_total",
             corrupt_batches=f"{READER}_corrupt_total",
             missing_objects=f"{READER}_missing_total",
+            errors_of_local_disks=f"{LOCAL}_disk_errors_total",
             deletions_refused="skylog_diskless_cleaner_files_refused_total",
         ),
     ),

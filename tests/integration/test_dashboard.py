@@ -18,8 +18,8 @@ from tests.integration.test_diskless_metrics import STAGES
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "dashboards" / "skylog-diskless.json"
 ROWS = [
-    *("Produce", "Files and PUTs", "Commit", "Fetch and cache", "Coordinators"),
-    *("Cleaner, orphans, backup", "Errors"),
+    *("Produce", "Files and PUTs", "Commit", "Fetch and cache"),
+    *("Local segments", "Coordinators", "Cleaner, orphans, backup", "Errors"),
 ]
 
 
@@ -62,6 +62,13 @@ def test_every_metric_is_one_that_a_node_has(tool: ModuleType, board: dict[str, 
     assert tool.unknown_metrics(planted, known) == ["skylog_no_such_total"]
 
 
+def test_the_page_for_operators_names_what_a_node_has(tool: ModuleType) -> None:
+    page = (ROOT / "docs" / "diskless-operations.md").read_text()
+    known = tool.exposed()
+    known |= {name.removesuffix("_bucket") for name in known}
+    assert set(tool.METRIC.findall(page)) <= known
+
+
 def test_every_stage_that_is_named_exists_and_none_is_left_out(board: dict[str, Any]) -> None:
     named = {
         stage
@@ -69,7 +76,7 @@ def test_every_stage_that_is_named_exists_and_none_is_left_out(board: dict[str, 
         for found in re.findall(r'stage=~?"([^"]+)"', expr)
         for stage in found.split("|")
     }
-    assert named == STAGES
+    assert named == STAGES | {"local"}
 
 
 def test_the_shape_is_grafanas(board: dict[str, Any]) -> None:
