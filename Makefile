@@ -17,7 +17,7 @@ help: ## Show this list
 setup: $(STAMP) ## Make .venv with skylog and everything the tests need
 
 # What a broker needs. Spark and the test tools, ten times as large, come only with `setup`.
-$(RUNTIME): requirements.txt requirements-native.txt pyproject.toml setup.py tools/build_native.py $(wildcard src/skylog/*/*.c)
+$(RUNTIME): requirements.txt requirements-native.txt pyproject.toml setup.py tools/build_native.py $(wildcard src/skylog/*/*.c src/skylog/*/*.h)
 	@tools/check_python.sh $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
 	  || { echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
