@@ -324,8 +324,10 @@ async def open_connection(
             ErrorCode.UNKNOWN_SERVER_ERROR, f"no TLS connection to {address}: {error}"
         ) from error
     except OSError as error:
+        # A peer that hangs up in the middle of a TLS handshake leaves an error without words.
+        why = str(error) or f"it closed the connection ({type(error).__name__})"
         raise KafkaError(
-            ErrorCode.NETWORK_EXCEPTION, f"no connection to {address}: {error}"
+            ErrorCode.NETWORK_EXCEPTION, f"no connection to {address}: {why}"
         ) from error
     except BaseException:
         await _abandon(connection)

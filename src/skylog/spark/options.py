@@ -16,6 +16,7 @@ from skylog.client.metadata import TopicPartition
 from skylog.client.offsets import EARLIEST, LATEST
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.settings.storage import FACTS as STORAGE_FACTS
+from skylog.objects.open import parse_url
 from skylog.spark.client_options import PREFIX, client_properties
 from skylog.spark.positions import (
     AtOffsets,
@@ -202,7 +203,7 @@ def _parse(given: _Given, starting: Position, ending: Position) -> ReadOptions:
     subscription = _subscription(given)
     return ReadOptions(
         client=client_properties(given.lower),
-        storage={name: text for name in _STORAGE if (text := given.get(name)) is not None},
+        storage=_storage(given),
         subscription=subscription,
         starting=starting,
         ending=ending,
@@ -222,6 +223,13 @@ def _parse(given: _Given, starting: Position, ending: Position) -> ReadOptions:
         max_trigger_delay_ms=_duration(given, "maxTriggerDelay", "15m"),
         publish_group_id=_group(given),
     )
+
+
+def _storage(given: _Given) -> dict[str, str]:
+    found = {name: text for name in _STORAGE if (text := given.get(name)) is not None}
+    if STORAGE_URL in found:
+        parse_url(found[STORAGE_URL])
+    return found
 
 
 def _subscription(given: _Given) -> Subscription:
