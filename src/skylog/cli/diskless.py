@@ -157,7 +157,7 @@ def orphans(
     orphan   deleted by the next scan of a broker
     recent   may still be committed
     held     kept since a restore, until --release
-    kept     this control plane has no scans
+    kept     nobody scans for such objects
     missing  known and not there: its records are lost, and the exit code is 1
 
     Without --bootstrap, list the objects that a restore holds, whether a coordinator knows them

@@ -64,6 +64,12 @@ def test_verdicts(pair: Pair, threshold_ms: int, verdict: Verdict) -> None:
     assert judge(pair, threshold_ms, []) is verdict
 
 
+def test_what_is_not_scanned_is_no_orphan() -> None:
+    staged = ObjectKey.parse(f"staging/{key(1).removeprefix('wal/')}")
+    pair = Pair(ObjectInfo(staged, 10, CREATED_MS), None)
+    assert judge(pair, CREATED_MS + 1, []) is Verdict.KEPT
+
+
 def test_what_is_held_is_no_orphan() -> None:
     pair = Pair(stored(1), None)
     assert judge(pair, CREATED_MS + 1, [Hold(0, CREATED_MS)]) is Verdict.HELD
