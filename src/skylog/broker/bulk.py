@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from skylog.kernel.limits import STAGED_OBJECTS_AT_ONCE_MAX
 
-def _one() -> asyncio.Semaphore:
+
+def _plans() -> asyncio.Semaphore:
     return asyncio.Semaphore(1)
+
+
+def _objects() -> asyncio.Semaphore:
+    return asyncio.Semaphore(STAGED_OBJECTS_AT_ONCE_MAX)
 
 
 @dataclass(slots=True)
 class BulkAccess:
-    """Plans go through much of a coordinator's state: one at a time."""
+    """Plans go through much of a coordinator's state: one at a time. Staged objects are held in
+    memory while they are looked at: few at a time."""
 
-    planning: asyncio.Semaphore = field(default_factory=_one)
+    planning: asyncio.Semaphore = field(default_factory=_plans)
+    staging: asyncio.Semaphore = field(default_factory=_objects)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from skylog.broker.dispatch import Permission, Row
 from skylog.broker.handlers import (
     bulk_reads,
+    bulk_writes,
     cluster,
     configs,
     diskless_apis,
@@ -184,6 +185,8 @@ _BULK: Final[list[_Spec]] = [
      _unlisted(bulk_reads.plan_ranges_failed)),
     (_Key.LOCATE_BATCHES, bulk_reads.locate_batches, _topic(_Op.READ),
      _unlisted(bulk_reads.locate_batches_failed)),
+    (_Key.COMMIT_STAGED, bulk_writes.commit_staged, _topic(_Op.WRITE), _UNLISTED),
+    (_Key.PIN_STAGED, bulk_writes.pin_staged, _topic(_Op.WRITE), _UNLISTED),
 ]  # fmt: skip
 
 

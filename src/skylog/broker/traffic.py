@@ -33,6 +33,10 @@ class Traffic:
         totals.messages_in += batch.record_count
         totals.produce_requests += 1
 
+    def committed(self, topic: str, size: int) -> None:
+        """A batch that came by way of the bucket."""
+        self._of(topic).bytes_in += size
+
     def rejected(self, topic: str) -> None:
         self._of(topic).rejected_batches += 1
 

@@ -1,0 +1,213 @@
+"""Staged objects of bulk writers: looked at as a produce request would be, then committed.
+
+The writer has put the object into the bucket itself, so nothing that it says of it is believed:
+size, extents, headers, checksums and every record are checked against the bytes. One batch that is
+refused refuses the object, so that its writer may try again with the same key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from skylog.diskless.layout import HEADER, VERSION
+from skylog.diskless.plane import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    BatchToCommit,
+    CommitResult,
+    ControlPlane,
+    FileToCommit,
+)
+from skylog.kernel.clock import Clock
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.executor import Executor
+from skylog.kernel.ids import Uuid
+from skylog.kernel.limits import STAGED_OBJECT_BYTES_MAX
+from skylog.objects.keys import BadKey, ObjectKey
+from skylog.objects.store import NotFound, ObjectError, ObjectStore
+from skylog.wire.apis import ApiKey, request_class
+from skylog.wire.batch import HEADER_BYTES, Batch
+from skylog.wire.topic_rules import PRODUCER, TopicRules
+from skylog.wire.validation import validate
+
+
+@dataclass(frozen=True, slots=True)
+class StagedBatch:
+    """A batch as its writer describes it, and the rules of its topic."""
+
+    topic_id: Uuid
+    partition: int
+    byte_offset: int
+    byte_size: int
+    rules: TopicRules
+
+
+@dataclass(frozen=True, slots=True)
+class StagedObject:
+    key: ObjectKey
+    size: int
+    batches: Sequence[StagedBatch]
+
+
+class Refused(Exception):  # noqa: N818 - reads as what it says
+    """Some batches of an object: their errors, in the order of the batches, None for good ones."""
+
+    def __init__(self, errors: Sequence[KafkaError | None]) -> None:
+        super().__init__(str(next(filter(None, errors))))
+        self.errors = errors
+
+
+def staged_key(text: str, owner: str) -> ObjectKey:
+    """The key of an object that ``owner`` has staged."""
+    try:
+        key = ObjectKey.parse(text)
+    except BadKey as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    if key.kind != "staging" or key.created_ms is None:
+        raise _invalid(f"{key} is no key of a staged object")
+    if key.owner != owner:
+        raise KafkaError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"{key} was staged by somebody else"
+        )
+    return key
+
+
+def check_extents(size: int, batches: Sequence[StagedBatch]) -> None:
+    """Before any of it is read: an object of a size that is taken, and batches that lie in it."""
+    if not batches:
+        raise _invalid("an object without batches")
+    if size > STAGED_OBJECT_BYTES_MAX:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"an object of {size} bytes; allowed are {STAGED_OBJECT_BYTES_MAX}",
+        )
+    end = len(HEADER)
+    for batch in sorted(batches, key=lambda batch: batch.byte_offset):
+        if batch.byte_size < HEADER_BYTES:
+            raise _invalid(f"a batch of {batch.byte_size} bytes at byte {batch.byte_offset}")
+        if batch.byte_offset < end:
+            raise _invalid(f"the batch at byte {batch.byte_offset} overlaps what is before it")
+        end = batch.byte_offset + batch.byte_size
+    if end > size:
+        raise _invalid(f"a batch ends at byte {end} of an object of {size}")
+
+
+def check_object(data: bytes, staged: StagedObject, now_ms: int) -> list[BatchToCommit]:
+    """The batches as they are committed; may take long. Raises ``Refused``."""
+    if data[: len(HEADER)] != HEADER:
+        raise _invalid(f"an object of version {data[0]}, not {VERSION}")
+    view = memoryview(data)
+    found: list[BatchToCommit] = []
+    errors: list[KafkaError | None] = []
+    for batch in staged.batches:
+        try:
+            found.append(_checked(view, batch, now_ms))
+            errors.append(None)
+        except KafkaError as error:
+            errors.append(error)
+    if any(errors):
+        raise Refused(errors)
+    return found
+
+
+def _checked(view: memoryview, staged: StagedBatch, now_ms: int) -> BatchToCommit:
+    piece = view[staged.byte_offset : staged.byte_offset + staged.byte_size]
+    said = Batch(piece)
+    if said.has_producer or said.producer_epoch >= 0 or said.is_transactional:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "a staged batch has no producer")
+    # The bytes stay as they are: none are compressed anew, and all records are looked at.
+    rules = replace(staged.rules, compression_type=PRODUCER, full=True)
+    version = request_class(ApiKey.PRODUCE).VERSIONS.high
+    checked = validate(bytearray(piece), rules, now_ms, version)
+    stamped = checked.log_append_time >= 0
+    if not stamped and checked.batch.max_timestamp != said.max_timestamp:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"the header's largest timestamp is {said.max_timestamp},"
+            f" the records' {checked.batch.max_timestamp}",
+        )
+    return BatchToCommit(
+        staged.topic_id,
+        staged.partition,
+        staged.byte_offset,
+        staged.byte_size,
+        0,
+        said.last_offset_delta,
+        checked.batch.max_timestamp,
+        LOG_APPEND_TIME if stamped else CREATE_TIME,
+    )
+
+
+def _invalid(why: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, why)
+
+
+class StagedCommits:
+    """Commits objects, one call for each. All calls come from the event loop."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        plane: ControlPlane,
+        clock: Clock,
+        validators: Executor,
+        broker_id: int,
+    ) -> None:
+        self._store = store
+        self._plane = plane
+        self._clock = clock
+        self._validators = validators
+        self._broker_id = broker_id
+
+    async def commit(self, staged: StagedObject) -> list[CommitResult]:
+        """Raises ``Refused``, or a KafkaError for the whole object, which is committed then only
+        if the error is ambiguous."""
+        check_extents(staged.size, staged.batches)
+        first = await self._first_answer(staged)
+        if first is not None:
+            return first
+        data = await self._read(staged)
+        now_ms = self._clock.now_ms()
+        batches = await self._validators.run(lambda: check_object(data, staged, now_ms))
+        return await self._plane.commit_file(self._file(staged, batches))
+
+    async def _first_answer(self, staged: StagedObject) -> list[CommitResult] | None:
+        """What an earlier commit answered, whatever has become of object and topic since then."""
+        asked = [
+            BatchToCommit(
+                batch.topic_id, batch.partition, batch.byte_offset, batch.byte_size, 0, 0, -1
+            )
+            for batch in staged.batches
+        ]
+        try:
+            results = await self._plane.commit_file(
+                replace(self._file(staged, asked), known_only=True)
+            )
+        except KafkaError as error:
+            if error.code is ErrorCode.RESOURCE_NOT_FOUND:
+                return None
+            raise
+        # A file of several coordinators may be known to some of them only.
+        missing = any(result.error is ErrorCode.RESOURCE_NOT_FOUND for result in results)
+        return None if missing else results
+
+    def _file(self, staged: StagedObject, batches: Sequence[BatchToCommit]) -> FileToCommit:
+        return FileToCommit(
+            object_key=staged.key.text,
+            size=staged.size,
+            batches=batches,
+            uploader_broker_id=self._broker_id,
+        )
+
+    async def _read(self, staged: StagedObject) -> bytes:
+        """The whole object, once it is known to be of the size that was told."""
+        try:
+            info = await self._store.head(staged.key)
+            if info.size != staged.size:
+                raise _invalid(f"{staged.key} has {info.size} bytes, not {staged.size}")
+            return await self._store.get(staged.key, 0, staged.size)
+        except NotFound as error:
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, f"no object {staged.key}") from error
+        except ObjectError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
