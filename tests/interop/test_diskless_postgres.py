@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from skylog.testing import Broker
 from tests.contract.postgres_server import server
+from tests.integration.cli_support import invoke
+from tests.integration.diskless_support import create_topic, read_all
+from tests.integration.processes import BrokerProcess
 
 pytestmark = pytest.mark.interop
 DEADLINE_SECONDS = 60.0
@@ -83,3 +89,50 @@ def test_records_and_offsets_outlive_the_broker(settings: dict[str, str], tmp_pa
     offsets = {n: [o for o, _ in pairs] for n, pairs in found.items()}
     assert offsets == {n: list(range(len(o))) for n, o in offsets.items()}
     assert sorted(v for pairs in found.values() for _, v in pairs) == list(range(2 * RECORDS))
+
+
+def test_a_wiped_disk_costs_no_acknowledged_record(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    # ENG-32
+    bucket, disk = tmp_path / "bucket", tmp_path / "disk"
+    given = {
+        **settings,
+        "diskless.storage.url": bucket.as_uri(),
+        "diskless.metadata.backup.interval.ms": "50",
+    }
+    with BrokerProcess(disk, given) as node:
+        create_topic(node.address, "t", PARTITIONS)
+        # The topic is known from a backup of the cluster's metadata. One may have begun before it
+        # was created, the one after that has not.
+        for number in range(2):
+            before = manifests(bucket)
+            create_topic(node.address, f"later-{number}")
+            until(lambda seen=before: bool(manifests(bucket) - seen))  # type: ignore[misc]
+        producer = Producer({"bootstrap.servers": node.address, "enable.idempotence": True})
+        for number in range(RECORDS):
+            producer.produce("t", b"%d" % number, partition=number % PARTITIONS)
+        assert producer.flush(DEADLINE_SECONDS) == 0
+        node.kill()
+    shutil.rmtree(disk)
+    restored = invoke(
+        *("restore", "--from", bucket.as_uri(), "--override", f"log.dirs={disk}", "--json")
+    )
+    assert restored.exit_code == 0, restored.output
+    with BrokerProcess(disk, given) as node:
+        ends = {n: len(range(n, RECORDS, PARTITIONS)) for n in range(PARTITIONS)}
+        found = read_all(node.address, "t", ends)
+    assert found == {
+        n: [b"%d" % number for number in range(n, RECORDS, PARTITIONS)] for n in range(PARTITIONS)
+    }
+
+
+def manifests(bucket: Path) -> set[Path]:
+    return set(bucket.glob("backup/node-*/manifests/*"))
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
