@@ -105,7 +105,7 @@ def parse_write(options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
             "write.object.bytes",
             OBJECT_BYTES_DEFAULT,
             64 * 1024,
-            STAGED_OBJECT_BYTES_MAX // 2,
+            STAGED_OBJECT_BYTES_MAX,
         ),
     )
 
