@@ -61,6 +61,8 @@ def explain(frame: DataFrame) -> Explanation:
     What filters on the offset leave out is not planned at all and counts nowhere; skipped is what
     was found and left out by its timestamp.
     """
+    if not hasattr(frame, "_jdf"):
+        raise ValueError("explain(df) needs a session of its own; Spark Connect shows no plan")
     if frame.isStreaming:
         raise ValueError("explain(df) is for batch queries: every micro-batch has its own plan")
     found = list(_partitions_of(frame))

@@ -185,7 +185,8 @@ def changes_of_partitions(start: Offsets, end: Offsets) -> list[str]:
     losses = []
     deleted = start.keys() - end.keys()
     if deleted:
-        losses.append(f"{name_all(deleted)} {'are' if len(deleted) > 1 else 'is'} deleted")
+        verb = "are" if len(deleted) > 1 else "is"
+        losses.append(f"{name_all(deleted)} {verb} deleted, or no longer subscribed to")
     losses += [
         f"{key} ends at {end[key]}, before {start[key]} up to which it is already read; it was"
         " deleted and created again, or lost its end"

@@ -103,9 +103,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @one_sentence
     def latestOffset(self, start: _Json, limit: ReadLimit) -> _Json:  # noqa: N802 - Spark's name
         began = from_json(start)
-        # Spark asks only when all before ``start`` is done, also when nothing new has come.
-        self._publish(began)
         latest = self._find_latest(began)
+        # Spark asks only when all before ``start`` is done, also when nothing new has come.
+        self._publish({key: offset for key, offset in began.items() if key in latest})
         if not self._is_pinned and began == self._initial:
             self._is_pinned = True
             return start

@@ -137,7 +137,7 @@ def test_added_partitions_are_read_from_their_beginning() -> None:
 def test_deleted_partitions_are_losses() -> None:
     found = stream_ranges({A0: 20, A1: 0, B0: 1}, {A1: 5}, LOGS, is_first=False)
     assert found.ranges == [Range(A1, 0, 5)]
-    assert found.losses == ["a-0, b-0 are deleted"]
+    assert found.losses == ["a-0, b-0 are deleted, or no longer subscribed to"]
     gone = stream_ranges({B0: 1}, {B0: 2}, LOGS, is_first=False)
     assert (gone.ranges, gone.losses) == ([], ["b-0 is deleted"])
 
