@@ -27,7 +27,7 @@ from skylog.kernel.limits import STAGED_OBJECT_BYTES_MAX
 from skylog.objects.keys import BadKey, ObjectKey
 from skylog.objects.store import NotFound, ObjectError, ObjectStore
 from skylog.wire.apis import ApiKey, request_class
-from skylog.wire.batch import HEADER_BYTES, Batch
+from skylog.wire.batch import HEADER_BYTES, Batch, batch_size
 from skylog.wire.topic_rules import PRODUCER, TopicRules
 from skylog.wire.validation import validate
 
@@ -113,6 +113,11 @@ def check_object(data: bytes, staged: StagedObject, now_ms: int) -> list[BatchTo
 
 def _checked(view: memoryview, staged: StagedBatch, now_ms: int) -> BatchToCommit:
     piece = view[staged.byte_offset : staged.byte_offset + staged.byte_size]
+    size = batch_size(piece, 0)
+    if size != staged.byte_size:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"{staged.byte_size} bytes with a batch of {size}"
+        )
     said = Batch(piece)
     if said.has_producer or said.producer_epoch >= 0 or said.is_transactional:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a staged batch has no producer")
