@@ -45,6 +45,8 @@ BATCHES_GOAL = Goal(20_000, higher_is_better=True, ratio=False)
 FIND_GOAL = Goal(5, ratio=False)
 # What a bucket is given by default: as many uploads a second as the interval would make.
 BUCKET_BUDGET = {"diskless.produce.puts.per.second": "4"}
+# Records that the broker's cache of 128 MiB holds.
+CACHED_RECORDS = 100_000
 COMMITTED_FILES = 1_000
 FILES = "skylog_diskless_writer_files_total"
 GETS = "skylog_diskless_reader_gets_total"
@@ -143,52 +145,71 @@ def _mb_per_second(plan: Plan, role: str, cluster: Cluster, topic: str) -> float
 
 
 def requests(plan: Plan) -> list[Figure]:
-    """What the store is asked for when three consumers read what was just written, and when
-    they read it from a broker that has not written it."""
-    budget = ", ".join(f"{key}={value}" for key, value in BUCKET_BUDGET.items())
-    puts = Figure("uploads at saturation", "per MiB", PUTS_GOAL, note=budget)
-    gigabyte = Figure("uploads at saturation", "per GB", None, note=budget)
-    own = Figure(
-        f"reads of objects by {GROUPS} consumers, broker that wrote them",
-        "per object",
-        OWN_GETS_GOAL,
-    )
-    other = Figure(
-        f"reads of objects by {GROUPS} consumers, other broker",
-        "per object",
-        OTHER_GETS_GOAL,
-        note="the same one after a restart",
-    )
+    """What the store is asked for: by a producer at full speed, and by consumers that read what was
+    just written, from the broker that wrote it and from one that did not."""
+    note = ", ".join(f"{key}={value}" for key, value in BUCKET_BUDGET.items())
+    puts = Figure("uploads at saturation", "per MiB", PUTS_GOAL, note=note)
+    gigabyte = Figure("uploads at saturation", "per GB", None, note=note)
     size = plan.records * clients.RECORD_BYTES
+    reads = [_Reads(plan, records) for records in sorted({CACHED_RECORDS, plan.records})]
     with Skylog(BUCKET_BUDGET) as cluster:
         for number in range(plan.rounds):
             plan.say(f"diskless requests, round {number + 1}")
-            topic = f"requests-{number}"
+            topic = f"saturated-{number}"
             create(cluster, topic)
-            before = metrics(cluster)
-            _consume_all(plan, cluster, topic, produce=True)
-            after = metrics(cluster)
-            files = after[FILES] - before[FILES]
+            before = metrics(cluster)[FILES]
+            clients.librdkafka("produce", cluster.bootstrap, topic, plan.records, PARTITIONS)
+            files = metrics(cluster)[FILES] - before
             puts.add("skylog", files / (size / clients.MEBIBYTE))
             gigabyte.add("skylog", files / (size / GIGABYTE))
-            own.add("skylog", (after[GETS] - before[GETS]) / files)
-            cluster.restart()
-            _consume_all(plan, cluster, topic, produce=False)
-            other.add("skylog", metrics(cluster)[GETS] / files)
-    return [puts, gigabyte, own, other]
+            for one in reads:
+                one.measure(cluster, f"read-{one.records}-{number}")
+    return [puts, gigabyte, *(figure for one in reads for figure in (one.own, one.other))]
 
 
-def _consume_all(plan: Plan, cluster: Cluster, topic: str, *, produce: bool) -> None:
-    arguments = (cluster.bootstrap, topic, plan.records, PARTITIONS)
-    with concurrent.futures.ThreadPoolExecutor(GROUPS) as consumers:
-        reading = [
-            consumers.submit(clients.librdkafka, "consume-eagerly", *arguments)
-            for _ in range(GROUPS)
-        ]
-        if produce:
-            clients.librdkafka("produce", *arguments)
-    for one in reading:
-        one.result()
+class _Reads:
+    """Rows of reading so many records while they are written, and after a restart."""
+
+    def __init__(self, plan: Plan, records: int) -> None:
+        self.records = records
+        cached = records <= CACHED_RECORDS
+        size = f"{records * clients.RECORD_BYTES / MEGABYTE:.0f} MB by {GROUPS} consumers"
+        note = "" if cached else "more than the cache holds"
+        self.own = Figure(
+            f"reads of objects, {size}, broker that wrote them",
+            "per object",
+            OWN_GETS_GOAL if cached else None,
+            note=note,
+        )
+        self.other = Figure(
+            f"reads of objects, {size}, other broker",
+            "per object",
+            OTHER_GETS_GOAL if cached else None,
+            note=", ".join(filter(None, ["the same one after a restart", note])),
+        )
+
+    def measure(self, cluster: Skylog, topic: str) -> None:
+        create(cluster, topic)
+        before = metrics(cluster)
+        self._consume(cluster, topic, produce=True)
+        after = metrics(cluster)
+        files = after[FILES] - before[FILES]
+        self.own.add("skylog", (after[GETS] - before[GETS]) / files)
+        cluster.restart()
+        self._consume(cluster, topic, produce=False)
+        self.other.add("skylog", metrics(cluster)[GETS] / files)
+
+    def _consume(self, cluster: Cluster, topic: str, *, produce: bool) -> None:
+        arguments = (cluster.bootstrap, topic, self.records, PARTITIONS)
+        with concurrent.futures.ThreadPoolExecutor(GROUPS) as consumers:
+            reading = [
+                consumers.submit(clients.librdkafka, "consume-eagerly", *arguments)
+                for _ in range(GROUPS)
+            ]
+            if produce:
+                clients.librdkafka("produce", *arguments)
+        for one in reading:
+            one.result()
 
 
 def commits(plan: Plan) -> list[Figure]:
