@@ -24,7 +24,7 @@ BEHIND_SHARE: Final = 0.5
 # Behind another file it pays to wait so long however quick the store is: a file has its price.
 BEHIND_MS_MIN: Final = 5.0
 # The weight of the latest file in what files are said to take.
-LATEST_SHARE: Final = 0.2
+LATEST_SHARE: Final = 0.5
 # Files by which it is known how many requests come together.
 FILES_REMEMBERED: Final = 8
 # A quiet second saves its uploads for a burst.
