@@ -168,8 +168,8 @@ BULK_SPLITS_MAX: Final = 100_000
 BULK_PLANNED_BATCHES_PER_CALL: Final = 50_000
 BULK_LOCATED_BATCHES_MAX: Final = 10_000
 # Bulk writing: a staged object, what one commit names of them and how long it may take, objects in
-# a broker's memory, a writer's name, the pins that one batch of a coordinator's log takes, and how
-# long a pin keeps an object.
+# a broker's memory, a writer's name, the pins that one batch of a coordinator's log takes, how old
+# an object may be when it is pinned, and how long a pin keeps it.
 STAGED_OBJECT_BYTES_MAX: Final = 64 * 1024 * 1024
 BULK_COMMIT_BATCHES_PER_REQUEST: Final = 10_000
 BULK_COMMIT_BYTES_PER_REQUEST: Final = 256 * 1024 * 1024
@@ -177,4 +177,5 @@ BULK_TIMEOUT_MS_MAX: Final = 5 * 60 * 1000
 STAGED_OBJECTS_AT_ONCE_MAX: Final = 2
 STAGED_WRITER_CHARACTERS_MAX: Final = 255
 DISKLESS_PINS_PER_WRITE_MAX: Final = 500
+STAGED_PIN_AGE_MS_MAX: Final = 24 * 60 * 60 * 1000
 STAGED_PIN_LIFETIME_MS_MAX: Final = 7 * 24 * 60 * 60 * 1000

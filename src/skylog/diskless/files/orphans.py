@@ -8,7 +8,8 @@ An object is deleted only when all of this holds:
 - the bucket is this cluster's (``claim.py``);
 - it is not held: after a restore, objects that are newer than the backup wait for the operator.
 
-Staging and backup objects are not looked at.
+A staged object may wait for its pin before that, so it must be older by as much; a pin makes it
+known. Marks of bulk writers go by rules of their own (``marks.py``); backups are not looked at.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ from typing import Final
 
 from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.holds import Hold, read_holds
+from skylog.diskless.files.marks import MarkSweep
 from skylog.diskless.files.passes import Breather, Sleep
 from skylog.diskless.plane import ControlPlane
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
+from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST, STAGED_PIN_AGE_MS_MAX
 from skylog.kernel.logging import get_logger
 from skylog.objects.store import ObjectInfo
 
 _log = get_logger("diskless.orphans")
 PREFIX: Final = "wal/"
+STAGED_PREFIX: Final = "staging/"
 _KEYS_SPREAD: Final = 256  # two hex digits follow the prefix
 
 
@@ -51,6 +54,11 @@ class OrphanStats:
     bytes_deleted: int = 0
     held: int = 0
     progress: float = 1.0
+
+
+def staged_threshold(now_ms: int, grace_ms: int) -> int:
+    """Pure: a staged object that was created before this can neither be pinned nor committed."""
+    return now_ms - STAGED_PIN_AGE_MS_MAX - grace_ms
 
 
 class OrphanScanner:
@@ -80,27 +88,51 @@ class OrphanScanner:
         self.stats = OrphanStats()
 
     async def run_once(self) -> None:
-        """One scan over all WAL objects; any doubt ends it without deleting more."""
+        """One scan over all objects; any doubt ends it without deleting more."""
         self._require_all()
         await self._claim.require()
         holds = await read_holds(self._store)
         oldest_ms = await self._plane.oldest_file_ms()
-        threshold_ms = orphan_threshold(oldest_ms, self._clock.now_ms(), self._grace_ms)
+        now_ms = self._clock.now_ms()
         breather = Breather(self._clock, self._sleep)
         self.stats.progress = 0.0
-        page: list[ObjectInfo] = []
-        async for info in self._store.list(PREFIX):
-            self.stats.scanned += 1
-            if self._is_candidate(info, threshold_ms, holds):
-                page.append(info)
-            if len(page) >= self._page:
-                self.stats.progress = _progress(info)
-                await self._delete_unknown(page)
-                page = []
-                await breather.rest()
-        if page:
-            await self._delete_unknown(page)
+        before_ms = orphan_threshold(oldest_ms, now_ms, self._grace_ms)
+        await self._scan(PREFIX, before_ms, holds, breather)
+        before_ms = staged_threshold(now_ms, self._grace_ms)
+        await self._scan(STAGED_PREFIX, before_ms, holds, breather, MarkSweep(now_ms))
         self.stats.progress = 1.0
+
+    async def _scan(
+        self,
+        prefix: str,
+        before_ms: int,
+        holds: Sequence[Hold],
+        breather: Breather,
+        sweep: MarkSweep | None = None,
+    ) -> None:
+        page: list[ObjectInfo] = []
+        marks: list[ObjectInfo] = []
+        async for info in self._store.list(prefix):
+            self.stats.scanned += 1
+            if self._is_candidate(info.key.created_ms, before_ms, holds):
+                page.append(info)
+            if sweep is not None:
+                old = sweep.show(info)
+                marks += [one for one in old if self._is_free(one.modified_ms, holds)]
+            if len(page) >= self._page or len(marks) >= self._page:
+                self._progress(info)
+                await self._delete_unknown(page)
+                await self._delete(marks)
+                page, marks = [], []
+                await breather.rest()
+        await self._delete_unknown(page)
+        await self._delete(marks)
+
+    def _progress(self, info: ObjectInfo) -> None:
+        """How far a listing in key order has come; ids are random, so digits are spread evenly."""
+        if info.key.text.startswith(PREFIX):
+            digits = info.key.text.removeprefix(PREFIX)[:2]
+            self.stats.progress = int(digits, 16) / _KEYS_SPREAD
 
     def _require_all(self) -> None:
         if not self._all_coordinators():
@@ -108,16 +140,19 @@ class OrphanScanner:
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, "not every coordinator can be asked"
             )
 
-    def _is_candidate(self, info: ObjectInfo, threshold_ms: int, holds: Sequence[Hold]) -> bool:
-        created_ms = info.key.created_ms
-        if created_ms is None or created_ms >= threshold_ms:
+    def _is_candidate(self, created_ms: int | None, before_ms: int, holds: Sequence[Hold]) -> bool:
+        if created_ms is None or created_ms >= before_ms:
             return False
-        if any(hold.covers(created_ms) for hold in holds):
-            self.stats.held += 1
-            return False
-        return True
+        return self._is_free(created_ms, holds)
+
+    def _is_free(self, time_ms: int, holds: Sequence[Hold]) -> bool:
+        held = any(hold.covers(time_ms) for hold in holds)
+        self.stats.held += held
+        return not held
 
     async def _delete_unknown(self, page: Sequence[ObjectInfo]) -> None:
+        if not page:
+            return
         self.stats.looked_at += len(page)
         answers = await self._plane.describe_files([info.key.text for info in page])
         # The set of coordinators may have changed while they were asked.
@@ -130,14 +165,12 @@ class OrphanScanner:
             for info, answer in zip(page, answers, strict=True)
             if answer.error is ErrorCode.RESOURCE_NOT_FOUND
         ]
+        await self._delete(orphans)
+
+    async def _delete(self, orphans: Sequence[ObjectInfo]) -> None:
         if not orphans:
             return
         await self._store.delete_many([info.key for info in orphans])
         self.stats.deleted += len(orphans)
         self.stats.bytes_deleted += sum(info.size for info in orphans)
         _log.info("orphans deleted", count=len(orphans), first=orphans[0].key.text)
-
-
-def _progress(info: ObjectInfo) -> float:
-    """How far a listing in key order has come; ids are random, so digits are spread evenly."""
-    return int(info.key.text.removeprefix(PREFIX)[:2], 16) / _KEYS_SPREAD

@@ -22,6 +22,7 @@ from skylog.diskless.plane import (
     ListOffsetsResult,
 )
 from skylog.kernel.errors import ErrorCode
+from skylog.kernel.limits import STAGED_PIN_AGE_MS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class PlaneRules:
     commit_ahead_ms_max: int = 60 * 1000
     producer_expiration_ms: int = 24 * 60 * 60 * 1000
     # A staged object may wait so long for its pin. The scan for orphans waits longer.
-    pin_age_ms_max: int = 24 * 60 * 60 * 1000
+    pin_age_ms_max: int = STAGED_PIN_AGE_MS_MAX
     # For so long after it expired a pin keeps its object: another coordinator's clock may be slow.
     pin_grace_ms: int = 60 * 60 * 1000
 

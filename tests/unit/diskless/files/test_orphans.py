@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from skylog.diskless.bulk import PinRequest
 from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.holds import Hold, put_hold, read_holds, release_holds
 from skylog.diskless.files.orphans import OrphanScanner, orphan_threshold
 from skylog.diskless.plane import DescribeFileResult
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
+from skylog.kernel.limits import STAGED_PIN_AGE_MS_MAX
 from skylog.objects.faulty import Faults, FaultyStore
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectError
@@ -25,6 +27,10 @@ def scanner(bucket: Bucket, store: Any = None, **settings: Any) -> OrphanScanner
         sleep=no_rest,
         **settings,
     )
+
+
+OWNER = "ab" * 8
+DAY_MS = 24 * 60 * 60 * 1000
 
 
 @pytest.mark.parametrize(
@@ -43,7 +49,7 @@ async def test_orphans_go_when_they_are_old_and_nothing_else_does() -> None:  # 
     bucket = await Bucket().start()
     orphans = {(await bucket.upload()).text for _ in range(5)}
     known = (await bucket.write()).text
-    staging = ObjectKey.new("staging", bucket.clock.now_ms(), bucket.rng)
+    staging = ObjectKey.staged(OWNER, bucket.clock.now_ms(), bucket.rng)
     await bucket.store.put(staging, b"x")
     work = scanner(bucket, page=2)
     bucket.clock.advance(GRACE_MS)
@@ -172,3 +178,99 @@ async def test_objects_of_another_cluster_are_not_orphans() -> None:
     with pytest.raises(StorageError, match="belongs to cluster 'theirs', this one is ours"):
         await scanner(bucket).run_once()
     assert await bucket.objects() == {key.text}
+
+
+# --- Staged objects -------------------------------------------------------------------------------
+
+
+async def _stage(bucket: Bucket) -> ObjectKey:
+    key = ObjectKey.staged(OWNER, bucket.clock.now_ms(), bucket.rng)
+    await bucket.store.put(key, b"x")
+    return key
+
+
+def _pin(bucket: Bucket, key: ObjectKey, lifetime_ms: int) -> PinRequest:
+    return PinRequest(key.text, "w", 1, bucket.clock.now_ms() + lifetime_ms, [(bucket.topic_id, 0)])
+
+
+async def test_staged_objects_go_when_they_can_neither_be_pinned_nor_committed() -> None:
+    bucket = await Bucket().start()
+    await bucket.write()  # an old file holds up nothing here
+    orphan = await _stage(bucket)
+    work = scanner(bucket, page=1)
+    bucket.clock.advance(STAGED_PIN_AGE_MS_MAX)
+    assert await bucket.plane.pin_files([_pin(bucket, orphan, 1)]) == [None]
+    await bucket.plane.release_pins([orphan.text])
+    bucket.clock.advance(GRACE_MS)
+    await work.run_once()
+    assert await bucket.objects("staging/") == {orphan.text}
+    (refused,) = await bucket.plane.pin_files([_pin(bucket, orphan, 1)])
+    assert refused is not None
+    bucket.clock.advance(1)
+    young = await _stage(bucket)
+    await work.run_once()
+    assert await bucket.objects("staging/") == {young.text}
+
+
+async def test_pinned_and_committed_objects_are_no_orphans() -> None:
+    bucket = await Bucket().start()
+    pinned, committed, expiring = [await _stage(bucket) for _ in range(3)]
+    await bucket.plane.pin_files(
+        [_pin(bucket, pinned, 7 * DAY_MS), _pin(bucket, expiring, 3 * DAY_MS)]
+    )
+    await bucket.commit(committed)
+    work = scanner(bucket)
+    bucket.clock.advance(3 * DAY_MS)
+    await work.run_once()
+    assert len(await bucket.objects("staging/")) == 3
+    bucket.clock.advance(DAY_MS)
+    await work.run_once()
+    assert await bucket.objects("staging/") == {pinned.text, committed.text}
+    # What the scan has spared can still be committed.
+    await bucket.commit(pinned)
+    bucket.clock.advance(9 * DAY_MS)
+    await work.run_once()
+    assert await bucket.objects("staging/") == {pinned.text, committed.text}
+
+
+async def test_held_staged_objects_wait_for_the_operator() -> None:
+    bucket = await Bucket().start()
+    held = await _stage(bucket)
+    mark = await _mark(bucket, "11" * 16, 1)
+    await _mark(bucket, "11" * 16, 2)
+    await put_hold(bucket.store, Hold(bucket.clock.now_ms(), bucket.clock.now_ms()))
+    bucket.clock.advance(30 * DAY_MS)
+    work = scanner(bucket)
+    await work.run_once()
+    assert {held.text, mark.text} <= await bucket.objects("staging/")
+    assert work.stats.held == 2
+
+
+async def _mark(bucket: Bucket, writer: str, epoch: int, what: str = "done") -> ObjectKey:
+    key = ObjectKey.named("staging", OWNER, "w", writer, f"{epoch}.{what}")
+    await bucket.store.put(key, b"{}")
+    return key
+
+
+async def test_the_marks_of_a_writers_last_epoch_stay() -> None:
+    """Others go once no pin of theirs can live: a day after that."""
+    bucket = await Bucket().start()
+    first, second = "11" * 16, "22" * 16
+    for epoch in (8, 9, 10, 11):
+        for what in ("manifest", "done"):
+            await _mark(bucket, first, epoch, what)
+    last = await _mark(bucket, second, 3, "manifest")
+    other = ObjectKey.named("staging", OWNER, "w", first, "note")
+    await bucket.store.put(other, b"")
+    bucket.clock.advance(4 * DAY_MS)
+    later = await _mark(bucket, first, 12)
+    work = scanner(bucket, page=2)
+    bucket.clock.advance(4 * DAY_MS)
+    await work.run_once()
+    assert work.stats.deleted == 0
+    bucket.clock.advance(1)
+    await work.run_once()
+    assert await bucket.objects("staging/") == {last.text, other.text, later.text}
+    bucket.clock.advance(100 * DAY_MS)
+    await work.run_once()
+    assert await bucket.objects("staging/") == {last.text, other.text, later.text}
