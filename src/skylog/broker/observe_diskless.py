@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from skylog.broker.diskless_local import LocalSegments
     from skylog.broker.maintenance import Maintenance
     from skylog.diskless.coordinator.registry import DisklessCoordinators
+    from skylog.diskless.writer import DisklessWriter
     from skylog.kernel.stages import Stage
 
 _PREFIX: Final = "skylog_diskless"
@@ -84,6 +85,7 @@ class DisklessCollector(Collector):
         engine, maintenance = self._engine, self._maintenance
         reader = engine.reader
         yield from _totals("writer", engine.writer.stats, _WRITER)
+        yield _commits_waiting(engine.writer)
         yield from _totals("reader", reader.stats, _READER)
         yield from _totals("reader_cache", reader.objects.cache, _CACHE)
         yield from _totals("reader", reader.objects, _OBJECTS)
@@ -139,6 +141,17 @@ def _local(local: LocalSegments) -> Iterator[Metric]:
         ("stored_bytes", "Bytes of local segments", sum(copy.size for copy in copied)),
     ):
         yield GaugeMetricFamily(f"{_PREFIX}_local_{name}", text, value=value)
+
+
+def _commits_waiting(writer: DisklessWriter) -> Metric:
+    family = GaugeMetricFamily(
+        f"{_PREFIX}_writer_commits_waiting",
+        "Files whose commit a coordinator has yet to answer",
+        labels=["coordinator"],
+    )
+    for lane, files in sorted(writer.waiting().items()):
+        family.add_metric([str(lane)], files)
+    return family
 
 
 def _coordinators(coordinators: DisklessCoordinators) -> Iterator[Metric]:
