@@ -39,8 +39,9 @@ FETCH_BYTES_UNDER_PRESSURE: Final = 1024 * 1024
 # How long a shutdown waits for clients to take the answers that were written for them.
 SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
 # Produce requests of one connection whose batches are on their way to an object store; their bytes
-# are bounded by diskless.produce.inflight.max.bytes. With few, small requests make small files.
-CONNECTION_REQUESTS_OVERLAPPING_MAX: Final = 256
+# are bounded by diskless.produce.inflight.max.bytes. With few, small requests make small files, and
+# a producer of a thousand requests a second waits for more than an upload and its commit.
+CONNECTION_REQUESTS_OVERLAPPING_MAX: Final = 2048
 # Of the files that the process may open, those that neither logs nor connections get.
 OPEN_FILES_RESERVED: Final = 32
 LISTEN_BACKLOG: Final = 512
