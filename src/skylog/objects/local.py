@@ -115,13 +115,15 @@ class LocalStore:
     def _put(self, key: ObjectKey, data: Payload, if_absent: bool) -> None:
         *path, name = _segments(key)
         scratch = self._rng.randbytes(16).hex()
+        placed = False
         with self._folder((TEMPORARY,)) as temporary, self._folder(path, make=True) as folder:
             try:
                 self._files.write_new(temporary, scratch, parts_of(data))
                 placed = self._place(temporary, scratch, folder, name, if_absent)
             finally:
-                with suppress(OSError):  # it is gone when it was renamed
-                    self._files.remove(temporary, scratch)
+                if if_absent or not placed:  # else it was renamed
+                    with suppress(OSError):
+                        self._files.remove(temporary, scratch)
             if not placed:
                 self._same(key, data)
 
