@@ -9,7 +9,9 @@ An object is deleted only when all of this holds:
 - it is not held: after a restore, objects that are newer than the backup wait for the operator.
 
 A staged object may wait for its pin before that, so it must be older by as much; a pin makes it
-known. Marks of bulk writers go by rules of their own (``marks.py``); backups are not looked at.
+known. Marks of bulk writers go by rules of their own (``marks.py``). While anything is held, all of
+these are: a pin makes objects that are older than the backup a part of what came after it. Backups
+are not looked at.
 """
 
 from __future__ import annotations
@@ -98,8 +100,9 @@ class OrphanScanner:
         self.stats.progress = 0.0
         before_ms = orphan_threshold(oldest_ms, now_ms, self._grace_ms)
         await self._scan(PREFIX, before_ms, holds, breather)
-        before_ms = staged_threshold(now_ms, self._grace_ms)
-        await self._scan(STAGED_PREFIX, before_ms, holds, breather, MarkSweep(now_ms))
+        if not holds:
+            before_ms = staged_threshold(now_ms, self._grace_ms)
+            await self._scan(STAGED_PREFIX, before_ms, holds, breather, MarkSweep(now_ms))
         self.stats.progress = 1.0
 
     async def _scan(
@@ -114,11 +117,10 @@ class OrphanScanner:
         marks: list[ObjectInfo] = []
         async for info in self._store.list(prefix):
             self.stats.scanned += 1
-            if self._is_candidate(info.key.created_ms, before_ms, holds):
+            if self._is_candidate(info, before_ms, holds):
                 page.append(info)
             if sweep is not None:
-                old = sweep.show(info)
-                marks += [one for one in old if self._is_free(one.modified_ms, holds)]
+                marks += sweep.show(info)
             if len(page) >= self._page or len(marks) >= self._page:
                 self._progress(info)
                 await self._delete_unknown(page)
@@ -140,15 +142,14 @@ class OrphanScanner:
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, "not every coordinator can be asked"
             )
 
-    def _is_candidate(self, created_ms: int | None, before_ms: int, holds: Sequence[Hold]) -> bool:
+    def _is_candidate(self, info: ObjectInfo, before_ms: int, holds: Sequence[Hold]) -> bool:
+        created_ms = info.key.created_ms
         if created_ms is None or created_ms >= before_ms:
             return False
-        return self._is_free(created_ms, holds)
-
-    def _is_free(self, time_ms: int, holds: Sequence[Hold]) -> bool:
-        held = any(hold.covers(time_ms) for hold in holds)
-        self.stats.held += held
-        return not held
+        if any(hold.covers(created_ms) for hold in holds):
+            self.stats.held += 1
+            return False
+        return True
 
     async def _delete_unknown(self, page: Sequence[ObjectInfo]) -> None:
         if not page:

@@ -20,6 +20,7 @@ from skylog.diskless.coordinator.snapshots import Snapshots
 from skylog.diskless.files.backup import read_manifest
 from skylog.diskless.files.holds import Hold, put_hold
 from skylog.diskless.files.manifest import LogBackup, Manifest, manifest_prefix
+from skylog.diskless.files.orphans import PREFIX, STAGED_PREFIX
 from skylog.diskless.planes.rules import PlaneRules
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import StorageError
@@ -252,10 +253,11 @@ class Restore:
                     live.add(file.object_key)
         report.partitions.sort(key=lambda one: (one.topic, one.partition))
         hold = self._hold(manifest)
-        async for info in self._store.list("wal/"):
-            key = info.key
-            live.discard(key.text)
-            if key.text not in known and hold.covers(key.created_ms or 0):
-                report.newer.append(key.text)
+        for prefix in (PREFIX, STAGED_PREFIX):
+            async for info in self._store.list(prefix):
+                key = info.key
+                live.discard(key.text)
+                if key.text not in known and hold.covers(key.created_ms or 0):
+                    report.newer.append(key.text)
         report.missing = sorted(live)
         return report
