@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from skylog.bulk.plan import TASK_BYTES
 from skylog.client.metadata import TopicPartition
 from skylog.kernel.errors import ConfigError
 from skylog.spark.client_options import WITHOUT_EFFECT as CLIENT_WITHOUT_EFFECT
 from skylog.spark.options import (
     COLUMNS,
-    SPLIT_BYTES_DEFAULT,
     WITHOUT_EFFECT,
     Subscription,
     parse_batch,
@@ -38,7 +38,7 @@ def test_defaults_of_a_batch_query() -> None:
     assert parsed.storage == {}
     assert parsed.fail_on_data_loss
     assert not parsed.latest_if_no_match
-    assert (parsed.via, parsed.split_bytes) == ("bucket", SPLIT_BYTES_DEFAULT)
+    assert (parsed.via, parsed.split_bytes) == ("bucket", TASK_BYTES)
     assert parsed.min_partitions is parsed.max_records_per_partition is None
 
 
