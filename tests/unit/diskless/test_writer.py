@@ -117,6 +117,16 @@ async def test_a_commit_that_may_have_worked_is_asked_for_again() -> None:
     assert await engine.values() == [(0, b"v")]
 
 
+async def test_an_outcome_that_was_unknown_once_stays_so_though_later_tries_do_nothing() -> None:
+    engine = await Engine(commit_age_max_ms=400).start()
+    unknown = KafkaError(ErrorCode.REQUEST_TIMED_OUT, ambiguous=True)
+    engine.plane.failures = [unknown, *[KafkaError(ErrorCode.NOT_COORDINATOR)] * 100]
+    result = await engine.writer.append(1, [item()])
+    assert result[0].error is ErrorCode.REQUEST_TIMED_OUT
+    await engine.writer.close()
+    assert len(await stored(engine)) == 1
+
+
 async def test_a_refused_commit_is_an_error_and_its_object_goes() -> None:
     # DC-50
     engine = await Engine().start()

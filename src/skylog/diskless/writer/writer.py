@@ -292,13 +292,17 @@ class DisklessWriter:
     ) -> list[CommitResult]:
         """An outcome that is not known is asked for again, with the same key."""
         key, delay = part.file.key, _RETRY_SECONDS
+        unknown = False
         while True:
             try:
                 return await self._plane.commit_file(to_commit, lane=part.lane)
             except KafkaError as error:
-                again = error.ambiguous or error.retriable
-                if not again or not self._in_time(key):
+                unknown = unknown or error.ambiguous
+                if not error.retriable:
                     raise
+                if not self._in_time(key):
+                    # That this try did nothing says nothing of one before it.
+                    raise KafkaError(error.code, error.message, ambiguous=unknown) from error
                 _log.warning(
                     "commit not known, asked again", key=str(key), lane=part.lane, why=str(error)
                 )
