@@ -21,6 +21,7 @@ from skylog.wire.messages import (
     alter_partition_request,
     alter_user_scram_credentials_request,
     broker_registration_request,
+    commit_staged_request,
     create_acls_request,
     create_partitions_request,
     create_topics_request,
@@ -40,11 +41,14 @@ from skylog.wire.messages import (
     leave_group_request,
     list_offsets_request,
     list_partition_reassignments_request,
+    locate_batches_request,
     metadata_request,
     offset_commit_request,
     offset_delete_request,
     offset_fetch_request,
     offset_for_leader_epoch_request,
+    pin_staged_request,
+    plan_ranges_request,
     produce_request,
     update_features_request,
 )
@@ -119,6 +123,7 @@ NO_TOPIC, NO_GROUP, NO_CLUSTER = (
     frozenset({Code.CLUSTER_AUTHORIZATION_FAILED}),
 )
 NOTHING_WRONG: frozenset[Code] = frozenset()
+NOT_DISKLESS = frozenset({Code.INVALID_REQUEST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,28 @@ def _produce(things: Things, version: int) -> Message:
     m = produce_request
     data = m.TopicProduceData(things.topic, things.topic_id, [m.PartitionProduceData(0, batch())])
     return m.ProduceRequest(None, -1, 5000, [data])
+
+
+def _plan_ranges(things: Things, version: int) -> Message:
+    m = plan_ranges_request
+    return m.PlanRangesRequest(1, [m.PlanTopic(things.topic, [m.PlanPartition()])])
+
+
+def _locate_batches(things: Things, version: int) -> Message:
+    m = locate_batches_request
+    return m.LocateBatchesRequest(1, [m.LocateRange(things.topic, end_offset=1)])
+
+
+def _commit_staged(things: Things, version: int) -> Message:
+    m = commit_staged_request
+    batches = [m.StagedBatch(things.topic, byte_offset=1, byte_size=100)]
+    return m.CommitStagedRequest("writer", 1, [m.StagedObject("staging/x", 101, batches)])
+
+
+def _pin_staged(things: Things, version: int) -> Message:
+    m = pin_staged_request
+    pinned = m.PinObject("staging/x", [m.PinTopic(things.topic, partitions=[0])])
+    return m.PinStagedRequest("writer", 1, 1000, False, [pinned])
 
 
 def _fetch(things: Things, version: int) -> Message:
@@ -457,6 +484,11 @@ CASES: dict[ApiKey, Case] = {
     ApiKey.DESCRIBE_LOG_DIRS: Case(
         _describe_log_dirs, (cluster(Op.DESCRIBE),), NO_CLUSTER, silent_before=3
     ),
+    ApiKey.PLAN_RANGES: Case(_plan_ranges, (topic(Op.READ),), NO_TOPIC),
+    # The topic is none of those that these are for.
+    ApiKey.LOCATE_BATCHES: Case(_locate_batches, (topic(Op.READ),), NO_TOPIC, NOT_DISKLESS),
+    ApiKey.COMMIT_STAGED: Case(_commit_staged, (topic(Op.WRITE),), NO_TOPIC, NOT_DISKLESS),
+    ApiKey.PIN_STAGED: Case(_pin_staged, (topic(Op.WRITE),), NO_TOPIC, NOT_DISKLESS),
     ApiKey.DESCRIBE_DISKLESS_COORDINATORS: Case(
         lambda *_: DescribeDisklessCoordinatorsRequest(), (cluster(Op.DESCRIBE),), NO_CLUSTER
     ),

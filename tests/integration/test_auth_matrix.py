@@ -68,7 +68,7 @@ OFFERED = frozenset(
     }
 )
 # For our own tools: served to those who know, not in the answer to ApiVersions.
-UNLISTED = frozenset(ApiKey(number) for number in (504, 505))
+UNLISTED = frozenset(ApiKey(number) for number in range(500, 506))
 OFFERED_BY_CONTROLLERS = frozenset(
     {
         *(ApiKey(number) for number in (17, 18, 19, 20, 30, 31, 29, 32, 33, 36, 37, 43, 44, 45)),

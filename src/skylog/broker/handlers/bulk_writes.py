@@ -106,7 +106,6 @@ async def _commit(
 
 def _staged(context: RequestContext, staged: commit.StagedObject) -> StagedObject:
     """What is asked for, by names; raises ``Refused`` if the client may not, or they are wrong."""
-    key = staged_key(staged.object_key, staging_owner(context.principal))
     batches: list[StagedBatch] = []
     errors: list[KafkaError | None] = []
     for batch in staged.batches:
@@ -128,6 +127,7 @@ def _staged(context: RequestContext, staged: commit.StagedObject) -> StagedObjec
         )
     if any(errors):
         raise Refused(errors)
+    key = staged_key(staged.object_key, staging_owner(context.principal))
     return StagedObject(key, staged.size, batches)
 
 
@@ -215,8 +215,8 @@ async def _pin(
     pins: list[PinRequest] = []
     for place, asked in enumerate(request.objects):
         try:
-            key = staged_key(asked.object_key, owner)
             partitions = _partitions(context, asked)
+            key = staged_key(asked.object_key, owner)
         except KafkaError as error:
             answers[place] = pinned.PinnedObject(error.code, error.message)
             continue
