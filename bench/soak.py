@@ -36,8 +36,8 @@ SAMPLE_SECONDS: Final = 0.5
 # The smallest of so many samples counts.
 GROUP: Final = 8
 WARM_UP: Final = 0.25
-# What a node may grow by in a minute. Caches fill up, allocators make noise, indexes are opened when
-# logs have grown; but each minute has hundreds of topics and clients, so a leak is larger.
+# What a node may grow by in a minute. Caches fill up, allocators make noise, indexes are opened
+# when logs have grown; but each minute has hundreds of topics and clients, so a leak is larger.
 RESIDENT_PER_MINUTE_MAX: Final = 4 * MEBIBYTE
 FILES_PER_MINUTE_MAX: Final = 20.0
 PARTITIONS: Final = 3
