@@ -27,6 +27,10 @@ DELETE_SECONDS_MAX: Final = 300.0
 REFUSALS_MAX: Final = 64
 
 
+# What is committed, by brokers or by bulk writers.
+_KINDS: Final = ("wal", "staging")
+
+
 @dataclass(slots=True)
 class CleanerStats:
     files_deleted: int = 0
@@ -83,7 +87,7 @@ class FileCleaner:
         keys = []
         for text in found:
             key = known(text)
-            if key is None or key.kind != "wal":
+            if key is None or key.created_ms is None or key.kind not in _KINDS:
                 refused.add(text)
                 _log.error("the control plane names a file that is none", key=text)
             elif text not in refused:

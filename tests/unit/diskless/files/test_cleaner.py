@@ -11,7 +11,7 @@ from skylog.diskless.files.cleaner import REFUSALS_MAX, FileCleaner
 from skylog.objects.faulty import Faults, FaultyStore
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectError, Outcome
-from tests.unit.diskless.files.support import GRACE_MS, Bucket, no_rest
+from tests.unit.diskless.files.support import BATCH_BYTES, GRACE_MS, Bucket, no_rest
 
 
 def cleaner(bucket: Bucket, store: Any = None, **settings: Any) -> FileCleaner:
@@ -60,6 +60,22 @@ async def test_files_are_deleted_after_the_grace_and_not_before() -> None:
     assert await bucket.objects() == {kept.text}
     assert await bucket.plane.files_to_delete(bucket.clock.now_ms(), 0) == []
     assert work.stats.files_deleted == 7
+
+
+async def test_staged_files_that_were_committed_are_deleted_like_others() -> None:
+    bucket = await Bucket().start()
+    for _ in range(REFUSALS_MAX + 1):
+        key = ObjectKey.staged("a1" * 8, bucket.clock.now_ms(), bucket.rng)
+        await bucket.store.put(key, b"x" * BATCH_BYTES * 8)
+        await bucket.commit(key)
+    await bucket.write()
+    await bucket.delete_all()
+    bucket.clock.advance(GRACE_MS + 1)
+    work = cleaner(bucket)
+    await work.run_once()
+    assert await bucket.objects("staging/") | await bucket.objects() == set()
+    assert work.stats.files_refused == 0
+    assert await bucket.plane.files_to_delete(bucket.clock.now_ms(), 0) == []
 
 
 @pytest.mark.parametrize("faults", [Faults(partial_delete=1.0), Faults(after=1.0)])
