@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skylog.client.admin.diskless import DisklessAdmin
 from skylog.diskless.files.holds import read_holds
-from skylog.diskless.files.orphans import PREFIX as SCANNED
+from skylog.diskless.files.orphans import STAGED_PREFIX
 from skylog.kernel.progress import Progress
 from skylog.objects.keys import ObjectKey, known
 from skylog.objects.store import NotFound
@@ -33,6 +33,7 @@ class Verdict(Enum):
     GONE = "gone"  # known, no live batch, no object: about to be forgotten
     RECENT = "recent"  # unknown, but young: its commit may be under way
     HELD = "held"  # unknown, kept since a restore
+    STAGED = "staged"  # not committed: the pin of its writer, or its age, decides
     KEPT = "kept"  # unknown, and nobody scans for such objects
     ORPHAN = "orphan"
 
@@ -91,8 +92,10 @@ def judge(pair: Pair, threshold_ms: int, holds: Sequence[Hold]) -> Verdict:
         if pair.object is None:
             return Verdict.MISSING if live else Verdict.GONE
         return Verdict.LIVE if live else Verdict.WAITING
+    if pair.key.startswith(STAGED_PREFIX):
+        return Verdict.STAGED
     created_ms = pair.created_ms
-    if threshold_ms < 0 or created_ms is None or not pair.key.startswith(SCANNED):
+    if threshold_ms < 0 or created_ms is None:
         return Verdict.KEPT
     if any(hold.covers(created_ms) for hold in holds):
         return Verdict.HELD

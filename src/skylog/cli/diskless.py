@@ -100,8 +100,8 @@ def files(
     """List the objects in the store; with --bootstrap, beside the files that coordinators know.
 
     live: has records. waiting: has none, is deleted after the grace. missing: known, and not in
-    the store. gone: the same without records. recent, held, kept, orphan: known to no coordinator,
-    see `skylog diskless orphans`.
+    the store. gone: the same without records. staged: a bulk writer has not committed it. recent,
+    held, kept, orphan: known to no coordinator, see `skylog diskless orphans`.
     """
     options = StoreOptions(config, override, storage_url)
     if (bootstrap is None and client_config is None) or kind is Kind.BACKUP:

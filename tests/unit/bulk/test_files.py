@@ -64,10 +64,10 @@ def test_verdicts(pair: Pair, threshold_ms: int, verdict: Verdict) -> None:
     assert judge(pair, threshold_ms, []) is verdict
 
 
-def test_what_is_not_scanned_is_no_orphan() -> None:
+def test_what_is_staged_is_no_orphan_by_its_age() -> None:
     staged = ObjectKey.parse(f"staging/{key(1).removeprefix('wal/')}")
     pair = Pair(ObjectInfo(staged, 10, CREATED_MS), None)
-    assert judge(pair, CREATED_MS + 1, []) is Verdict.KEPT
+    assert judge(pair, CREATED_MS + 1, []) is Verdict.STAGED
 
 
 def test_what_is_held_is_no_orphan() -> None:
