@@ -186,6 +186,9 @@ class Home:
     def key(self, age_ms: int = 0) -> str:
         return ObjectKey.new("wal", self.clock.now_ms() - age_ms, self.rng).text
 
+    def staged(self, age_ms: int = 0) -> str:
+        return ObjectKey.staged("0" * 16, self.clock.now_ms() - age_ms, self.rng).text
+
     def file(
         self,
         *batches: tuple[TopicPartition, int],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from skylog.diskless.bulk import PinRequest
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.runtime import RuntimeSettings, State
 from skylog.diskless.plane import FindRequest
@@ -19,7 +20,8 @@ PRODUCER = {"producer_id": 9, "producer_epoch": 1}
 
 
 async def fill(opened: Home) -> None:
-    """Something of everything: producers, deletions, a refusal, a duplicate, files without life."""
+    """Something of everything: producers, deletions, a refusal, a duplicate, files without life,
+    pins of objects that are committed or not."""
     await opened.lead(0)
     runtime = opened.runtime()
     await runtime.submit(ask.CreatePartitions([(TOPIC, "a", [0, 1])]))
@@ -33,6 +35,18 @@ async def fill(opened: Home) -> None:
     )
     await runtime.submit(ask.DeleteRecords([(*T0, 7), (*T1, 2)]))
     await runtime.submit(ask.PruneTo([(*T1, 5)]))
+    waiting, committed, released = (opened.staged() for _ in range(3))
+    expires_ms = opened.clock.now_ms() + 100_000
+    await runtime.submit(
+        ask.PinFiles(
+            [
+                PinRequest(key, "writer", 7, expires_ms, [T0])
+                for key in (waiting, committed, released)
+            ]
+        )
+    )
+    await runtime.submit(ask.CommitFile(opened.file((T0, 2), (T1, 1), key=committed)))
+    await runtime.submit(ask.ReleasePins([released]))
 
 
 def checkpoints(opened: Home) -> list[Path]:
@@ -205,7 +219,7 @@ async def test_a_snapshot_keeps_offsets_of_a_partition_without_batches() -> None
         await opened.lead(0)
         assert opened.digest() == before
         (result,) = await opened.runtime().submit(ask.CommitFile(opened.file((T0, 1))))
-        assert (result.assigned_base_offset, result.log_start_offset) == (18, 18)
+        assert (result.assigned_base_offset, result.log_start_offset) == (20, 20)
 
 
 async def test_batch_ids_and_producers_and_answers_outlast_a_snapshot() -> None:
@@ -255,7 +269,7 @@ async def test_deleted_files_come_back_after_a_rebuild_and_go_again() -> None:
         await runtime.submit(ask.DeleteRecords([(*T0, -1), (*T1, -1)]))
         free = ask.FreeFiles(opened.clock.now_ms() + 1, 0)
         files = await runtime.find(free)
-        assert len(files) == 13
+        assert len(files) == 14
         before = opened.digest()
         await runtime.find(ask.ForgetFiles([file.object_key for file in files]))
         assert await runtime.find(free) == []
