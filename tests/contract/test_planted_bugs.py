@@ -11,47 +11,14 @@ import pytest
 from skylog.diskless.plane import BatchCoordinate, CommitResult, FileToCommit
 from skylog.diskless.planes import commits, listeners, memory, rules
 from skylog.diskless.planes.memory import MemoryPlane
-from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from tests.contract import plane_commits, plane_deletes, plane_reads
-from tests.contract.support import CHECKS, NONE, RULES, Scene
+from tests.contract.planting import Bugs, Patch, planted_in, require_found, wrap
+from tests.contract.support import NONE
 
-# How a check fails; anything else is a bug that was planted badly.
-FOUND = (AssertionError, pytest.fail.Exception, TimeoutError, KafkaError, RuntimeError)
 PARTS = (plane_commits, plane_deletes, plane_reads)
-Patch = pytest.MonkeyPatch
-Plant = Callable[[Patch], None]
-BUGS: dict[str, tuple[Plant, str]] = {}
-
-
-def caught_by(check: str) -> Callable[[Plant], Plant]:
-    def add(plant: Plant) -> Plant:
-        BUGS[plant.__name__] = (plant, check)
-        return plant
-
-    return add
-
-
-def wrap(patch: Patch, owner: Any, name: str, change: Callable[..., Any]) -> None:
-    """Replace ``owner.name``; ``change`` gets the original first."""
-    original = getattr(owner, name)
-    patch.setattr(owner, name, lambda *args, **more: change(original, *args, **more))
-
-
-async def _failure(check: str) -> BaseException | None:
-    clock = ManualClock()
-    plane = MemoryPlane(clock, RULES)
-
-    async def another() -> MemoryPlane:
-        return plane
-
-    scene = Scene(plane, clock, another)
-    await scene.create()
-    try:
-        await CHECKS[check](scene)
-    except FOUND as failure:
-        return failure
-    return None
+BUGS: Bugs = {}
+caught_by = planted_in(BUGS)
 
 
 # --- Commit ---------------------------------------------------------------------------------------
@@ -610,11 +577,8 @@ def a_listener_can_fail_a_commit(patch: Patch) -> None:
 
 @pytest.mark.parametrize("name", BUGS)
 async def test_the_suite_finds(name: str, monkeypatch: Patch) -> None:
-    plant, check = BUGS[name]
     monkeypatch.setattr(plane_deletes, "WAIT_SECONDS", 0.02)
-    assert await _failure(check) is None
-    plant(monkeypatch)
-    assert await _failure(check) is not None, f"{check} does not find that {name}"
+    await require_found(BUGS, name, monkeypatch)
 
 
 def test_bugs_are_planted_in_what_runs() -> None:
