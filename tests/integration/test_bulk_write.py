@@ -19,6 +19,7 @@ from skylog.bulk.rows_columns import BadRows
 from skylog.bulk.writer import EpochDriver, WriteContext, Written, write_rows
 from skylog.client.partitioner import partition_of_key
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
+from skylog.objects.keys import ObjectKey
 from skylog.testing import Broker
 from skylog.wire.batch import Compression
 from tests.integration.diskless_support import create_topic
@@ -164,6 +165,40 @@ def test_a_driver_killed_before_any_step_leaves_each_row_once(broker: Broker, st
         again = stage(broker, topic, [b"again"])
         EpochDriver(context(broker), writer).complete(epoch, again)
     assert values(broker, topic) == Counter(expected)
+
+
+def test_a_driver_that_was_away_for_longer_than_the_commit_window(tmp_path: Path) -> None:
+    settings = {
+        "auto.create.topics.enable": "false",
+        "diskless.storage.url": tmp_path.as_uri(),
+        "diskless.commit.age.max.ms": "1000",
+    }
+    with Broker(settings) as broker:
+        create_topic(broker.bootstrap, "away", 2)
+        rows = [b"%d" % i for i in range(20)]
+        staged = stage(broker, "away", rows)
+        with pytest.raises(Killed):
+            EpochDriver(context(broker), "stream-away", killer(Step.COMMIT)).complete(0, staged)
+        created = [
+            ObjectKey.parse(one.key).created_ms or 0 for part in staged for one in part.objects
+        ]
+        deadline = time.monotonic() + SECONDS_MAX
+        while time.time() * 1000 < max(created) + 2000:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        EpochDriver(context(broker), "stream-away").complete(0, stage(broker, "away", rows))
+        assert values(broker, "away") == Counter(rows)
+        close_process()
+
+
+def test_rows_of_a_task_keep_their_order(broker: Broker) -> None:
+    create_topic(broker.bootstrap, "ordered", 1)
+    rows = [b"%05d" % i * 20 for i in range(3000)]
+    small = context(broker, "ordered", object_bytes=64 * 1024, batch_bytes=4096)
+    written = write_rows(small, [pa.record_batch({"value": rows})])
+    assert len(written.objects) > 4
+    EpochDriver(small, "batch-ordered").complete(0, [written])
+    assert [message.value() for message in consumed(broker, "ordered", 1)] == rows
 
 
 def test_attempts_that_do_not_count_leave_no_objects(broker: Broker) -> None:

@@ -270,22 +270,21 @@ class EpochCommitter:
             attempt.manifest = decode_manifest(data, self._writer, attempt.epoch)
 
     async def _commit(self, attempt: Attempt) -> None:
-        manifest = _chosen(attempt)
-        results = await self._area.brokers.commit(self._writer, attempt.epoch, manifest.objects)
-        refused = [
-            (staged.key, result.message or result.error.name)
-            for staged, result in zip(manifest.objects, results, strict=True)
-            if result.error
-        ]
-        if not refused:
-            return
-        # One that came too late is refused as well: then somebody else has done it all.
-        await self._look(attempt)
-        if not attempt.is_superseded:
-            key, why = refused[0]
+        """One object after the other: rows of a task keep their order even if one must be tried
+        again."""
+        objects = _chosen(attempt).objects
+        for place, staged in enumerate(objects):
+            (result,) = await self._area.brokers.commit(self._writer, attempt.epoch, [staged])
+            if not result.error:
+                continue
+            # One that came too late is refused as well: then somebody else has done it all.
+            await self._look(attempt)
+            if attempt.is_superseded:
+                return
             raise EpochFailed(
-                f"epoch {attempt.epoch} of writer {self._writer}: {len(refused)} of"
-                f" {len(results)} staged objects are refused, {key} because: {why}"
+                f"epoch {attempt.epoch} of writer {self._writer}: {place} of {len(objects)} staged"
+                f" objects are committed, {staged.key} is refused: {result.error.name},"
+                f" {result.message}; its manifest is {manifest_key(self._prefix, attempt.epoch)}"
             )
 
     async def _mark_done(self, attempt: Attempt) -> None:
