@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import gc
 import os
 import random
 import re
@@ -31,7 +32,6 @@ SYNCED = {"log.flush.interval.messages": "1"}
 # The other side of a row, and what its settings are.
 SHIPPED_NOTE = "Kafka as shipped, without syncs"
 SYNCED_NOTE = "Kafka with log.flush.interval.messages=1"
-SIDES = ("skylog", "kafka", "synced kafka")
 # Consumers that read what one producer writes.
 GROUPS = 3
 AT_LEAST_KAFKA = Goal(1.0, higher_is_better=True)
@@ -67,31 +67,33 @@ def metrics(cluster: Skylog) -> Mapping[str, float]:
 
 
 @contextlib.contextmanager
-def three(plan: Plan) -> Iterator[dict[str, Cluster]]:
-    """skylog and Kafka with either policy of syncs."""
-    with (
-        Skylog() as skylog,
-        Kafka(plan.classpath) as kafka,
-        Kafka(plan.classpath, SYNCED) as synced,
-    ):
-        yield dict(zip(SIDES, (skylog, kafka, synced), strict=True))
+def clusters_of(plan: Plan) -> Iterator[dict[str, Cluster]]:
+    """skylog and Kafka with either policy of syncs; for a first look Kafka as shipped alone."""
+    with contextlib.ExitStack() as stack:
+        found: dict[str, Cluster] = {
+            "skylog": stack.enter_context(Skylog()),
+            "kafka": stack.enter_context(Kafka(plan.classpath)),
+        }
+        if not plan.quick:
+            found["synced kafka"] = stack.enter_context(Kafka(plan.classpath, SYNCED))
+        yield found
 
 
 class Pair:
     """One row for each of the two Kafkas; what skylog did stands in both."""
 
     def __init__(self, what: str, unit: str, goal: Goal) -> None:
-        self.figures = [
-            Figure(what, unit, goal, note=SHIPPED_NOTE),
-            Figure(what, unit, goal, note=SYNCED_NOTE),
-        ]
+        self._shipped = Figure(what, unit, goal, note=SHIPPED_NOTE)
+        self._synced = Figure(what, unit, goal, note=SYNCED_NOTE)
 
     def add(self, side: str, value: float) -> None:
-        shipped, synced = self.figures
         if side != "synced kafka":
-            shipped.add(side, value)
+            self._shipped.add(side, value)
         if side != "kafka":
-            synced.add("skylog" if side == "skylog" else "kafka", value)
+            self._synced.add("skylog" if side == "skylog" else "kafka", value)
+
+    def rows(self) -> list[Figure]:
+        return [figure for figure in (self._shipped, self._synced) if figure.kafka]
 
 
 def create(cluster: Cluster, topic: str, partitions: int = PARTITIONS) -> None:
@@ -100,9 +102,10 @@ def create(cluster: Cluster, topic: str, partitions: int = PARTITIONS) -> None:
     clients.Topics(cluster.bootstrap).create([topic], partitions, **configs)
 
 
-def warm_up(plan: Plan, sides: Sequence[str] = SIDES) -> list[tuple[int, str]]:
-    """All turns, with one before that is not counted."""
-    return [*((-1, side) for side in sides), *plan.turns(sides)]
+def turns(plan: Plan, sides: Sequence[str]) -> list[tuple[int, str]]:
+    """Round and side; but for a first look, each has a round before that is not counted."""
+    warm_up = [] if plan.quick else [(-1, side) for side in sides]
+    return [*warm_up, *plan.turns(sides)]
 
 
 def throughput(plan: Plan) -> list[Figure]:
@@ -115,8 +118,8 @@ def throughput(plan: Plan) -> list[Figure]:
     cpu = {role: Pair(f"broker CPU, diskless {role}, {size}", "s/GB", CPU_GOAL) for role in rates}
     memory = Figure("resident memory after diskless rounds", "MB", MEMORY_GOAL)
     gigabytes = plan.records * clients.RECORD_BYTES / GIGABYTE
-    with three(plan) as clusters:
-        for number, side in warm_up(plan):
+    with clusters_of(plan) as clusters:
+        for number, side in turns(plan, tuple(clusters)):
             plan.say(f"diskless throughput, round {number + 1}, {side}")
             cluster, topic = clusters[side], f"round-{number}"
             create(cluster, topic)
@@ -136,7 +139,7 @@ def throughput(plan: Plan) -> list[Figure]:
                 memory.add(side, usage(cluster.pid).resident_bytes / MEGABYTE)
             clients.Topics(cluster.bootstrap).delete([topic])
     pairs = [*rates.values(), *cpu.values()]
-    return [*(figure for pair in pairs for figure in pair.figures), memory]
+    return [*(figure for pair in pairs for figure in pair.rows()), memory]
 
 
 def _mb_per_second(plan: Plan, role: str, cluster: Cluster, topic: str) -> float:
@@ -229,12 +232,15 @@ def commits(plan: Plan) -> list[Figure]:
 
 async def _commit(directory: Path) -> tuple[float, list[float]]:
     """Commits per second, and the milliseconds of finds afterwards."""
-    rng = random.Random(1)
+    producers = coordinator.Producers(random.Random(1))
     broker = coordinator.Broker(directory)
     runtime = await broker.lead()
     partitions = range(coordinator.PARTITIONS)
     await runtime.submit(ask.CreatePartitions([(coordinator.TOPIC, "t", partitions)]))
-    seconds = await coordinator.commit_all(runtime, coordinator.files(COMMITTED_FILES, rng))
-    times = await coordinator.find_all(runtime, COMMITTED_FILES * 10, rng)
+    wanted = producers.files(COMMITTED_FILES)
+    gc.freeze()  # a broker does not hold what it will be asked
+    seconds = await coordinator.commit_all(runtime, wanted)
+    gc.unfreeze()
+    times = await coordinator.find_each(runtime, producers.end_offset, producers.rng)
     await broker.resign()
     return COMMITTED_FILES / seconds, times

@@ -20,10 +20,10 @@ from bench.diskless import (
     FILES,
     PRODUCE_REQUESTS,
     Pair,
+    clusters_of,
     create,
     metrics,
-    three,
-    warm_up,
+    turns,
 )
 from bench.measure import GIGABYTE, Figure, spent
 from bench.plan import Plan
@@ -63,8 +63,8 @@ def _beside_kafka(plan: Plan) -> list[Figure]:
         rates[what] = Pair(f"diskless produce, {what}", "MB/s", AT_LEAST_KAFKA)
         cpu[what] = Pair(f"broker CPU, {what}", "s/GB", CPU_GOAL)
     gigabytes = plan.java_records * clients.RECORD_BYTES / GIGABYTE
-    with three(plan) as clusters:
-        for number, side in warm_up(plan):
+    with clusters_of(plan) as clusters:
+        for number, side in turns(plan, tuple(clusters)):
             plan.say(f"diskless, Java producer, round {number + 1}, {side}")
             cluster = clusters[side]
             for at, (what, (_, settings, partitions)) in enumerate(zip(rates, cells, strict=True)):
@@ -87,7 +87,7 @@ def _beside_kafka(plan: Plan) -> list[Figure]:
                     rates[what].add(side, done[0])
                     cpu[what].add(side, took.cpu_seconds / gigabytes)
     pairs = [*rates.values(), *cpu.values()]
-    return [figure for pair in pairs for figure in pair.figures]
+    return [figure for pair in pairs for figure in pair.rows()]
 
 
 @dataclass(slots=True)
