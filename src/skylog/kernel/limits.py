@@ -163,11 +163,13 @@ DISKLESS_BACKUP_MANIFEST_BYTES_MAX: Final = 64 * 1024 * 1024
 DISKLESS_FILES_LISTED_MAX: Final = 5_000
 
 # Bulk reading: partitions of one plan, splits in its answer (larger ones beyond that), batches that
-# one look at a coordinator's state goes through, and batches whose places one answer tells.
+# one look at a coordinator's state goes through, batches whose places one answer tells, and such
+# looks at once.
 BULK_PARTITIONS_PER_REQUEST: Final = 5_000
 BULK_SPLITS_MAX: Final = 100_000
 BULK_PLANNED_BATCHES_PER_CALL: Final = 50_000
 BULK_LOCATED_BATCHES_MAX: Final = 10_000
+BULK_LOOKS_AT_ONCE_MAX: Final = 2
 # Bulk writing: a staged object, what one commit names of them and how long it may take, objects in
 # a broker's memory, a writer's name, the pins that one batch of a coordinator's log takes, how old
 # an object may be when it is pinned, and how long a pin keeps it.

@@ -214,9 +214,9 @@ async def locate_batches(
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, error.message
     limit = request.max_batches if request.max_batches > 0 else BULK_LOCATED_BATCHES_MAX
-    results = await context.services.diskless.plane.locate_batches(
-        asked, min(limit, BULK_LOCATED_BATCHES_MAX)
-    )
+    engine = context.services.diskless
+    async with engine.bulk.locating:
+        results = await engine.plane.locate_batches(asked, min(limit, BULK_LOCATED_BATCHES_MAX))
     keys: dict[str, int] = {}
     for answer, result in zip(answers, results, strict=True):
         _fill(answer, result, keys)
