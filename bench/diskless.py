@@ -82,9 +82,10 @@ def clusters_of(plan: Plan) -> Iterator[dict[str, Cluster]]:
 class Pair:
     """One row for each of the two Kafkas; what skylog did stands in both."""
 
-    def __init__(self, what: str, unit: str, goal: Goal) -> None:
-        self._shipped = Figure(what, unit, goal, note=SHIPPED_NOTE)
-        self._synced = Figure(what, unit, goal, note=SYNCED_NOTE)
+    def __init__(self, what: str, unit: str, goal: Goal, note: str = "") -> None:
+        more = f"; {note}" if note else ""
+        self._shipped = Figure(what, unit, goal, note=SHIPPED_NOTE + more)
+        self._synced = Figure(what, unit, goal, note=SYNCED_NOTE + more)
 
     def add(self, side: str, value: float) -> None:
         if side != "synced kafka":
@@ -110,12 +111,12 @@ def turns(plan: Plan, sides: Sequence[str]) -> list[tuple[int, str]]:
 
 def throughput(plan: Plan) -> list[Figure]:
     """Produce and consume with librdkafka: speed, CPU and memory."""
-    size = f"{PARTITIONS} partitions"
-    rates = {
-        role: Pair(f"diskless {role}, librdkafka, {size}", "MB/s", AT_LEAST_KAFKA)
-        for role in ("produce", "consume-eagerly")
-    }
-    cpu = {role: Pair(f"broker CPU, diskless {role}, {size}", "s/GB", CPU_GOAL) for role in rates}
+    rates, cpu = {}, {}
+    for role in ("produce", "consume-eagerly"):
+        what = f"diskless {role.partition('-')[0]}, librdkafka, {PARTITIONS} partitions"
+        note = clients.EAGER_NOTE if "-" in role else ""
+        rates[role] = Pair(what, "MB/s", AT_LEAST_KAFKA, note)
+        cpu[role] = Pair(f"broker CPU, {what}", "s/GB", CPU_GOAL, note)
     memory = Figure("resident memory after diskless rounds", "MB", MEMORY_GOAL)
     gigabytes = plan.records * clients.RECORD_BYTES / GIGABYTE
     with clusters_of(plan) as clusters:
