@@ -6,17 +6,20 @@ it is renamed.
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from pyarrow import fs
 
 from skylog.kernel.errors import ConfigError
 from skylog.wire.buffers import Buffer
+
+_LOCK: Final = "_skylog.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,14 @@ class Folder:
     url: str
 
     @classmethod
+    def at(cls, text: str) -> Folder:
+        """A URL, or a path of this machine, whether there is something or not."""
+        return cls(text if "://" in text else Path(text).absolute().as_uri())
+
+    @classmethod
     def of(cls, text: str) -> Folder:
-        """A URL, or a path of this machine; ConfigError if nothing can be put there."""
-        url = text if "://" in text else Path(text).absolute().as_uri()
-        folder = cls(url)
+        """As ``at``; ConfigError if nothing can be put there."""
+        folder = cls.at(text)
         try:
             system, path = folder._open()
             system.create_dir(path, recursive=True)
@@ -87,6 +94,41 @@ class Folder:
         """None if there is none."""
         data = self.read(name)
         return None if data is None else json.loads(data)
+
+    def move(self, name: str, target: Folder) -> None:
+        """Move a file to another folder of the same file system; one that is moved stays so."""
+        system, path = self._open()
+        if system.get_file_info(f"{path}/{name}").type == fs.FileType.NotFound:
+            return
+        _, where = target._open()
+        system.create_dir(where, recursive=True)
+        system.move(f"{path}/{name}", f"{where}/{name}")
+
+    def remove(self, name: str | None = None) -> None:
+        """Remove a file, or the folder with all that is in it; it need not be there."""
+        system, path = self._open()
+        try:
+            if name is None:
+                system.delete_dir(path)
+            else:
+                system.delete_file(f"{path}/{name}")
+        except FileNotFoundError:
+            return
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Hold the folder against other runs; ConfigError if one has it. False: a bucket cannot."""
+        system, path = self._open()
+        if not isinstance(system, fs.LocalFileSystem):
+            yield False
+            return
+        Path(path).mkdir(parents=True, exist_ok=True)
+        with Path(path, _LOCK).open("wb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError(f"{path} is in use by another run of this job") from None
+            yield True
 
     def names(self) -> list[str]:
         system, path = self._open()

@@ -1,0 +1,217 @@
+"""A table of Iceberg's, by its catalogue.
+
+The state is a property of the table, set in the commit that adds the files it stands for: no
+compaction and no expiry of snapshots can part them. Bad rows are another table, committed before;
+its commit lists the files of the good rows, so that a run that finds it ahead completes the chunk.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.table import Table
+
+from skylog.kernel.errors import ConfigError, SkylogError
+from skylog.spark.jobs.folder import Folder
+from skylog.spark.jobs.table.columns import BAD, Columns
+from skylog.spark.jobs.table.state import Offsets, State, encode_offsets
+from skylog.spark.jobs.table.target import Before, Files, Place
+
+CATALOG: Final = "skylog"
+_CATALOG_FILE: Final = "catalog.db"
+_STATE: Final = "skylog.state"
+_INTENT: Final = "skylog.intent"
+_OFFSETS: Final = "skylog.offsets"
+_COMMITS_TRIED: Final = 5
+# Old metadata files would stay for good; a conflict is for us to judge.
+_PROPERTIES: Final = {
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    "commit.retry.num-retries": "0",
+}
+
+
+class TableInUse(SkylogError):  # noqa: N818 - reads as what it says
+    """Somebody else moved the table on."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogOptions:
+    """``name`` as of PyIceberg's configuration; without one, a SQLite file beside the data."""
+
+    name: str | None = None
+    properties: Mapping[str, str] | None = None
+
+    def open(self, to: str | None) -> Catalog:
+        if self.name is None and not self.properties:
+            return _beside(to)
+        properties = dict(self.properties or {})
+        if to is not None:
+            properties["warehouse"] = Folder.at(to).url
+        try:
+            return load_catalog(self.name, **properties)
+        except Exception as error:
+            raise ConfigError(f"--catalog {self.name or ''}: {error}") from error
+
+
+def _beside(to: str | None) -> Catalog:
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - loads SQLAlchemy
+
+    if to is None:
+        raise ConfigError("--to says where the table is, or --catalog who knows")
+    folder = Folder.of(to)
+    if not folder.url.startswith("file://"):
+        raise ConfigError(f"--to {to} is no directory: name the catalogue with --catalog")
+    path = folder.url.removeprefix("file://")
+    return SqlCatalog(CATALOG, uri=f"sqlite:///{path}/{_CATALOG_FILE}", warehouse=folder.url)
+
+
+class IcebergTarget:
+    """``<namespace>.<name>`` and ``<namespace>.<name>_bad``."""
+
+    def __init__(self, catalog: Catalog, name: str, before: Before) -> None:
+        self._catalog = catalog
+        self._name = name
+        self._before = before
+        self._run = secrets.token_hex(8)
+        self._alone = False
+        self._lost: Offsets | None = None
+
+    @contextmanager
+    def opened(self, initial: State) -> Iterator[State]:
+        table = self._find(self._name) or self._create(initial)
+        with Folder.at(table.location()).alone() as self._alone:
+            yield self._load()
+
+    def _find(self, name: str) -> Table | None:
+        try:
+            return self._table(name)
+        except NoSuchTableError:
+            return None
+
+    def _table(self, name: str) -> Table:
+        return self._catalog.load_table(name)
+
+    @property
+    def _bad_name(self) -> str:
+        return f"{self._name}_bad"
+
+    def _load(self) -> State:
+        state = _state_of(self._table(self._name))
+        if state is None:
+            raise ConfigError(f"table {self._name} is there, but this job did not make it")
+        intent = json.loads(self._table(self._bad_name).properties.get(_INTENT, "{}"))
+        if intent.get("chunk") != state.chunk:
+            return state
+        after = State.decode(intent["state"], _INTENT)
+        try:
+            self._add(self._name, state, after, intent["files"])
+        except FileNotFoundError:
+            # Somebody tidied up: the good rows are made anew, the bad ones are there.
+            self._lost = after.offsets
+            return state
+        return after
+
+    def _create(self, initial: State) -> Table:
+        self._catalog.create_namespace_if_not_exists(self._name.rpartition(".")[0])
+        self._catalog.create_table_if_not_exists(self._bad_name, BAD, properties=_PROPERTIES)
+        self._before("create")
+        return self._catalog.create_table_if_not_exists(
+            self._name,
+            initial.columns.schema,
+            properties={**_PROPERTIES, _STATE: initial.encode()},
+        )
+
+    def evolve(self, state: State, columns: Columns) -> State:
+        state = replace(state, columns=columns)
+        with self._table(self._name).transaction() as change:
+            with change.update_schema() as schema:
+                schema.union_by_name(columns.schema)
+            change.set_properties({_STATE: state.encode()})
+        return state
+
+    def place(self, chunk: int) -> Place:
+        name = f"chunk-{chunk:010d}"
+        folders = [
+            Folder.at(self._table(table).location()).below("data")
+            for table in (self._name, self._bad_name)
+        ]
+        for folder in folders:
+            # Of this chunk there is nothing in the table, or it would not be the next.
+            for found in folder.names() if self._alone else ():
+                if found.startswith(name):
+                    folder.below(found).remove()
+        good, bad = (folder.below(f"{name}-{self._run}") for folder in folders)
+        good.remove()
+        bad.remove()
+        return Place(good, bad)
+
+    def bad_until(self) -> Offsets | None:
+        return self._lost
+
+    def commit(self, before: State, after: State, files: Files) -> None:
+        good = self._paths(self._name, before.chunk, files.good)
+        if files.bad and self._lost is None:
+            self._before("bad")
+            bad = self._paths(self._bad_name, before.chunk, files.bad)
+            self._add_bad(before, after, good, bad)
+        self._before("good")
+        self._add(self._name, before, after, good)
+        self._lost = None
+        self._before("end")
+
+    def _paths(self, table: str, chunk: int, names: Any) -> list[str]:
+        folder = Folder.at(self._table(table).location()).below("data")
+        place = folder.below(f"chunk-{chunk:010d}-{self._run}")
+        return [f"{place.url}/{name}" for name in names]
+
+    def _add_bad(self, before: State, after: State, good: list[str], bad: list[str]) -> None:
+        intent = {"chunk": before.chunk, "state": after.encode(), "files": good}
+        table = self._table(self._bad_name)
+        with table.transaction() as change:
+            change.add_files(bad, _snapshot(after), check_duplicate_files=False)
+            change.set_properties({_INTENT: json.dumps(intent)})
+
+    def _add(self, name: str, before: State, after: State, files: list[str]) -> None:
+        """Add files, if the table still is where we think; what others do to it is no matter."""
+        for tries_left in reversed(range(_COMMITS_TRIED)):
+            table = self._table(name)
+            found = _state_of(table)
+            if found is None or found.chunk != before.chunk:
+                raise TableInUse(f"table {name} was written by another run of this job meanwhile")
+            try:
+                with table.transaction() as change:
+                    change.add_files(files, _snapshot(after), check_duplicate_files=False)
+                    change.set_properties({_STATE: after.encode()})
+                return
+            except CommitFailedException:
+                if not tries_left:
+                    raise
+
+
+def _state_of(table: Table) -> State | None:
+    found = table.properties.get(_STATE)
+    return None if found is None else State.decode(found, f"table {table.name()}")
+
+
+def _snapshot(after: State) -> dict[str, str]:
+    """For whoever looks at the history."""
+    return {_OFFSETS: json.dumps(encode_offsets(after.offsets))}
+
+
+def check(columns: Columns) -> None:
+    """ConfigError, if Iceberg has no such columns."""
+    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids  # noqa: PLC0415
+
+    try:
+        _pyarrow_to_schema_without_ids(columns.schema)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise ConfigError(f"--schema: Iceberg cannot hold it: {error}") from None
