@@ -22,8 +22,10 @@ from skylog.kernel.limits import STAGED_OBJECT_BYTES_MAX
 from skylog.testing import Broker
 from skylog.wire.apis import ApiKey
 from skylog.wire.batch import Compression
+from skylog.wire.messages import commit_staged_request
 from skylog.wire.messages.api_versions_request import ApiVersionsRequest
 from skylog.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from skylog.wire.messages.pin_staged_request import PinStagedRequest
 from skylog.wire.records import encode_batch
 from tests.integration.bulk_support import HOUR_MS, Stage, cluster, now_ms, object_path
 from tests.integration.diskless_support import SECONDS_MAX, read_all
@@ -434,6 +436,27 @@ def at_partition(staged: bulk.StagedObject, index: int) -> bulk.StagedObject:
 
 def of_topic_id(staged: bulk.StagedObject, topic_id: Uuid) -> bulk.StagedObject:
     return replace(staged, batches=tuple(replace(b, topic_id=topic_id) for b in staged.batches))
+
+
+async def test_time_may_be_up(broker: Broker, wire: Wire) -> None:
+    """Then nothing is known for certain, and the same may be asked again."""
+    topic_id = new_topic(wire, "hurried")
+    async with cluster(broker.bootstrap) as opened:
+        info = await bulk.staging_info(opened)
+        staged = Stage(info.prefix).add("hurried", topic_id, b"v").put(info.storage_url)
+        (batch,) = staged.batches
+        m = commit_staged_request
+        told = m.StagedBatch(batch.topic, topic_id, 0, batch.byte_offset, batch.byte_size)
+        asked = m.StagedObject(staged.key, staged.size, [told])
+        for timeout_ms in (0, -1):
+            answer = wire.ask(m.CommitStagedRequest("w", 1, [asked], timeout_ms))
+            assert answer.objects[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+            pinned = wire.ask(PinStagedRequest("w", 1, HOUR_MS, timeout_ms=timeout_ms))
+            assert pinned.error_code in (NONE, ErrorCode.REQUEST_TIMED_OUT)
+        result = await commit_one(opened, staged)
+        assert (result.error, result.batches[0].base_offset) == (NONE, 0)
+        long = wire.ask(m.CommitStagedRequest("w" * 256, 1, [asked]))
+        assert long.error_code == INVALID
 
 
 async def test_classic_topics_take_no_staged_objects(broker: Broker, wire: Wire) -> None:
