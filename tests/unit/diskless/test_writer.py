@@ -234,6 +234,16 @@ async def test_a_file_ends_with_the_request_that_fills_it() -> None:
     assert [len(data) for data in await stored(engine)] == [1 + 3 * size] * 2
 
 
+async def test_a_clock_that_is_put_back_holds_up_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await Engine(adaptive=False, interval_ms=20).start()
+    answer = asyncio.ensure_future(engine.writer.append(1, [item()]))
+    await settle()
+    hour_ago = engine.clock.now_ms() - 3_600_000
+    monkeypatch.setattr(engine.clock, "now_ms", lambda: hour_ago)
+    async with asyncio.timeout(30):
+        assert (await answer)[0].base_offset == 0
+
+
 async def test_close_writes_what_waits_and_takes_no_more() -> None:
     # ENG-51
     engine = await Engine(adaptive=False, interval_ms=60_000).start()

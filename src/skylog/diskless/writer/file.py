@@ -120,7 +120,7 @@ class Piece:
 class WalFile:
     """Gathers requests in order of arrival."""
 
-    def __init__(self, opened_ms: int, began: float) -> None:
+    def __init__(self, opened_ms: float, began: float) -> None:
         self.opened_ms = opened_ms
         self.began = began
         self.size = 0
@@ -134,12 +134,12 @@ class WalFile:
                 self.lanes.add(lane)
                 self.size += item.batch.size
 
-    def close(self, key: ObjectKey, rng: Random) -> ClosedFile:
+    def close(self, key: ObjectKey, rng: Random, closed_ms: float) -> ClosedFile:
         """From now on its bytes do not change."""
         layout = arrange(self._pieces)
         # In any order, so that the work of owning files is spread evenly.
         owner_ids = shuffled(sorted(self.lanes), rng)
-        file = ClosedFile(key, layout, owner_ids)
+        file = ClosedFile(key, layout, owner_ids, closed_ms)
         by_lane: dict[int, list[tuple[Piece, Extent]]] = {lane: [] for lane in file.owner_ids}
         for piece, extent in layout.pieces:
             by_lane[piece.lane].append((piece, extent))
@@ -150,8 +150,11 @@ class WalFile:
 class ClosedFile:
     """Laid out; its parts know what is to be committed where."""
 
-    def __init__(self, key: ObjectKey, layout: Layout[Piece], owner_ids: Sequence[int]) -> None:
+    def __init__(
+        self, key: ObjectKey, layout: Layout[Piece], owner_ids: Sequence[int], closed_ms: float
+    ) -> None:
         self.key = key
+        self.closed_ms = closed_ms
         self.size = layout.size
         self.owner_ids = owner_ids
         self.uploaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()

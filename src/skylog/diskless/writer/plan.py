@@ -58,29 +58,29 @@ class Reason(Enum):
 class PutBudget:
     """Tokens for uploads: so many per second, and at most a burst of them saved."""
 
-    def __init__(self, per_second: float, now_ms: int) -> None:
+    def __init__(self, per_second: float, now_ms: float) -> None:
         self._per_second = per_second
         self._capacity = max(per_second * BURST_SECONDS, 1.0)
         self._tokens = self._capacity
         self._filled_ms = now_ms
 
-    def available(self, now_ms: int) -> bool:
+    def available(self, now_ms: float) -> bool:
         self._fill(now_ms)
         return self._tokens >= 1.0
 
-    def spend(self, now_ms: int) -> None:
+    def spend(self, now_ms: float) -> None:
         """Every upload counts, also those that size and age caused."""
         self._fill(now_ms)
         self._tokens = max(self._tokens - 1.0, -self._capacity)
 
-    def wait_ms(self, now_ms: int) -> int:
+    def wait_ms(self, now_ms: float) -> int:
         """How long until there is a token."""
         self._fill(now_ms)
         if self._tokens >= 1.0:
             return 0
         return math.ceil((1.0 - self._tokens) / self._per_second * 1000)
 
-    def _fill(self, now_ms: int) -> None:
+    def _fill(self, now_ms: float) -> None:
         if math.isinf(self._per_second):
             self._tokens = self._capacity
             return
@@ -96,7 +96,7 @@ class ClosingPlan:
     answer, those in the file among them.
     """
 
-    def __init__(self, settings: WriterSettings, now_ms: int) -> None:
+    def __init__(self, settings: WriterSettings, now_ms: float) -> None:
         self._settings = settings
         self._budget = PutBudget(settings.puts_per_second, now_ms)
         self._file_ms = 0.0
@@ -106,7 +106,7 @@ class ClosingPlan:
         self._most = 0
 
     def reason_to_close(
-        self, file_bytes: int, opened_ms: int, under_way: int, requests: int, now_ms: int
+        self, file_bytes: int, opened_ms: float, under_way: int, requests: int, now_ms: float
     ) -> Reason | None:
         """Why the file should be closed now; None: it waits."""
         if file_bytes >= self._settings.buffer_bytes_max:
@@ -125,15 +125,15 @@ class ClosingPlan:
         self._most = max(self._most, requests)
         return requests >= max(self._together, default=0)
 
-    def look_again_ms(self, opened_ms: int, under_way: int, now_ms: int) -> float:
+    def look_again_ms(self, opened_ms: float, under_way: int, now_ms: float) -> float:
         """How long a file that stays open may stay so without another look."""
-        left: float = opened_ms + self._settings.interval_ms - now_ms
+        left = opened_ms + self._settings.interval_ms - now_ms
         if self._settings.adaptive and under_way < EARLY_FILES_MAX:
             patience_ms = self._patient_until_ms(opened_ms, under_way) - now_ms
             left = min(left, max(patience_ms, self._budget.wait_ms(now_ms)))
         return max(left, 0)
 
-    def _patient_until_ms(self, opened_ms: int, under_way: int) -> float:
+    def _patient_until_ms(self, opened_ms: float, under_way: int) -> float:
         """When a file closes whoever else might come."""
         if under_way == 0:
             # Those who were just answered are given the time to send again.
@@ -142,12 +142,12 @@ class ClosingPlan:
             return opened_ms + max(BEHIND_SHARE * self._file_ms, BEHIND_MS_MIN)
         return math.inf
 
-    def closed(self, requests: int, now_ms: int) -> None:
+    def closed(self, requests: int, now_ms: float) -> None:
         self._budget.spend(now_ms)
         self._together.append(max(self._most, requests))
         self._most = 0
 
-    def committed(self, took_ms: float, now_ms: int) -> None:
+    def committed(self, took_ms: float, now_ms: float) -> None:
         """A file took so long from its closing to its last answer; an outage says nothing."""
         self._committed_ms = now_ms
         counted_ms = min(took_ms, self._settings.interval_ms)

@@ -95,7 +95,7 @@ class DisklessWriter:
         self._clock = clock
         self._rng = rng
         self._cache_put = cache_put
-        self._plan = ClosingPlan(settings, clock.now_ms())
+        self._plan = ClosingPlan(settings, clock.monotonic() * 1000)
         self.stats = WriterStats()
         self.stages = WriterStages(Stage(clock), Stage(clock), Stage(clock))
         self._active: WalFile | None = None
@@ -163,7 +163,7 @@ class DisklessWriter:
     def _write(self, request: Request) -> None:
         """Into the active file, which may be full then."""
         if self._active is None:
-            self._active = WalFile(self._clock.now_ms(), self.stages.rotate.begin())
+            self._active = WalFile(self._ticks_ms(), self.stages.rotate.begin())
         self._active.add(request)
         if self._active.size >= self._settings.buffer_bytes_max:
             self._close(Reason.SIZE)
@@ -171,13 +171,17 @@ class DisklessWriter:
             # What else arrives in this turn of the loop shall be in the same file.
             self._reconsider()
 
+    def _ticks_ms(self) -> float:
+        """Time that no one sets: a file must not wait because a clock was put back."""
+        return self._clock.monotonic() * 1000
+
     def _consider(self) -> None:
         """Close the active file, or look again when that may be due."""
         self._look = None
         active = self._active
         if active is None:
             return
-        now_ms, under_way = self._clock.now_ms(), self._under_way(active)
+        now_ms, under_way = self._ticks_ms(), self._under_way(active)
         reason = self._plan.reason_to_close(
             active.size, active.opened_ms, under_way, self._requests, now_ms
         )
@@ -198,10 +202,10 @@ class DisklessWriter:
             self._look = None
         if active is None:
             return
-        now_ms = self._clock.now_ms()
-        key = ObjectKey.new("wal", now_ms, self._rng)
-        file = active.close(key, self._rng)
-        self._plan.closed(self._requests, now_ms)
+        closed_ms = self._ticks_ms()
+        key = ObjectKey.new("wal", self._clock.now_ms(), self._rng)
+        file = active.close(key, self._rng, closed_ms)
+        self._plan.closed(self._requests, closed_ms)
         self.stages.rotate.succeeded(active.began)
         _log.debug("file closed", key=str(key), size=file.size, reason=reason.value)
         self._start(self._upload(file))
@@ -325,8 +329,8 @@ class DisklessWriter:
         file.unsettled -= 1
         if file.unsettled:
             return
-        now_ms = self._clock.now_ms()
-        self._plan.committed(now_ms - (file.key.created_ms or now_ms), now_ms)
+        now_ms = self._ticks_ms()
+        self._plan.committed(now_ms - file.closed_ms, now_ms)
         if file.failed:
             self.stats.failed_files += 1
         else:
