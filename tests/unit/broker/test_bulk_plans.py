@@ -53,7 +53,7 @@ def context_of(plane: Plane) -> Any:
         image=SimpleNamespace(topic=lambda _: topic),
         diskless=SimpleNamespace(plane=plane, bulk=BulkAccess()),
         settings=SimpleNamespace(
-            node=SimpleNamespace(log_dirs=["/tmp"]),  # noqa: S108 - a name only
+            node=SimpleNamespace(log_dirs=["/tmp"]),
             diskless=SimpleNamespace(storage_url="s3://bucket"),
         ),
     )
