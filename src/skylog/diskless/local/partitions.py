@@ -233,8 +233,8 @@ class LocalPartitions:
                 self._wait(one)
 
     def removed(self, one: LocalPartition) -> None:
-        """The files of one that is gone are no more."""
-        one.copy = None
+        """The files of one that is gone are no more, and neither is its round's work on it."""
+        one.copy = one.round = None
         self._owners.pop(one.place.directory, None)
         self._on_work()
 
