@@ -222,6 +222,19 @@ class EpochDriver:
             async for _ in area.store.list(writer_prefix(area.prefix, self._writer)):
                 break
 
+    def has_written(self) -> bool:
+        """Whether this writer has begun an epoch that its bucket still knows of."""
+        return this_process().run(self._has_written())
+
+    async def _has_written(self) -> bool:
+        if not await self._writes_diskless():
+            return False
+        connections = await this_process().connections(pairs(self._context.client))
+        area = await open_area(connections, self._context)
+        async for _ in area.store.list(writer_prefix(area.prefix, self._writer)):
+            return True
+        return False
+
     def complete(self, epoch: int, written: Sequence[Written], *, single: bool = False) -> None:
         """Make the rows of an epoch visible, once."""
         this_process().run(self._complete(epoch, _objects(written), single))

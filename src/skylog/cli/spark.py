@@ -6,73 +6,22 @@ none. The same commands run under spark-submit, given this file (``skylog spark 
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from skylog.cli.connect import read_properties
-from skylog.cli.errors import CommandError, counted
+from skylog.cli import spark_copy, spark_table
+from skylog.cli.errors import counted
 from skylog.cli.group import examples, new_app
-from skylog.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, ClientConfig, Json, parse_pairs
+from skylog.cli.options import Bootstrap, ClientConfig, Json
 from skylog.cli.output import print_json, print_table, say
+from skylog.cli.spark_session import Master, Storage, job_cluster, session
 from skylog.cli.times import format_time
 from skylog.kernel.clock import SystemClock
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from skylog.spark.jobs.cluster import JobCluster
-
 app = new_app(group=True)
-
-Master = Annotated[
-    str | None,
-    typer.Option(
-        "--master",
-        metavar="URL",
-        help="Where Spark runs: local[N], spark://…, yarn, k8s://…; all cores of this machine"
-        " without, or what spark-submit says.",
-    ),
-]
-Storage = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--storage",
-        metavar="NAME=VALUE",
-        help="A setting diskless.storage.* for reaching the bucket, where the environment does"
-        " not say it; can be repeated.",
-    ),
-]
-
-
-@contextmanager
-def session(job: str, master: str | None) -> Iterator[SparkSession]:
-    """A session that ends with the job; CommandError where there is no Spark."""
-    if importlib.util.find_spec("pyspark") is None:
-        raise CommandError("this needs Spark: pip install 'skylog[spark]'")
-    from skylog.spark.jobs.session import start  # noqa: PLC0415 - loads Spark
-
-    spark = start(job, master)
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
-def job_cluster(
-    bootstrap: str | None, client_config: Path | None, storage: list[str] | None
-) -> JobCluster:
-    from skylog.spark.jobs.cluster import JobCluster  # noqa: PLC0415 - loads Arrow
-
-    properties = read_properties(client_config) if client_config is not None else {}
-    if bootstrap is not None or "bootstrap.servers" not in properties:
-        properties["bootstrap.servers"] = bootstrap or BOOTSTRAP_DEFAULT
-    return JobCluster(properties, parse_pairs(storage or (), "--storage"))
 
 
 @app.command("submit-file")
@@ -240,6 +189,11 @@ def report(
         )  # fmt: skip
     if to is not None:
         say(f"report in {to}/report.html")
+
+
+app.command(epilog=spark_table.EXAMPLES)(spark_table.table)
+app.command(epilog=spark_copy.REPLAY_EXAMPLES)(spark_copy.replay)
+app.command(epilog=spark_copy.LOAD_EXAMPLES)(spark_copy.load)
 
 
 if __name__ == "__main__":

@@ -116,14 +116,14 @@ class Folder:
             return
 
     @contextmanager
-    def alone(self) -> Iterator[bool]:
+    def alone(self, name: str = _LOCK) -> Iterator[bool]:
         """Hold the folder against other runs; ConfigError if one has it. False: a bucket cannot."""
         system, path = self._open()
         if not isinstance(system, fs.LocalFileSystem):
             yield False
             return
         Path(path).mkdir(parents=True, exist_ok=True)
-        with Path(path, _LOCK).open("wb") as file:
+        with Path(path, name).open("wb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

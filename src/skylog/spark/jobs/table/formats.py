@@ -101,7 +101,7 @@ _PARSED: Final = "parsed"
 _CORRUPT: Final = "corrupt"
 _FITS: Final = (
     f"{_PARSED}.end and {_PARSED}.{_CORRUPT} is null and size({_PARSED}.row) = 1"
-    f" and {_PARSED}.row[0] is not null"
+    f" and get({_PARSED}.row, 0) is not null"
 )
 _ERROR: Final = f"""case
   when value is null or ({_FITS} and is_valid_utf8(cast(value as string))) then null
@@ -147,7 +147,7 @@ class JsonFormat(_Plain):
         return (
             frame.withColumn(_PARSED, F.from_json(F.expr(_WRAPPED), schema, options))
             .withColumn("error", F.expr(_ERROR))
-            .withColumn("row", F.expr(f"{_PARSED}.row[0]"))
+            .withColumn("row", F.expr(f"get({_PARSED}.row, 0)"))
             .withColumn("tombstone", F.expr("value is null"))
             .withColumn("value", F.expr("case when error is not null then value end"))
             .drop(_PARSED)

@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.table import Table
 
 from skylog.kernel.errors import ConfigError, SkylogError
+from skylog.spark.jobs.chunks import Offsets, encode_offsets
 from skylog.spark.jobs.folder import Folder
 from skylog.spark.jobs.table.columns import BAD, Columns
-from skylog.spark.jobs.table.state import Offsets, State, encode_offsets
+from skylog.spark.jobs.table.state import State
 from skylog.spark.jobs.table.target import Before, Files, Place
 
 CATALOG: Final = "skylog"
@@ -209,9 +209,12 @@ def _snapshot(after: State) -> dict[str, str]:
 
 def check(columns: Columns) -> None:
     """ConfigError, if Iceberg has no such columns."""
-    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids  # noqa: PLC0415
+    from pyiceberg.io.pyarrow import (  # noqa: PLC0415 - slow to load
+        UnsupportedPyArrowTypeException,
+        _pyarrow_to_schema_without_ids,
+    )
 
     try:
         _pyarrow_to_schema_without_ids(columns.schema)
-    except (TypeError, ValueError, pa.ArrowException) as error:
+    except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
         raise ConfigError(f"--schema: Iceberg cannot hold it: {error}") from None

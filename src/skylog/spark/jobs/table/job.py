@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
-from skylog.client.metadata import TopicInfo, TopicPartition
-from skylog.client.offsets import EARLIEST, LATEST, OffsetAtTime, list_offsets
-from skylog.kernel.errors import ConfigError, KafkaError
+from skylog.kernel.errors import ConfigError
 from skylog.kernel.progress import Progress
+from skylog.spark.jobs.chunks import Chunk, Offsets, next_chunk, positions
 from skylog.spark.jobs.cluster import JobCluster
+from skylog.spark.jobs.errors import told
+from skylog.spark.jobs.reading import all_cores, chunk_frame, logs_of
 from skylog.spark.jobs.table.avro import AvroSchema
 from skylog.spark.jobs.table.columns import Columns
 from skylog.spark.jobs.table.formats import READ, AvroFormat, Format, JsonFormat, RawFormat
 from skylog.spark.jobs.table.iceberg import CatalogOptions, IcebergTarget, check
 from skylog.spark.jobs.table.parquet import ParquetTarget
 from skylog.spark.jobs.table.registry import Registry
-from skylog.spark.jobs.table.state import Chunk, Offsets, State, next_chunk, positions
+from skylog.spark.jobs.table.state import State
 from skylog.spark.jobs.table.target import Before, Files, Target
 from skylog.spark.jobs.table.writer import (
     BAD_ROWS,
@@ -32,7 +33,6 @@ from skylog.spark.jobs.table.writer import (
     Report,
 )
 from skylog.spark.ranges import Log
-from skylog.spark.source import NAME as SOURCE
 
 CHUNK_RECORDS: Final = 1_000_000
 NAMESPACE: Final = "default"
@@ -78,7 +78,7 @@ def run(spark: SparkSession, job: TableJob, before: Before = lambda step: None) 
     name = table_name(job)
     target = _target(job, name, before)
     (topic,) = job.cluster.topics([job.topic])
-    logs = _logs(job.cluster, topic)
+    logs = logs_of(job.cluster, topic)
     columns, _ = Columns().merge(values.known())
     if job.form == ICEBERG:
         check(columns)
@@ -136,29 +136,6 @@ def _schema_text(given: str | None) -> str | None:
         raise ConfigError(f"--schema {given}: {error.strerror or error}") from None
 
 
-def _logs(cluster: JobCluster, topic: TopicInfo) -> dict[int, Log]:
-    """What each partition holds now."""
-
-    async def ask() -> dict[int, Log]:
-        connected = await cluster.cluster()
-        ends = []
-        for time in (EARLIEST, LATEST):
-            keys = {TopicPartition(topic.name, index): time for index in topic.partitions}
-            ends.append(await list_offsets(connected, keys))
-        return {
-            key.partition: Log(_offset(key, ends[0][key]), _offset(key, ends[1][key]))
-            for key in ends[0]
-        }
-
-    return cluster.run(ask())
-
-
-def _offset(key: TopicPartition, answer: OffsetAtTime | KafkaError) -> int:
-    if isinstance(answer, KafkaError):
-        raise KafkaError(answer.code, f"{key}: {answer.message}")
-    return answer.offset
-
-
 def _checked(job: TableJob, state: State, initial: State) -> State:
     """The state, if it is of this topic and these values; ConfigError."""
     if (state.topic, state.format) != (initial.topic, initial.format):
@@ -212,7 +189,8 @@ class _Run:
 
     def _chunk(self, chunk: Chunk, state: State, outcome: Outcome) -> State:
         self.before("write")
-        frame = self._frame(chunk)
+        options = all_cores(self.spark)
+        frame = chunk_frame(self.spark, self.job.cluster, self.job.topic, chunk, READ, options)
         state = self._evolved(state, state.columns.merge(self.values.look(frame))[0])
         while True:
             place = self.target.place(state.chunk)
@@ -225,7 +203,10 @@ class _Run:
                 place.bad,
             )
             prepared = self.values.prepare(frame, state.columns)
-            reports = [Report(*row) for row in prepared.mapInArrow(writer, REPORT).collect()]
+            try:
+                reports = [Report(*row) for row in prepared.mapInArrow(writer, REPORT).collect()]
+            except PySparkException as error:
+                raise told(error) from None
             unknown = [int(one.name) for one in reports if one.kind == UNKNOWN_SCHEMA]
             if not unknown:
                 break
@@ -237,26 +218,6 @@ class _Run:
 
     def _evolved(self, state: State, columns: Columns) -> State:
         return state if columns == state.columns else self.target.evolve(state, columns)
-
-    def _frame(self, chunk: Chunk) -> DataFrame:
-        topic = self.job.topic
-        cluster = self.job.cluster
-        options = {f"kafka.{key}": value for key, value in cluster.properties.items()}
-        options |= cluster.storage
-        options |= {
-            "assign": json.dumps({topic: sorted(chunk.start)}),
-            "startingOffsets": json.dumps({topic: _text(chunk.start)}),
-            "endingOffsets": json.dumps({topic: _text(chunk.end)}),
-            "columns": ",".join(READ),
-            "minPartitions": str(self.spark.sparkContext.defaultParallelism),
-            # Retention goes on; what it takes is gone, and nothing waits for it.
-            "failOnDataLoss": "false",
-        }
-        return self.spark.read.format(SOURCE).options(**options).load()
-
-
-def _text(offsets: Offsets) -> dict[str, int]:
-    return {str(index): offset for index, offset in offsets.items()}
 
 
 def _names(reports: Sequence[Report]) -> tuple[list[str], list[str]]:

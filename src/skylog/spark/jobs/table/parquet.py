@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+from skylog.spark.jobs.chunks import Offsets
 from skylog.spark.jobs.folder import Folder
 from skylog.spark.jobs.table.columns import Columns
-from skylog.spark.jobs.table.state import Offsets, State
+from skylog.spark.jobs.table.state import State
 from skylog.spark.jobs.table.target import Before, Files, Place
 
 # Readers of directories leave out names that begin so.

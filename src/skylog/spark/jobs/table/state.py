@@ -1,4 +1,4 @@
-"""How far a table reaches into its topic, and what its next chunk is.
+"""How far a table reaches into its topic.
 
 Pure: decides from its arguments alone.
 """
@@ -6,18 +6,14 @@ Pure: decides from its arguments alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from skylog.client.metadata import TopicPartition
 from skylog.kernel.errors import ConfigError
+from skylog.spark.jobs.chunks import Offsets, decode_offsets, encode_offsets
 from skylog.spark.jobs.table.columns import Columns
-from skylog.spark.ranges import Log
-from skylog.spark.rate import rate_limit
 
 _VERSION: Final = 1
-Offsets = Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,54 +61,3 @@ class State:
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ConfigError(f"{where} is no state of this release: {error!r}") from None
-
-
-def encode_offsets(offsets: Offsets) -> dict[str, int]:
-    return {str(index): offset for index, offset in sorted(offsets.items())}
-
-
-def decode_offsets(found: Mapping[str, int]) -> dict[int, int]:
-    return {int(index): int(offset) for index, offset in found.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Offsets from ``start`` to before ``end``, the same partitions in both."""
-
-    start: Offsets
-    end: Offsets
-
-    @property
-    def size(self) -> int:
-        return sum(self.end[index] - begin for index, begin in self.start.items())
-
-
-def positions(offsets: Offsets, logs: Mapping[int, Log]) -> tuple[dict[int, int], dict[int, int]]:
-    """Where each partition goes on, and how many offsets retention deleted before they were read.
-
-    A partition that is new is read from its beginning.
-    """
-    found, lost = {}, {}
-    for index, log in logs.items():
-        wanted = offsets.get(index, log.earliest)
-        if wanted > log.latest:
-            raise ConfigError(
-                f"partition {index} ends at {log.latest}, but the table has its records up to"
-                f" {wanted}: it has lost its end"
-            )
-        found[index] = max(wanted, log.earliest)
-        if found[index] > wanted:
-            lost[index] = found[index] - wanted
-    return found, lost
-
-
-def next_chunk(start: Offsets, ends: Offsets, records_max: int) -> Chunk | None:
-    """Some of what is waiting, of each partition in proportion to what it has; None at the end."""
-    waiting = {index: end for index, end in ends.items() if end > start[index]}
-    if not waiting:
-        return None
-    keyed = {TopicPartition("", index): start[index] for index in waiting}
-    latest = {TopicPartition("", index): end for index, end in waiting.items()}
-    limited = rate_limit(records_max, keyed, latest, {})
-    end = {key.partition: offset for key, offset in limited.items()}
-    return Chunk({index: start[index] for index in end}, end)

@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from skylog.spark.jobs.chunks import Offsets
 from skylog.spark.jobs.folder import Folder
 from skylog.spark.jobs.table.columns import Columns
-from skylog.spark.jobs.table.state import Offsets, State
+from skylog.spark.jobs.table.state import State
 
 # Told each step before it is done.
 Before = Callable[[str], None]

@@ -1,0 +1,26 @@
+"""What failed in Spark, in one sentence."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pyspark.errors import PySparkException
+
+from skylog.kernel.errors import SkylogError
+
+# The last line of a traceback: the class with its modules, and what it says.
+_RAISED: Final = re.compile(r"^(?:[a-z_]\w*\.)+([A-Z]\w*): (.+)$", re.MULTILINE)
+_CHARACTERS_MAX: Final = 2000
+
+
+class JobError(SkylogError):
+    """A job that could not go on; the message says why."""
+
+
+def told(error: PySparkException) -> JobError:
+    """What a task or Spark itself said, without its stack."""
+    text = str(error)
+    raised = [found for found in _RAISED.finditer(text) if not found[1].endswith("SparkException")]
+    said = raised[-1][2] if raised else text.strip().partition("\n")[0]
+    return JobError(said[:_CHARACTERS_MAX] or type(error).__name__)

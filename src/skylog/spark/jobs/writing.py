@@ -1,0 +1,81 @@
+"""A DataFrame into a topic, as an epoch of a writer: once, if the topic is diskless."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from skylog.bulk.encode import TopicTarget
+from skylog.bulk.epoch import Manifest, Step
+from skylog.bulk.manifest import decode_manifest, encode_manifest
+from skylog.bulk.targets import fetch_targets
+from skylog.bulk.writer import EpochDriver, WriteContext, Written, write_rows
+from skylog.kernel.errors import ConfigError
+from skylog.spark.jobs.cluster import JobCluster
+from skylog.spark.jobs.errors import told
+from skylog.spark.write_options import CODECS
+
+_REPORT: Final = "rows long, staged binary"
+_ARROW: Final = pa.schema([("rows", pa.int64()), ("staged", pa.binary())])
+BeforeStep = Callable[[Step], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWriter:
+    """Writes to one topic; ``writer`` is who writes, for whoever starts it again."""
+
+    cluster: JobCluster
+    context: WriteContext
+    writer: str
+    target: TopicTarget
+
+    @classmethod
+    def of(cls, cluster: JobCluster, topic: str, writer: str, codec: str) -> TopicWriter:
+        """KafkaError, ConfigError: the topic or its bucket cannot be written to."""
+        if codec not in CODECS:
+            raise ConfigError(f"--compression is {codec!r}; allowed are {', '.join(CODECS)}")
+        context = WriteContext(cluster.properties, cluster.storage, topic, CODECS[codec])
+        EpochDriver(context, writer).check([topic])
+        return cls(cluster, context, writer, cluster.run(_target(cluster, topic)))
+
+    def is_known(self) -> bool:
+        """Whether somebody has written by this name."""
+        return EpochDriver(self.context, self.writer).has_written()
+
+    def write(self, frame: DataFrame, epoch: int, before: BeforeStep) -> int:
+        """Write the rows of an epoch, if they are not there; how many they are."""
+        try:
+            found = frame.mapInArrow(_Stage(self.context, self.writer, epoch), _REPORT).collect()
+        except PySparkException as error:
+            raise told(error) from None
+        written = [
+            Written(decode_manifest(bytes(row["staged"]), self.writer, epoch).objects)
+            for row in found
+        ]
+        EpochDriver(self.context, self.writer, before).complete(epoch, written)
+        return sum(row["rows"] for row in found)
+
+
+async def _target(cluster: JobCluster, topic: str) -> TopicTarget:
+    return (await fetch_targets(await cluster.cluster(), [topic]))[topic]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Given to mapInArrow: rows in, what was staged out."""
+
+    context: WriteContext
+    writer: str
+    epoch: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        written = write_rows(self.context, batches, 0 if task is None else task.partitionId())
+        staged = encode_manifest(Manifest(self.writer, self.epoch, 0, written.objects))
+        yield pa.RecordBatch.from_pylist([{"rows": written.rows, "staged": staged}], _ARROW)
