@@ -91,9 +91,7 @@ class StoreCollector(Collector):
             "bytes": "Bytes written to and read from object storage.",
         }
         for field_name, text in shown.items():
-            family = CounterMetricFamily(
-                f"skylog_objects_{field_name}", text, labels=["operation"]
-            )
+            family = CounterMetricFamily(f"skylog_objects_{field_name}", text, labels=["operation"])
             for name, counted in self._stats.operations.items():
                 family.add_metric([name], getattr(counted, field_name))
             yield family

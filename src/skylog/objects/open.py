@@ -13,6 +13,7 @@ from skylog.kernel.errors import ConfigError
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings.storage import StorageSettings
+from skylog.objects.files import Files, UnsyncedFiles
 from skylog.objects.limited import LimitedStore
 from skylog.objects.local import LocalStore
 from skylog.objects.memory import MemoryStore
@@ -104,7 +105,14 @@ def _open_base(
         return MemoryStore(clock)
     if where.scheme == "file":
         threads = ThreadExecutor(_LOCAL_THREADS, "objects")
-        return LocalStore(Path(where.path), threads, clock=clock, rng=rng, on_close=threads.close)
+        return LocalStore(
+            Path(where.path),
+            threads,
+            clock=clock,
+            rng=rng,
+            files=Files() if settings.file_sync else UnsyncedFiles(),
+            on_close=threads.close,
+        )
     # Imported here: a node without a bucket needs neither the library nor the time to load it.
     from skylog.objects.buckets import open_bucket  # noqa: PLC0415
 

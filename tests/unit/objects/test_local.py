@@ -16,7 +16,7 @@ import pytest
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import StorageError
 from skylog.kernel.executor import InlineExecutor
-from skylog.objects.files import Files
+from skylog.objects.files import Files, UnsyncedFiles
 from skylog.objects.keys import BadKey, ObjectKey
 from skylog.objects.local import TEMPORARY, LocalStore
 from skylog.objects.store import Exists, NotFound, ObjectError, Outcome
@@ -57,13 +57,6 @@ class FaultyFiles(Files):
     def link(self, source: int, name: str, target: int, new_name: str) -> None:
         self._step("link")
         super().link(source, name, target, new_name)
-
-
-class Unsynced(Files):
-    """For tests that make many files and lose none."""
-
-    def sync(self, file: int) -> None:
-        pass
 
 
 def opened(root: Path, files: Files | None = None) -> LocalStore:
@@ -183,7 +176,7 @@ def forged(text: str) -> ObjectKey:
 async def test_hostile_keys_do_not_leave_the_root(tmp_path: Path) -> None:
     """Even keys that went around ``parse``."""
     root = tmp_path / "outer" / "root"
-    store = opened(root, Unsynced())
+    store = opened(root, UnsyncedFiles())
     (tmp_path / "outer" / "victim").write_bytes(b"secret")
     before = snapshot(tmp_path, but=root)
     rng = random.Random(3)

@@ -112,3 +112,18 @@ def test_all_kinds_of_buckets_open_without_a_network() -> None:
     open_store("s3://bucket/prefix", storage(s3_region="eu-central-1"))
     open_store("gs://bucket", storage(gcs_endpoint="http://127.0.0.1:1"))
     open_store("az://container", storage(azure_account_name="account"))
+
+
+async def test_a_directory_is_synced_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("skylog.objects.files.os.fsync", synced.append)
+    for sync in (True, False):
+        synced.clear()
+        given = storage(file_sync=str(sync).lower())
+        store = open_store((tmp_path / str(sync)).as_uri(), given)
+        await store.put(KEY, b"x")
+        assert await store.get(KEY) == b"x"
+        await store.close()
+        assert bool(synced) is sync

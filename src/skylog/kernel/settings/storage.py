@@ -10,6 +10,7 @@ from skylog.kernel.settings.fields import setting
 
 # name, type, default, allowed values; the same notation as Kafka's facts.
 FACTS: Final[tuple[tuple[str, str, str | None, str], ...]] = (
+    ("diskless.storage.file.sync", "BOOLEAN", "true", ""),
     ("diskless.storage.s3.endpoint", "STRING", "", ""),
     ("diskless.storage.s3.region", "STRING", "", ""),
     ("diskless.storage.s3.path.style", "BOOLEAN", "true", ""),
@@ -40,6 +41,11 @@ class StorageSettings:
     What is left empty for a cloud comes from the environment or from the machine it runs on.
     """
 
+    file_sync: bool = setting(
+        "diskless.storage.file.sync",
+        "Whether a directory's objects are on disk before they count as stored. Without, a crash of"
+        " the machine, not of skylog, may lose acknowledged records, as with Kafka's own default.",
+    )
     s3_endpoint: str = setting(
         "diskless.storage.s3.endpoint",
         "Address of an S3 server other than Amazon's, as https://host:port.",
