@@ -135,7 +135,7 @@ def exposed() -> set[str]:
                 "http.listener": "127.0.0.1:0",
                 "log.level": "ERROR",
                 "diskless.storage.url": "memory://",
-            "diskless.local.segments.enable": "true",
+                "diskless.local.segments.enable": "true",
             }
         ) as broker,
         urllib.request.urlopen(f"http://{broker.node.http_address}/metrics") as answer,

@@ -20,8 +20,10 @@ from skylog.objects.keys import ObjectKey
 from skylog.objects.metered import MeteredStore
 from skylog.testing import Broker
 from skylog.wire.apis import ApiKey
+from skylog.wire.batch import split_batches
 from skylog.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from skylog.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from skylog.wire.records import decode_records
 from tests.integration.auth_world import ADMIN, ALICE, World
 from tests.integration.auth_world import SETTINGS as AUTHORIZED
 from tests.integration.diskless_support import SECONDS_MAX, create_topic, read_all
@@ -365,8 +367,14 @@ def test_the_cluster_metadata_knows_no_batch(tmp_path: Path) -> None:
     assert len(keys) == 20
 
     def mentioned(directory: str) -> set[str]:
-        data = b"".join(path.read_bytes() for path in tmp_path.glob(f"{directory}/*.log"))
-        return {key for key in keys if key.encode() in data}
+        found = [
+            record.value or b""
+            for path in tmp_path.glob(f"{directory}/*.log")
+            for batch in split_batches(path.read_bytes())
+            for record in decode_records(batch)
+        ]
+        assert found
+        return {key for key in keys if any(key.encode() in value for value in found)}
 
     assert mentioned("__cluster_metadata-0") == set()
     assert mentioned(f"{DISKLESS_METADATA}-*") == keys
