@@ -213,6 +213,18 @@ def test_attempts_that_do_not_count_leave_no_objects(broker: Broker) -> None:
     assert values(broker, "losers") == Counter([b"a", b"b"])
 
 
+def test_what_is_claimed_is_not_given_up(broker: Broker) -> None:
+    """Spark aborts a write whose commit failed; what is in the manifest must stay."""
+    create_topic(broker.bootstrap, "claimed", 2)
+    staged = stage(broker, "claimed", [b"a", b"b"])
+    with pytest.raises(Killed):
+        EpochDriver(context(broker), "batch-claimed", killer(Step.COMMIT)).complete(0, staged)
+    EpochDriver(context(broker), "batch-claimed").give_up(0, staged)
+    again = stage(broker, "claimed", [b"a", b"b"])
+    EpochDriver(context(broker), "batch-claimed").complete(0, again)
+    assert values(broker, "claimed") == Counter([b"a", b"b"])
+
+
 def test_a_batch_without_a_name_leaves_no_marks(broker: Broker) -> None:
     create_topic(broker.bootstrap, "single", 2)
     driver = EpochDriver(context(broker), "batch-single")

@@ -241,8 +241,14 @@ class EpochCommitter:
             raise EpochFailed(f"{failure}; its manifest is {key}") from None
 
     async def give_up(self, epoch: int, objects: Sequence[StagedObject]) -> None:
-        """The epoch's tasks failed, so nobody has claimed it with these objects: remove them."""
-        await self._area.discard(self._writer, epoch, objects)
+        """The epoch's tasks failed: remove what some of them staged.
+
+        Unless somebody claimed the epoch: then these may be the very objects that count.
+        """
+        attempt = Attempt(self._writer, epoch, tuple(objects))
+        await self._look(attempt)
+        if attempt.marks is not None and epoch not in attempt.marks.manifests:
+            await self._area.discard(self._writer, epoch, objects)
 
     async def _pin(self, attempt: Attempt) -> None:
         attempt.expires_ms = await self._area.pin(self._writer, attempt.epoch, attempt.objects)
