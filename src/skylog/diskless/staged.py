@@ -173,8 +173,9 @@ class StagedCommits:
         if first is not None:
             return first
         data = await self._read(staged)
-        now_ms = self._clock.now_ms()
-        batches = await self._validators.run(lambda: check_object(data, staged, now_ms))
+        # A pinned object may be days old: its timestamps are judged by when it was written.
+        created_ms = staged.key.created_ms or self._clock.now_ms()
+        batches = await self._validators.run(lambda: check_object(data, staged, created_ms))
         return await self._plane.commit_file(self._file(staged, batches))
 
     async def _first_answer(self, staged: StagedObject) -> list[CommitResult] | None:

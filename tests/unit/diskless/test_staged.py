@@ -167,6 +167,18 @@ async def test_pinned_objects_wait() -> None:
     assert result.error is NONE
 
 
+async def test_timestamps_are_judged_by_when_the_object_was_written() -> None:
+    """An epoch that is completed later is not refused for having waited."""
+    world = await World().start()
+    staged = await world.stage(b"a", timestamp_before_max_ms=1000)
+    expires_ms = world.clock.now_ms() + 3_600_000
+    pin = PinRequest(staged.key.text, "w", 1, expires_ms, [(TOPIC, 0)])
+    assert await world.plane.pin_files([pin]) == [None]
+    world.clock.advance(3_000_000)
+    (result,) = await world.commits.commit(staged)
+    assert result.error is NONE
+
+
 def extents(*pairs: tuple[int, int]) -> list[StagedBatch]:
     return [StagedBatch(TOPIC, 0, at, size, TopicRules()) for at, size in pairs]
 
