@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
@@ -139,20 +139,26 @@ class IcebergTarget:
         return state
 
     def place(self, chunk: int) -> Place:
-        name = f"chunk-{chunk:010d}"
-        folders = [
-            Folder.at(self._table(table).location()).below("data")
-            for table in (self._name, self._bad_name)
-        ]
-        for folder in folders:
-            # Of this chunk there is nothing in the table, or it would not be the next.
-            for found in folder.names() if self._alone else ():
-                if found.startswith(name):
-                    folder.below(found).remove()
-        good, bad = (folder.below(f"{name}-{self._run}") for folder in folders)
-        good.remove()
-        bad.remove()
+        good, bad = (self._chunk_folder(name, chunk) for name in (self._name, self._bad_name))
+        self._sweep(self._name, chunk)
+        if self._lost is None:
+            self._sweep(self._bad_name, chunk)
+        for folder in (good, bad):
+            folder.remove()
         return Place(good, bad)
+
+    def _data(self, table: str) -> Folder:
+        return Folder.at(self._table(table).location()).below("data")
+
+    def _chunk_folder(self, table: str, chunk: int) -> Folder:
+        return self._data(table).below(f"{_chunk_name(chunk)}-{self._run}")
+
+    def _sweep(self, table: str, chunk: int) -> None:
+        """Remove what killed runs left: of the next chunk there is nothing in the table yet."""
+        data = self._data(table)
+        for name in data.names() if self._alone else ():
+            if name.startswith(_chunk_name(chunk)):
+                data.below(name).remove()
 
     def bad_until(self) -> Offsets | None:
         return self._lost
@@ -165,13 +171,14 @@ class IcebergTarget:
             self._add_bad(before, after, good, bad)
         self._before("good")
         self._add(self._name, before, after, good)
-        self._lost = None
+        if self._lost is not None:
+            self._chunk_folder(self._bad_name, before.chunk).remove()
+            self._lost = None
         self._before("end")
 
-    def _paths(self, table: str, chunk: int, names: Any) -> list[str]:
-        folder = Folder.at(self._table(table).location()).below("data")
-        place = folder.below(f"chunk-{chunk:010d}-{self._run}")
-        return [f"{place.url}/{name}" for name in names]
+    def _paths(self, table: str, chunk: int, names: Sequence[str]) -> list[str]:
+        folder = self._chunk_folder(table, chunk)
+        return [f"{folder.url}/{name}" for name in names]
 
     def _add_bad(self, before: State, after: State, good: list[str], bad: list[str]) -> None:
         intent = {"chunk": before.chunk, "state": after.encode(), "files": good}
@@ -195,6 +202,10 @@ class IcebergTarget:
             except CommitFailedException:
                 if not tries_left:
                     raise
+
+
+def _chunk_name(chunk: int) -> str:
+    return f"chunk-{chunk:010d}"
 
 
 def _state_of(table: Table) -> State | None:
