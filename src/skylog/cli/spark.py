@@ -24,7 +24,10 @@ from skylog.kernel.clock import SystemClock
 app = new_app(group=True)
 
 
-@app.command("submit-file")
+@app.command(
+    "submit-file",
+    epilog=examples('spark-submit --master yarn "$(skylog spark submit-file)" audit --json'),
+)
 def submit_file() -> None:
     """Print the file to give to spark-submit: it takes the same jobs and options."""
     sys.stdout.write(f"{Path(__file__).resolve()}\n")
