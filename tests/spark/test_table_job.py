@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +292,36 @@ def test_what_retention_took_is_skipped_and_told(
         table.run(spark, job(broker, name, tmp_path))
     done = table.run(spark, job(broker, name, tmp_path, accept_new_topic=True))
     assert done.good_rows == 1
+
+
+def test_a_killed_job_goes_on(
+    spark: SparkSession, broker: Broker, topics: Topics, tmp_path: Path
+) -> None:
+    name = topics.create("table-killed", 2)
+    values = [b"bad" if i % 9 == 0 else b'{"id": %d}' % i for i in range(150)]
+    topics.produce(name, [Message(value, b"k", i % 2) for i, value in enumerate(values)])
+    driver = [sys.executable, "-m", "tests.spark.table_driver", broker.bootstrap, name]
+    process = subprocess.Popen(
+        [*driver, str(tmp_path), "iceberg", "good", "2"],
+        start_new_session=True,
+        cwd=Path(__file__).parents[2],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert process.wait(200) == -signal.SIGKILL
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert len(iceberg(tmp_path, name)) < len(iceberg(tmp_path, f"{name}_bad")) * 8 < 8 * 17
+    table.run(spark, job(broker, name, tmp_path, values="json"))
+    good = [(row["_partition"], row["_offset"], row["id"]) for row in iceberg(tmp_path, name)]
+    bad = [(row["partition"], row["offset"]) for row in iceberg(tmp_path, f"{name}_bad")]
+    rows = topics.rows(name, 2)
+    wanted = [row for row in rows if row.value != b"bad"]
+    ids = [json.loads(row.value or b"")["id"] for row in wanted]
+    assert sorted(good) == [(r.partition, r.offset, i) for r, i in zip(wanted, ids, strict=True)]
+    assert sorted(bad) == [(row.partition, row.offset) for row in rows if row.value == b"bad"]
 
 
 def test_what_cannot_be_done_is_said(

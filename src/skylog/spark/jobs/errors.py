@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from skylog.kernel.errors import SkylogError
 
+# What calls of Spark raise; some of its own errors come as those of the bridge to Java.
+SPARK_ERRORS: Final = (PySparkException, Py4JError)
 # The last line of a traceback: the class with its modules, and what it says.
 _RAISED: Final = re.compile(r"^(?:[a-z_]\w*\.)+([A-Z]\w*): (.+)$", re.MULTILINE)
+_JAVA: Final = re.compile(r"^: [\w.$]+: (.+)$", re.MULTILINE)
 _CHARACTERS_MAX: Final = 2000
 
 
@@ -18,9 +22,13 @@ class JobError(SkylogError):
     """A job that could not go on; the message says why."""
 
 
-def told(error: PySparkException) -> JobError:
+def told(error: Exception) -> JobError:
     """What a task or Spark itself said, without its stack."""
     text = str(error)
     raised = [found for found in _RAISED.finditer(text) if not found[1].endswith("SparkException")]
-    said = raised[-1][2] if raised else text.strip().partition("\n")[0]
+    java = _JAVA.search(text)
+    if raised:
+        said = raised[-1][2]
+    else:
+        said = java[1] if java is not None else text.strip().partition("\n")[0]
     return JobError(said[:_CHARACTERS_MAX] or type(error).__name__)

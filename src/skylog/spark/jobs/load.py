@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 from pyspark.sql.types import MapType, StringType
@@ -19,7 +18,7 @@ from pyspark.sql.types import MapType, StringType
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.progress import Progress
 from skylog.spark.jobs.cluster import JobCluster
-from skylog.spark.jobs.errors import JobError, told
+from skylog.spark.jobs.errors import SPARK_ERRORS, JobError, told
 from skylog.spark.jobs.files import FoundFile, find_files
 from skylog.spark.jobs.runs import RunFile, check_same
 from skylog.spark.jobs.writing import BeforeStep, TopicWriter
@@ -163,7 +162,7 @@ def _frame(spark: SparkSession, job: LoadJob, kind: str, path: str) -> DataFrame
     try:
         frame = spark.read.format(kind).options(**options).load(_for_spark(path))
         return frame.select(*_columns(frame, job.mapped))
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise JobError(f"{path}: {told(error)}") from None
 
 

@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.progress import Progress
 from skylog.spark.jobs.chunks import Chunk, Offsets, decode_offsets, encode_offsets, next_chunk
 from skylog.spark.jobs.cluster import JobCluster
-from skylog.spark.jobs.errors import told
+from skylog.spark.jobs.errors import SPARK_ERRORS, told
 from skylog.spark.jobs.reading import COPIED, chunk_frame, logs_of
 from skylog.spark.jobs.runs import RunFile, check_same
 from skylog.spark.jobs.writing import BeforeStep, TopicWriter
@@ -191,6 +190,6 @@ def _frame(
     if job.selection.where is not None:
         try:
             frame = frame.where(job.selection.where)
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             raise ConfigError(f"--where: {told(error)}") from None
     return frame.select(*COPIED) if keep else frame.select(*(n for n in COPIED if n != "partition"))

@@ -8,7 +8,6 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from skylog.bulk.encode import TopicTarget
@@ -18,7 +17,7 @@ from skylog.bulk.targets import fetch_targets
 from skylog.bulk.writer import EpochDriver, WriteContext, Written, write_rows
 from skylog.kernel.errors import ConfigError
 from skylog.spark.jobs.cluster import JobCluster
-from skylog.spark.jobs.errors import told
+from skylog.spark.jobs.errors import SPARK_ERRORS, told
 from skylog.spark.write_options import CODECS
 
 _REPORT: Final = "rows long, staged binary"
@@ -28,7 +27,7 @@ BeforeStep = Callable[[Step], None]
 
 @dataclass(frozen=True, slots=True)
 class TopicWriter:
-    """Writes to one topic; ``writer`` is who writes, for whoever starts it again."""
+    """Writes to one topic; ``writer`` names who writes, for the brokers and the bucket."""
 
     cluster: JobCluster
     context: WriteContext
@@ -36,13 +35,16 @@ class TopicWriter:
     target: TopicTarget
 
     @classmethod
-    def of(cls, cluster: JobCluster, topic: str, writer: str, codec: str) -> TopicWriter:
-        """KafkaError, ConfigError: the topic or its bucket cannot be written to."""
+    def of(cls, cluster: JobCluster, topic: str, run: str, codec: str) -> TopicWriter:
+        """For a run of a job; KafkaError, ConfigError: topic or bucket cannot be written to."""
         if codec not in CODECS:
             raise ConfigError(f"--compression is {codec!r}; allowed are {', '.join(CODECS)}")
         context = WriteContext(cluster.properties, cluster.storage, topic, CODECS[codec])
+        target = cluster.run(_target(cluster, topic))
+        # A run of the same name that wrote to another topic is another run.
+        writer = f"{run}-{target.topic_id}"
         EpochDriver(context, writer).check([topic])
-        return cls(cluster, context, writer, cluster.run(_target(cluster, topic)))
+        return cls(cluster, context, writer, target)
 
     def is_known(self) -> bool:
         """Whether somebody has written by this name."""
@@ -52,7 +54,7 @@ class TopicWriter:
         """Write the rows of an epoch, if they are not there; how many they are."""
         try:
             found = frame.mapInArrow(_Stage(self.context, self.writer, epoch), _REPORT).collect()
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             raise told(error) from None
         written = [
             Written(decode_manifest(bytes(row["staged"]), self.writer, epoch).objects)

@@ -65,6 +65,10 @@ class AvroSchema:
             raise ConfigError(f"{where} is no Avro schema: {error}") from None
 
 
+def _is_record(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema["type"] in ("record", "error")
+
+
 class _Types:
     """Arrow types of a schema; knows the named types that it has met, and those it is within."""
 
@@ -73,7 +77,7 @@ class _Types:
         self._within: set[str] = set()
 
     def fields(self, schema: Any) -> list[pa.Field]:
-        if isinstance(schema, dict) and schema["type"] in ("record", "error"):
+        if _is_record(schema):
             self._meet(schema)
             self._within.add(schema["name"])
             return [pa.field(field["name"], self.type(field["type"])) for field in schema["fields"]]
@@ -111,7 +115,7 @@ class _Types:
         if kind in ("enum", "fixed"):
             self._meet(schema)
             return pa.string() if kind == "enum" else pa.binary(schema["size"])
-        if kind in ("record", "error"):
+        if _is_record(schema):
             return self._record(schema)
         return self.type(kind)
 
@@ -129,7 +133,7 @@ class AvroDecoder:
     def __init__(self, schema: AvroSchema) -> None:
         self._schema = fastavro.parse_schema(json.loads(schema.text))
         self._types = {field.name: field.type for field in schema.fields}
-        self._is_record = isinstance(self._schema, dict) and self._schema["type"] == "record"
+        self._is_record = _is_record(self._schema)
 
     def decode(self, data: bytes) -> Mapping[str, Any]:
         """The fields of a value, ready for Arrow; AvroError says why there are none."""

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.progress import Progress
 from skylog.spark.jobs.chunks import Chunk, Offsets, next_chunk, positions
 from skylog.spark.jobs.cluster import JobCluster
-from skylog.spark.jobs.errors import told
+from skylog.spark.jobs.errors import SPARK_ERRORS, told
 from skylog.spark.jobs.reading import all_cores, chunk_frame, logs_of
 from skylog.spark.jobs.table.avro import AvroSchema
 from skylog.spark.jobs.table.columns import Columns
@@ -191,30 +190,31 @@ class _Run:
         self.before("write")
         options = all_cores(self.spark)
         frame = chunk_frame(self.spark, self.job.cluster, self.job.topic, chunk, READ, options)
-        state = self._evolved(state, state.columns.merge(self.values.look(frame))[0])
-        while True:
-            place = self.target.place(state.chunk)
-            writer = ChunkWriter(
-                self.job.topic,
-                state.chunk,
-                state.columns,
-                self.values.decoder(state.columns),
-                place.good,
-                place.bad,
-            )
-            prepared = self.values.prepare(frame, state.columns)
-            try:
-                reports = [Report(*row) for row in prepared.mapInArrow(writer, REPORT).collect()]
-            except PySparkException as error:
-                raise told(error) from None
-            unknown = [int(one.name) for one in reports if one.kind == UNKNOWN_SCHEMA]
-            if not unknown:
-                break
-            state = self._evolved(state, self.values.learn(unknown, state.columns))
+        try:
+            state = self._evolved(state, state.columns.merge(self.values.look(frame))[0])
+            reports = self._write(frame, state)
+            while unknown := [int(one.name) for one in reports if one.kind == UNKNOWN_SCHEMA]:
+                state = self._evolved(state, self.values.learn(unknown, state.columns))
+                reports = self._write(frame, state)
+        except SPARK_ERRORS as error:
+            raise told(error) from None
         after = state.after(chunk.end)
         self.target.commit(state, after, Files(*_names(reports)))
         _count(outcome, reports)
         return after
+
+    def _write(self, frame: DataFrame, state: State) -> list[Report]:
+        place = self.target.place(state.chunk)
+        writer = ChunkWriter(
+            self.job.topic,
+            state.chunk,
+            state.columns,
+            self.values.decoder(state.columns),
+            place.good,
+            place.bad,
+        )
+        prepared = self.values.prepare(frame, state.columns)
+        return [Report(*row) for row in prepared.mapInArrow(writer, REPORT).collect()]
 
     def _evolved(self, state: State, columns: Columns) -> State:
         return state if columns == state.columns else self.target.evolve(state, columns)
