@@ -7,10 +7,14 @@ refuses becomes the error code in the place where that API has it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from skylog.groups import responses
+from skylog.groups.consumer.apis import ConsumerGroupApis, MayDescribe
+from skylog.groups.consumer.requests import TopicsChanged
+from skylog.groups.consumer.world import World
 from skylog.groups.machine import GroupMachine, GroupRequest
 from skylog.groups.records import GroupRecordCodec
 from skylog.groups.requests import ClientContext, Loaded, Request, TopicsDeleted
@@ -23,6 +27,12 @@ from skylog.kernel.rng import Random
 from skylog.replicated.log import RuntimeLog
 from skylog.replicated.runtime import COORDINATOR_REFUSALS, MachineKind, Runtime
 from skylog.replicated.timers import LoopTimers, Timers
+from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from skylog.wire.messages.consumer_group_describe_response import (
+    DescribedGroup as ConsumerDescribedGroup,
+)
+from skylog.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from skylog.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
@@ -64,8 +74,14 @@ class GroupCoordinator:
     """Finds the machine of a group and speaks for it. All calls come from the event loop."""
 
     def __init__(
-        self, settings: GroupSettings, clock: Clock, rng: Random, timers: Timers | None = None
+        self,
+        settings: GroupSettings,
+        clock: Clock,
+        rng: Random,
+        timers: Timers | None = None,
+        world: World | None = None,
     ) -> None:
+        world = World() if world is None else world
         # The topic's number of partitions, once it exists; until then, what it will be.
         self.partition_count = settings.offsets_topic_partitions
         self._settings = settings
@@ -76,11 +92,12 @@ class GroupCoordinator:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._kind: MachineKind[GroupRequest] = MachineKind(
             name="group coordinator",
-            create=lambda: GroupMachine(settings),
+            create=lambda: GroupMachine(settings, world),
             codec=GroupRecordCodec(),
             refusals=COORDINATOR_REFUSALS,
             loaded_request=Loaded(),
         )
+        self._consumers = ConsumerGroupApis(settings, self, world.topics, clock)
 
     # Partitions
 
@@ -111,9 +128,15 @@ class GroupCoordinator:
 
     def topics_deleted(self, topics: Iterable[tuple[str, Uuid]]) -> None:
         """Forget the offsets of topics that exist no more, in the background."""
-        request = TopicsDeleted(tuple(topics))
+        self._tell_all(TopicsDeleted(tuple(topics)))
+
+    def topics_changed(self, names: Iterable[str]) -> None:
+        """Topics came, went or got partitions: groups that have them look again."""
+        self._tell_all(TopicsChanged(frozenset(names)))
+
+    def _tell_all(self, request: TopicsDeleted | TopicsChanged) -> None:
         for runtime in self._runtimes.values():
-            self._start(self._forget(runtime, request))
+            self.start(self._tell(runtime, request))
 
     async def loaded(self) -> None:
         """Wait until nothing is being loaded."""
@@ -125,13 +148,14 @@ class GroupCoordinator:
             self.partition_resigned(index)
         await self.loaded()
 
-    def _start(self, work: Any) -> None:
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something in the background."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _load(self, index: int, runtime: Runtime[GroupRequest]) -> None:
-        self._start(self._try_load(index, runtime))
+        self.start(self._try_load(index, runtime))
 
     async def _try_load(self, index: int, runtime: Runtime[GroupRequest]) -> None:
         try:
@@ -148,11 +172,13 @@ class GroupCoordinator:
         if self._runtimes.get(index) is runtime:
             self._load(index, runtime)
 
-    async def _forget(self, runtime: Runtime[GroupRequest], request: TopicsDeleted) -> None:
+    async def _tell(
+        self, runtime: Runtime[GroupRequest], request: TopicsDeleted | TopicsChanged
+    ) -> None:
         try:
             await runtime.submit(request)
         except KafkaError as error:
-            _log.warning("offsets of deleted topics are kept", why=str(error))
+            _log.warning("changed topics not taken up", why=str(error))
 
     async def submit(self, group_id: str, request: Request[Any]) -> Any:
         """Ask the machine of a group; raises KafkaError, NOT_COORDINATOR when it is not here."""
@@ -180,13 +206,7 @@ class GroupCoordinator:
         else:
             if version == 0:  # which has no timeout for a rebalance
                 message.rebalance_timeout_ms = timeout_ms
-            request = Request(
-                message,
-                version,
-                context.client_id or "",
-                _shown(context.client_host),
-                self._member_suffix(),
-            )
+            request = replace(self._request(message, context), member_suffix=self._member_suffix())
             try:
                 response = await self.submit(message.group_id, request)
             except KafkaError as error:
@@ -239,6 +259,16 @@ class GroupCoordinator:
         except KafkaError as error:
             found = responses.leave_error(message, error)
         return responses.fit_leave(found, context.version)
+
+    async def consumer_group_heartbeat(
+        self,
+        message: ConsumerGroupHeartbeatRequest,
+        context: ClientContext,
+        may_describe: MayDescribe,
+    ) -> ConsumerGroupHeartbeatResponse:
+        """``may_describe`` tells of which topics the member may know."""
+        request = replace(self._request(message, context), member_suffix=self._member_suffix())
+        return await self._consumers.heartbeat(request, may_describe)
 
     # Offsets
 
@@ -303,7 +333,7 @@ class GroupCoordinator:
                 return responses.delete_errors(group_ids, responses.client_code(error))
             return response.results
 
-        parts = self._by_partition(dict.fromkeys(message.groups_names))
+        parts = self.by_partition(dict.fromkeys(message.groups_names))
         found = await asyncio.gather(*map(one, parts))
         return DeleteGroupsResponse(results=[result for part in found for result in part])
 
@@ -318,10 +348,15 @@ class GroupCoordinator:
                 return responses.describe_errors(group_ids, responses.client_code(error))
             return response.groups
 
-        found = await asyncio.gather(*map(one, self._by_partition(message.groups)))
+        found = await asyncio.gather(*map(one, self.by_partition(message.groups)))
         return DescribeGroupsResponse(groups=[group for part in found for group in part])
 
-    def _by_partition(self, group_ids: Iterable[str]) -> list[list[str]]:
+    async def describe_consumer_groups(
+        self, message: ConsumerGroupDescribeRequest, context: ClientContext
+    ) -> list[ConsumerDescribedGroup]:
+        return await self._consumers.describe(self._request(message, context))
+
+    def by_partition(self, group_ids: Iterable[str]) -> list[list[str]]:
         parts: dict[int, list[str]] = {}
         for group_id in group_ids:
             parts.setdefault(self.partition_for(group_id), []).append(group_id)

@@ -11,6 +11,9 @@ CompletingRebalance  Stable: the leader synced · PreparingRebalance: a member c
 Stable               PreparingRebalance: a member came, changed or went, or the leader rejoined
 ===================  ==============================================================================
 
+This is the table of classic groups; the one of consumer groups, whose every step is a record, is in
+``consumer/reconcile.py``.
+
 A generation is written when its leader has synced, and when a group has become empty. All between
 (who has joined, who waits for what, whose session ends when) is volatile: a new leader of the
 partition starts from the last generation written, and what its members send does the rest.
@@ -18,17 +21,26 @@ partition starts from the last generation written, and what its members send doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
-from skylog.groups import classic, offsets, rebalance, views
-from skylog.groups.members import ClassicGroup, GroupState
+from skylog.groups import classic, offsets, passes, rebalance, views
+from skylog.groups.consumer import commits, dispatch
+from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer.heartbeat import restart_timers
+from skylog.groups.consumer.requests import (
+    EndRebalance,
+    EndWait,
+    MetadataChecked,
+    RegexesResolved,
+    TopicsChanged,
+)
+from skylog.groups.consumer.step import ConsumerStep
+from skylog.groups.consumer.views import describe as describe_consumer_groups
+from skylog.groups.consumer.world import World
+from skylog.groups.members import ClassicGroup
+from skylog.groups.passes import AnyGroup, is_empty
 from skylog.groups.records import (
-    GroupRecord,
     GroupsRecord,
-    OffsetRecord,
-    group_from,
-    group_tombstone,
     new_group_record,
 )
 from skylog.groups.requests import (
@@ -37,28 +49,26 @@ from skylog.groups.requests import (
     EndJoin,
     EndSync,
     ExpireOffsets,
-    GroupChanged,
     Loaded,
     Request,
-    SessionEnded,
     SessionSet,
     TopicsDeleted,
 )
 from skylog.groups.settings import GroupSettings
-from skylog.groups.step import Session, Step, touch
+from skylog.groups.step import Step, touch
+from skylog.groups.tables import GroupTables
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import (
     GROUP_MEMBER_METADATA_BYTES_MAX,
     GROUP_METADATA_BYTES_MAX,
-    GROUP_PASS_GROUPS_MAX,
-    GROUP_PASS_RECORDS_BYTES_MAX,
 )
-from skylog.replicated.machine import Effect, Result, StartTimer
+from skylog.replicated.machine import Effect, Result
+from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from skylog.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from skylog.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
-from skylog.wire.messages.group_metadata_key import GroupMetadataKey
-from skylog.wire.messages.group_metadata_value import GroupMetadataValue
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
 from skylog.wire.messages.join_group_request import JoinGroupRequest
 from skylog.wire.messages.leave_group_request import LeaveGroupRequest
@@ -77,23 +87,18 @@ GroupRequest = (
     | EndSync
     | ExpireOffsets
     | TopicsDeleted
+    | TopicsChanged
+    | dispatch.ConsumerTimer
 )
-# In a batch, next to the names in its key.
-_TOMBSTONE_OVERHEAD_BYTES: Final = 64
 
 
-class GroupMachine:
-    """Classic groups and committed offsets; see ``replicated/machine.py`` for the contract."""
+class GroupMachine(GroupTables):
+    """Groups and committed offsets; see ``replicated/machine.py`` for the contract."""
 
-    def __init__(self, settings: GroupSettings) -> None:
+    def __init__(self, settings: GroupSettings, world: World | None = None) -> None:
+        super().__init__()
         self._settings = settings
-        self._groups: dict[str, ClassicGroup] = {}
-        # The last record of each group, from which a new leader would start.
-        self._written: dict[str, GroupMetadataValue] = {}
-        self._offsets = offsets.Offsets()
-        self._sessions: dict[str, dict[str, Session]] = {}
-        # Of the members of all groups.
-        self._metadata_bytes = 0
+        self._world = World() if world is None else world
 
     def handle(self, request: GroupRequest, now_ms: int) -> Result[Any]:
         match request:
@@ -103,77 +108,46 @@ class GroupMachine:
                 return self._loaded(now_ms)
             case ExpireOffsets() | TopicsDeleted():
                 return self._remove_offsets(request, now_ms)
+            case TopicsChanged():
+                return self._look_again(request)
             case _:
                 return self._handle_timer(request, now_ms)
-
-    def apply(self, record: Any, offset: int) -> None:
-        match record:
-            case GroupChanged(group):
-                self._put(group)
-            case SessionSet(group_id, member_id, deadline_ms, timer_ms):
-                sessions = self._sessions.setdefault(group_id, {})
-                sessions[member_id] = Session(deadline_ms, timer_ms)
-            case SessionEnded(group_id, member_id):
-                sessions = self._sessions.get(group_id, {})
-                if sessions.pop(member_id, None) is not None and not sessions:
-                    del self._sessions[group_id]
-            case OffsetRecord():
-                self._offsets.apply(record)
-                if record.value is not None:  # a group without members may commit, too
-                    self._groups.setdefault(record.key.group, ClassicGroup(record.key.group))
-            case GroupRecord():
-                self._apply_group(record)
-
-    def snapshot(self) -> Iterator[GroupsRecord]:
-        for group_id, value in self._written.items():
-            yield GroupRecord(GroupMetadataKey(group_id), value)
-        yield from self._offsets.records()
-
-    # For looking at
-
-    def group(self, group_id: str) -> ClassicGroup | None:
-        return self._groups.get(group_id)
-
-    def offsets_of(self, group_id: str) -> offsets.TopicOffsets:
-        return self._offsets.of_group(group_id)
-
-    def _apply_group(self, record: GroupRecord) -> None:
-        group_id = record.key.group
-        if record.value is not None:
-            self._written[group_id] = record.value
-            self._put(group_from(group_id, record.value))
-            return
-        self._written.pop(group_id, None)
-        group = self._groups.pop(group_id, None)
-        self._metadata_bytes -= group.metadata_bytes if group is not None else 0
-        self._sessions.pop(group_id, None)
-
-    def _put(self, group: ClassicGroup) -> None:
-        old = self._groups.get(group.group_id)
-        self._metadata_bytes += group.metadata_bytes - (old.metadata_bytes if old else 0)
-        self._groups[group.group_id] = group
 
     # Clients' requests
 
     def _handle_client(self, request: Request[Any], now_ms: int) -> Result[Any]:
         message = request.message
         match message:
-            case HeartbeatRequest():
-                return self._heartbeat(message, now_ms)
+            case ConsumerGroupHeartbeatRequest():
+                group = self._groups.get(message.group_id)
+                step = self._consumer_step(message.group_id, now_ms)
+                return dispatch.handle_heartbeat(step, request, group)
             case OffsetCommitRequest():
                 return self._commit(request, now_ms)
             case OffsetFetchRequestGroup():
-                return Result(offsets.fetch(message, self._offsets.of_group(message.group_id)))
+                return self._fetch(message)
+            case HeartbeatRequest() | JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest():
+                return self._handle_classic(request, now_ms)
+            case _:
+                return self._administer(message, request.version)
+
+    def _handle_classic(self, request: Request[Any], now_ms: int) -> Result[Any]:
+        """A request of the classic protocol, from a member of whichever kind of group."""
+        message = request.message
+        group = self._groups.get(message.group_id)
+        if isinstance(group, ConsumerGroup) and group.members:
+            return dispatch.handle_classic(self._consumer_step(message.group_id, now_ms), request)
+        match message:
             case JoinGroupRequest():
                 return self._join(request, now_ms)
+            case HeartbeatRequest():
+                return self._heartbeat(message, now_ms)
             case SyncGroupRequest():
                 step = self._step(self._known(message.group_id), now_ms)
                 return step.result(classic.sync(step, request))
-            case LeaveGroupRequest():
+            case _:
                 step = self._step(self._known(message.group_id), now_ms)
                 return step.result(classic.leave(step, request))
-            case _:
-                return self._administer(message, request.version)
 
     def _administer(self, message: Any, version: int) -> Result[Any]:
         match message:
@@ -181,13 +155,14 @@ class GroupMachine:
                 return Result(views.list_groups(message, self._groups.values()))
             case DescribeGroupsRequest():
                 return Result(views.describe_groups(message.groups, version, self._groups))
+            case ConsumerGroupDescribeRequest():
+                topics, default = self._world.topics, self._settings.consumer_assignors[0]
+                found = describe_consumer_groups(message.group_ids, self._groups, topics, default)
+                return Result(ConsumerGroupDescribeResponse(groups=found))
             case DeleteGroupsRequest():
                 return self._delete_groups(message)
             case OffsetDeleteRequest():
-                group = self._known(message.group_id, ErrorCode.GROUP_ID_NOT_FOUND)
-                known = self._offsets.of_group(message.group_id)
-                response, records = offsets.delete(message, group, known)
-                return Result(response, records)
+                return self._delete_offsets(message)
             case _:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
@@ -195,23 +170,35 @@ class GroupMachine:
         sessions = self._sessions.get(group.group_id, {})
         return Step(group.draft(), sessions, self._settings, now_ms)
 
-    def _known(
-        self, group_id: str, unknown: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID
-    ) -> ClassicGroup:
+    def _consumer_step(self, group_id: str, now_ms: int) -> ConsumerStep:
         group = self._groups.get(group_id)
-        if group is None:
-            raise KafkaError(unknown, f"Group {group_id} not found.")
+        return ConsumerStep(
+            group if isinstance(group, ConsumerGroup) else ConsumerGroup(group_id),
+            self._sessions.get(group_id, {}),
+            self._settings,
+            self._world,
+            now_ms,
+            self._metadata_bytes,
+        )
+
+    def _known(self, group_id: str) -> ClassicGroup:
+        group = self._groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
         return group
 
     def _join(self, request: Request[JoinGroupRequest], now_ms: int) -> Result[Any]:
         group_id, member_id = request.message.group_id, request.message.member_id
-        group = self._groups.get(group_id)
+        before = self._groups.get(group_id)
+        group = before if isinstance(before, ClassicGroup) else None
         if group is None and member_id != classic.NO_MEMBER_ID:
             return Result(classic.join_error(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
         if not self._has_room_for(request.message, group):
             return Result(classic.join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, member_id))
         step = self._step(group or ClassicGroup(group_id, state_since_ms=now_ms), now_ms)
         if group is None:
+            if before is not None:  # a consumer group without members gives way
+                step.records += passes.tombstones(before)
             step.records.append(new_group_record(group_id, now_ms))
         return step.result(classic.join(step, request))
 
@@ -244,10 +231,25 @@ class GroupMachine:
         group = self._groups.get(message.group_id)
         offsets.check_commit(group, request)
         response, records = offsets.commit(message, self._settings, now_ms)
-        if group is None or group.state is GroupState.EMPTY:
+        if not isinstance(group, ClassicGroup) or is_empty(group):
             return Result(response, records)
         event, timers = self._heard_of(group, message.member_id, now_ms)
         return Result(response, records, (event,), timers)
+
+    def _fetch(self, message: OffsetFetchRequestGroup) -> Result[Any]:
+        group = self._groups.get(message.group_id)
+        if isinstance(group, ConsumerGroup):
+            commits.check_fetch(group, message.member_id, message.member_epoch)
+        return Result(offsets.fetch(message, self._offsets.of_group(message.group_id)))
+
+    def _delete_offsets(self, message: OffsetDeleteRequest) -> Result[Any]:
+        group = self._groups.get(message.group_id)
+        if group is None:
+            why = f"Group {message.group_id} not found."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, why)
+        known = self._offsets.of_group(message.group_id)
+        response, records = offsets.delete(message, group, known)
+        return Result(response, records)
 
     def _delete_groups(self, message: DeleteGroupsRequest) -> Result[Any]:
         response, records = DeleteGroupsResponse(), list[GroupsRecord]()
@@ -256,11 +258,11 @@ class GroupMachine:
             error = ErrorCode.NONE
             if group is None:
                 error = ErrorCode.GROUP_ID_NOT_FOUND
-            elif group.state is not GroupState.EMPTY:
+            elif not is_empty(group):
                 error = ErrorCode.NON_EMPTY_GROUP
             else:
                 records += offsets.all_tombstones(group_id, self._offsets.of_group(group_id))
-                records.append(group_tombstone(group_id))
+                records += passes.tombstones(group)
             response.results.append(DeletableGroupResult(group_id, error))
         return Result(response, records)
 
@@ -270,27 +272,45 @@ class GroupMachine:
         """Members' sessions begin anew, as nobody knows when they were last heard of."""
         records: list[GroupsRecord] = []
         volatile: list[Any] = []
-        effects: list[Effect] = [self._next_expiry()]
+        effects: list[Effect] = [passes.next_expiry(self._settings)]
         for group in self._groups.values():
             if not group.members:
                 continue
-            step = self._step(group, now_ms)
-            for member in group.members.values():
-                step.start_session(member.member_id, member.session_timeout_ms)
-            if len(group.members) > self._settings.group_size_max:
-                rebalance.prepare_rebalance(step)
-            result = step.result(None)
+            result = self._restarted(group, now_ms)
             records += result.records
             volatile += result.volatile
             effects += result.effects
         return Result(None, records, volatile, effects)
 
+    def _restarted(self, group: AnyGroup, now_ms: int) -> Result[Any]:
+        if isinstance(group, ConsumerGroup):
+            consumer_step = self._consumer_step(group.group_id, now_ms)
+            restart_timers(consumer_step, group.members.values())
+            return consumer_step.result(None)
+        step = self._step(group, now_ms)
+        for member in group.members.values():
+            step.start_session(member.member_id, member.session_timeout_ms)
+        if len(group.members) > self._settings.group_size_max:
+            rebalance.prepare_rebalance(step)
+        return step.result(None)
+
     def _handle_timer(
-        self, timer: CheckSession | EndInitialDelay | EndJoin | EndSync, now_ms: int
+        self,
+        timer: CheckSession | EndInitialDelay | EndJoin | EndSync | dispatch.ConsumerTimer,
+        now_ms: int,
     ) -> Result[Any]:
         group = self._groups.get(timer.group_id)
         if group is None:
             return Result(None)
+        if isinstance(group, ConsumerGroup):
+            match timer:
+                case CheckSession() | EndRebalance() | EndWait() | RegexesResolved():
+                    step = self._consumer_step(timer.group_id, now_ms)
+                    return dispatch.handle_timer(step, timer)
+            return Result(None)
+        return self._handle_classic_timer(group, timer, now_ms)
+
+    def _handle_classic_timer(self, group: ClassicGroup, timer: Any, now_ms: int) -> Result[Any]:
         step = self._step(group, now_ms)
         match timer:
             case CheckSession():
@@ -303,61 +323,27 @@ class GroupMachine:
                 rebalance.end_sync(step, timer)
         return step.result(None)
 
-    def _next_expiry(self) -> StartTimer:
-        return StartTimer("expiry", self._settings.offsets_check_interval_ms, ExpireOffsets())
+    # Passes
 
     def _remove_offsets(self, request: ExpireOffsets | TopicsDeleted, now_ms: int) -> Result[Any]:
-        """One bounded part of a pass over all groups; a timer brings the next part at once."""
+        def removed(group_id: str) -> list[GroupsRecord]:
+            known, group = self._offsets.of_group(group_id), self._groups.get(group_id)
+            if group is None:
+                return []
+            if isinstance(request, TopicsDeleted):
+                return [*offsets.topic_tombstones(group_id, known, request.topics)]
+            return passes.expired(group, known, self._settings, now_ms)
+
         group_ids = tuple(self._groups) if request.rest is None else request.rest
-        records: list[GroupsRecord] = []
-        done, room = 0, GROUP_PASS_RECORDS_BYTES_MAX
-        for group_id in group_ids[:GROUP_PASS_GROUPS_MAX]:
-            group = self._groups.get(group_id)
-            removed = [] if group is None else self._removed(request, group, now_ms)
-            fitting = _fitting(removed, room)
-            records += fitting
-            room -= sum(map(_tombstone_bytes, fitting))
-            if len(fitting) < len(removed):
-                break  # the next part begins with the rest of this group
-            done += 1
-        rest = group_ids[done:]
-        effects: tuple[Effect, ...] = ()
-        match request:
-            case ExpireOffsets():
-                more = StartTimer("expiry", 0, ExpireOffsets(rest))
-                effects = (more if rest else self._next_expiry(),)
-            case TopicsDeleted(topics) if rest:
-                effects = (StartTimer(("deleted", topics), 0, TopicsDeleted(topics, rest)),)
-        return Result(None, records, effects=effects)
+        return passes.remove_offsets(request, group_ids, removed, self._settings)
 
-    def _removed(
-        self, request: ExpireOffsets | TopicsDeleted, group: ClassicGroup, now_ms: int
-    ) -> list[GroupsRecord]:
-        known = self._offsets.of_group(group.group_id)
-        if isinstance(request, TopicsDeleted):
-            return [*offsets.topic_tombstones(group.group_id, known, request.topics)]
-        records: list[GroupsRecord] = [
-            *offsets.expired_tombstones(group, known, self._settings.offsets_retention_ms, now_ms)
+    def _look_again(self, request: TopicsChanged) -> Result[Any]:
+        """The next heartbeat of each group that has one of these topics finds it changed."""
+        notes = [
+            MetadataChecked(group.group_id, checked=False)
+            for group in self._groups.values()
+            if isinstance(group, ConsumerGroup)
+            and group.metadata_checked
+            and any(map(group.is_subscribed_to, request.names))
         ]
-        nothing_left = len(records) == sum(map(len, known.values()))
-        if nothing_left and group.state is GroupState.EMPTY:
-            records.append(group_tombstone(group.group_id))
-        return records
-
-
-def _fitting(records: list[GroupsRecord], bytes_max: int) -> list[GroupsRecord]:
-    """The first of the records, up to the one that fills the room."""
-    fitting: list[GroupsRecord] = []
-    for record in records:
-        if bytes_max <= 0:
-            break
-        bytes_max -= _tombstone_bytes(record)
-        fitting.append(record)
-    return fitting
-
-
-def _tombstone_bytes(record: GroupsRecord) -> int:
-    names = len(record.key.group.encode())
-    if isinstance(record, OffsetRecord):
-        names += len(record.key.topic)
-    return _TOMBSTONE_OVERHEAD_BYTES + names
+        return Result(None, volatile=notes)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from skylog.groups.consumer import commits
+from skylog.groups.consumer.group import ConsumerGroup
 from skylog.groups.members import ClassicGroup, GroupState
 from skylog.groups.records import OffsetRecord, offset_tombstone
 from skylog.groups.requests import Request
@@ -82,10 +84,20 @@ class Offsets:
 # OffsetCommit
 
 
-def check_commit(group: ClassicGroup | None, request: Request[OffsetCommitRequest]) -> None:
+def check_commit(
+    group: ClassicGroup | ConsumerGroup | None, request: Request[OffsetCommitRequest]
+) -> None:
     """Raise unless the sender may commit offsets of this group now."""
     message = request.message
     generation, member_id = message.generation_id_or_member_epoch, message.member_id
+    if isinstance(group, ConsumerGroup):
+        partitions = (
+            (topic.name, topic.topic_id, partition.partition_index)
+            for topic in message.topics
+            for partition in topic.partitions
+        )
+        commits.check_commit(group, member_id, generation, partitions, request.version)
+        return
     if group is None:
         if generation >= 0:
             known = request.version >= _GROUP_NOT_FOUND_VERSION
@@ -196,9 +208,11 @@ def _fetched(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponse
 
 
 def delete(
-    message: OffsetDeleteRequest, group: ClassicGroup, offsets: TopicOffsets
+    message: OffsetDeleteRequest, group: ClassicGroup | ConsumerGroup, offsets: TopicOffsets
 ) -> tuple[OffsetDeleteResponse, list[OffsetRecord]]:
-    if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
+    if isinstance(group, ClassicGroup) and (
+        group.state is not GroupState.EMPTY and not group.uses_consumer_protocol
+    ):
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     response, records = OffsetDeleteResponse(), list[OffsetRecord]()
     for topic in message.topics:
@@ -225,13 +239,15 @@ def all_tombstones(group_id: str, offsets: TopicOffsets) -> list[OffsetRecord]:
 
 
 def expired_tombstones(
-    group: ClassicGroup, offsets: TopicOffsets, retention_ms: int, now_ms: int
+    group: ClassicGroup | ConsumerGroup, offsets: TopicOffsets, retention_ms: int, now_ms: int
 ) -> list[OffsetRecord]:
     """Tombstones for the offsets of a group that nobody has needed for the retention time."""
     if not _may_expire(group):
         return []
-    since_ms = -1  # a group with a protocol keeps its offsets from when its last member left
-    if group.state is GroupState.EMPTY and group.protocol_type is not None:
+    since_ms = -1  # a classic group with a protocol keeps them from when its last member left
+    if isinstance(group, ClassicGroup) and (
+        group.state is GroupState.EMPTY and group.protocol_type is not None
+    ):
         since_ms = group.state_since_ms
     return [
         offset_tombstone(group.group_id, topic, partition)
@@ -242,7 +258,9 @@ def expired_tombstones(
     ]
 
 
-def _may_expire(group: ClassicGroup) -> bool:
+def _may_expire(group: ClassicGroup | ConsumerGroup) -> bool:
+    if isinstance(group, ConsumerGroup):
+        return True
     if group.protocol_type is None or group.state is GroupState.EMPTY:
         return True
     return group.state is GroupState.STABLE and group.subscribed_topics is not None

@@ -1,15 +1,16 @@
 """The records of ``__consumer_offsets``, in Kafka's own format and versions.
 
 A key is preceded by its type, a value by its version, both of two bytes. Records of other kinds
-(those of KIP-848 groups) are passed over when a partition is loaded.
+(those of share and streams groups) are passed over when a partition is loaded.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from skylog.groups.consumer.records import KEY_CLASSES, ConsumerRecord
 from skylog.groups.members import ClassicGroup, GroupState, Member
 from skylog.kernel.errors import ProtocolError
 from skylog.wire.codec import decode
@@ -18,6 +19,7 @@ from skylog.wire.messages.group_metadata_key import GroupMetadataKey
 from skylog.wire.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from skylog.wire.messages.offset_commit_key import OffsetCommitKey
 from skylog.wire.messages.offset_commit_value import OffsetCommitValue
+from skylog.wire.schema import Message
 
 _TYPE: Final = struct.Struct(">h")
 # Keys of type 0 and 1 are the same: offset commits were keyed by version before by type.
@@ -25,6 +27,7 @@ _OFFSET_TYPES: Final = (0, OffsetCommitKey.API_KEY)
 _GROUP_VALUE_VERSION: Final = 3
 _OFFSET_VALUE_VERSION: Final = 4
 _OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
+_CONSUMER_VALUE_VERSION: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class GroupRecord:
     value: GroupMetadataValue | None
 
 
-GroupsRecord = OffsetRecord | GroupRecord
-ValueT = TypeVar("ValueT", GroupMetadataValue, OffsetCommitValue)
+GroupsRecord = OffsetRecord | GroupRecord | ConsumerRecord
+ValueT = TypeVar("ValueT", bound=Message)
 
 
 class GroupRecordCodec:
@@ -66,6 +69,10 @@ class GroupRecordCodec:
         if kind == GroupMetadataKey.API_KEY:
             group_key = decode(GroupMetadataKey, key, 0, _TYPE.size)
             return GroupRecord(group_key, _decode_value(GroupMetadataValue, value))
+        if kind in KEY_CLASSES:
+            key_class, value_class = KEY_CLASSES[kind]
+            consumer_key = decode(key_class, key, 0, _TYPE.size)
+            return ConsumerRecord(consumer_key, _decode_value(value_class, value))
         return None
 
 
@@ -78,9 +85,11 @@ def _decode_value(cls: type[ValueT], value: bytes | None) -> ValueT | None:
     return decode(cls, value, version, _TYPE.size)
 
 
-def _value_version(value: GroupMetadataValue | OffsetCommitValue) -> int:
+def _value_version(value: Any) -> int:
     if isinstance(value, GroupMetadataValue):
         return _GROUP_VALUE_VERSION
+    if not isinstance(value, OffsetCommitValue):
+        return _CONSUMER_VALUE_VERSION
     if value.expire_timestamp >= 0:
         return _OFFSET_VALUE_VERSION_WITH_EXPIRY
     return _OFFSET_VALUE_VERSION

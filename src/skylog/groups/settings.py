@@ -18,3 +18,8 @@ class GroupSettings:
     offsets_retention_ms: int = 10_080 * 60_000  # offsets.retention.minutes
     offsets_check_interval_ms: int = 600_000  # offsets.retention.check.interval.ms
     offsets_topic_partitions: int = 50  # offsets.topic.num.partitions
+    # Groups of the consumer protocol.
+    consumer_group_size_max: int = 2**31 - 1  # group.consumer.max.size
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")  # group.consumer.assignors
+    migration_policy: str = "bidirectional"  # group.consumer.migration.policy
+    regex_refresh_interval_ms: int = 600_000  # group.consumer.regex.refresh.interval.ms

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from skylog.groups.members import ClassicGroup, GroupState, Member
+from skylog.groups.members import CONSUMER_PROTOCOL_TYPE, ClassicGroup, GroupState, Member
+from skylog.groups.passes import AnyGroup
 from skylog.kernel.errors import ErrorCode
 from skylog.wire.messages.describe_groups_response import (
     DescribedGroup,
@@ -16,41 +17,44 @@ from skylog.wire.messages.list_groups_request import ListGroupsRequest
 from skylog.wire.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
 CLASSIC_TYPE: Final = "classic"
+CONSUMER_TYPE: Final = "consumer"
 # From this version on, a group that does not exist is an error; before, it was called dead.
 _GROUP_NOT_FOUND_VERSION: Final = 6
 
 
-def list_groups(message: ListGroupsRequest, groups: Iterable[ClassicGroup]) -> ListGroupsResponse:
+def list_groups(message: ListGroupsRequest, groups: Iterable[AnyGroup]) -> ListGroupsResponse:
     states = {state.lower().strip() for state in message.states_filter}
     types = {group_type.lower() for group_type in message.types_filter}
-    if types and CLASSIC_TYPE not in types:
-        return ListGroupsResponse()
     listed = [
-        ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type=CLASSIC_TYPE,
-        )
-        for group in groups
-        if not states or group.state.value.lower() in states
+        group
+        for group in map(_listed, groups)
+        if (not states or group.group_state.lower() in states)
+        and (not types or group.group_type in types)
     ]
     return ListGroupsResponse(groups=listed)
 
 
+def _listed(group: AnyGroup) -> ListedGroup:
+    protocol_type, group_type = CONSUMER_PROTOCOL_TYPE, CONSUMER_TYPE
+    if isinstance(group, ClassicGroup):
+        protocol_type, group_type = group.protocol_type or "", CLASSIC_TYPE
+    return ListedGroup(group.group_id, protocol_type, group.state.value, group_type)
+
+
 def describe_groups(
-    group_ids: Iterable[str], version: int, groups: Mapping[str, ClassicGroup]
+    group_ids: Iterable[str], version: int, groups: Mapping[str, AnyGroup]
 ) -> DescribeGroupsResponse:
     described = [_describe(group_id, version, groups.get(group_id)) for group_id in group_ids]
     return DescribeGroupsResponse(groups=described)
 
 
-def _describe(group_id: str, version: int, group: ClassicGroup | None) -> DescribedGroup:
-    if group is None:
+def _describe(group_id: str, version: int, group: AnyGroup | None) -> DescribedGroup:
+    if not isinstance(group, ClassicGroup):
         found = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if version >= _GROUP_NOT_FOUND_VERSION:
             found.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            found.error_message = f"Group {group_id} not found."
+            why = "not found" if group is None else "is not a classic group"
+            found.error_message = f"Group {group_id} {why}."
         return found
     stable = group.state is GroupState.STABLE
     return DescribedGroup(

@@ -111,6 +111,11 @@ GROUP_MEMBER_METADATA_BYTES_MAX: Final = 4 * 1024 * 1024
 GROUP_METADATA_BYTES_MAX: Final = 64 * 1024 * 1024
 # Members of one group that were given an id and have not come back with it.
 GROUP_PENDING_MEMBERS_MAX: Final = 2_000
+# A subscription by regular expression: its length, and the memory that compiling it may take.
+GROUP_REGEX_CHARACTERS_MAX: Final = 1_024
+GROUP_REGEX_MEMORY_BYTES: Final = 1024 * 1024
+# Names of topics that are held against a group's expressions before others have their turn.
+GROUP_REGEX_NAMES_PER_TURN: Final = 500
 # One part of a pass over all groups (expiry, deleted topics), so that it holds nobody up.
 GROUP_PASS_GROUPS_MAX: Final = 1_000
 GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024

@@ -267,7 +267,7 @@ def test_a_pass_over_many_groups_goes_on_in_parts() -> None:
 def test_a_pass_over_a_large_group_goes_on_in_parts(
     group_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skylog.groups.machine.GROUP_PASS_RECORDS_BYTES_MAX", 1000)
+    monkeypatch.setattr("skylog.groups.passes.GROUP_PASS_RECORDS_BYTES_MAX", 1000)
     bench = Bench()
     for number in range(30):
         bench.commit(group_id=group_id, topic=f"topic-{number}")

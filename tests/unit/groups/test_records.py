@@ -67,7 +67,7 @@ def test_the_oldest_offset_keys_are_read() -> None:
     assert record.value == OffsetCommitValue(5, -1, "", 1)
 
 
-@pytest.mark.parametrize("key", [None, b"", b"\0", b"\x00\x03\x00\x01g", b"\x7f\xff", b"\xff\xff"])
+@pytest.mark.parametrize("key", [None, b"", b"\0", b"\x00\x0b\x00\x01g", b"\x7f\xff", b"\xff\xff"])
 def test_other_kinds_of_records_are_passed_over(key: bytes | None) -> None:
     assert CODEC.decode(key, b"whatever") is None
 

@@ -1,0 +1,50 @@
+"""The hash by which a group notices that its topics have changed, as Kafka 4.3 computes it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from functools import lru_cache
+
+from skylog.groups.consumer.world import TopicInfo, Topics
+from skylog.groups.consumer.xxh3 import xxh3_64
+
+_MAGIC = b"\x00"
+
+
+def metadata_hash(names: Iterable[str], topics: Topics) -> int:
+    """Of the topics that exist: their ids, names, partitions and racks; 0 for none."""
+    found = (topics.info(name) for name in sorted(names, key=_java_order))
+    hashes = [topic_hash(topic) for topic in found if topic is not None]
+    return _signed(xxh3_64(struct.pack(f"<{len(hashes)}Q", *hashes))) if hashes else 0
+
+
+# Many groups have the same topics, and all of them look when one has changed.
+@lru_cache(maxsize=10_000)
+def topic_hash(topic: TopicInfo) -> int:
+    high, low = struct.unpack(">QQ", topic.topic_id)
+    parts = [_MAGIC, struct.pack("<QQ", high, low), _text(topic.name)]
+    parts.append(struct.pack("<i", topic.partition_count))
+    for partition, racks in enumerate(topic.racks):
+        parts.append(struct.pack("<i", partition))
+        for rack in sorted(racks, key=_java_order):
+            parts += (struct.pack("<i", _units(rack)), _text(rack))
+    return xxh3_64(b"".join(parts))
+
+
+def _text(text: str) -> bytes:
+    """As hash4j feeds a string: its UTF-16 units, then how many they are."""
+    return text.encode("utf-16-le", "surrogatepass") + struct.pack("<i", _units(text))
+
+
+def _units(text: str) -> int:
+    return len(_java_order(text)) // 2
+
+
+def _java_order(text: str) -> bytes:
+    """Java compares strings by their UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value
