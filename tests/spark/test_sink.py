@@ -20,6 +20,7 @@ from tests.spark.support import Topics, rows_of
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+pytestmark = pytest.mark.timeout(300)
 Writer = Callable[..., DataFrameWriter]
 
 
@@ -139,7 +140,6 @@ def test_a_failed_write_leaves_nothing(
     assert values(topics, topic) == Counter(b"%d" % i for i in range(100))
 
 
-@pytest.mark.timeout(300)
 def test_tasks_that_are_tried_again_or_run_twice_count_once(
     broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
