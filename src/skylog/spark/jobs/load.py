@@ -20,7 +20,7 @@ from skylog.kernel.progress import Progress
 from skylog.spark.jobs.cluster import JobCluster
 from skylog.spark.jobs.errors import SPARK_ERRORS, JobError, told
 from skylog.spark.jobs.files import FoundFile, find_files
-from skylog.spark.jobs.runs import RunFile, check_same
+from skylog.spark.jobs.runs import RunFile
 from skylog.spark.jobs.writing import BeforeStep, TopicWriter
 
 JOB: Final = "load"
@@ -104,6 +104,8 @@ def run(spark: SparkSession, job: LoadJob, before: BeforeStep = lambda step: Non
         with Progress(f"files to {job.topic}", len(left)) as bar:
             for number, (path, _) in left:
                 frame = _frame(spark, job, kind, path)
+                # Before anything is written: numbers must not change.
+                file.write(plan)
                 outcome.rows += writer.write(frame, number, before)
                 outcome.files += 1
                 plan["done"] = number + 1
@@ -134,16 +136,7 @@ def _plan(
         "options": dict(sorted(job.options.items())),
         "mapped": job.mapped.describe(),
     }
-    plan = file.read()
-    if plan is not None:
-        check_same(plan, said, file.url)
-    elif writer.is_known():
-        raise ConfigError(
-            f"a run {job.run_id} has written to topic {job.topic}, but {file.url} is not there;"
-            " to go on, put it back; else take another --run-id"
-        )
-    else:
-        plan = {**said, "files": [], "done": 0}
+    plan = writer.resume(file, said) or {**said, "files": [], "done": 0}
     sizes = {found.path: found.size for found in there}
     for path, size in plan["files"]:
         if path in sizes and sizes[path] != size:
@@ -152,8 +145,6 @@ def _plan(
             )
     known = {path for path, _ in plan["files"]}
     plan["files"] += [[found.path, found.size] for found in there if found.path not in known]
-    # Before anything is written: numbers must not change.
-    file.write(plan)
     return plan
 
 

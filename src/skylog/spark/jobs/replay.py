@@ -14,13 +14,14 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from skylog.client.metadata import TopicInfo
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.progress import Progress
 from skylog.spark.jobs.chunks import Chunk, Offsets, decode_offsets, encode_offsets, next_chunk
 from skylog.spark.jobs.cluster import JobCluster
 from skylog.spark.jobs.errors import SPARK_ERRORS, told
 from skylog.spark.jobs.reading import COPIED, chunk_frame, logs_of
-from skylog.spark.jobs.runs import RunFile, check_same
+from skylog.spark.jobs.runs import RunFile
 from skylog.spark.jobs.writing import BeforeStep, TopicWriter
 from skylog.spark.options import SPLIT_BYTES_MAX
 from skylog.spark.ranges import Log
@@ -78,9 +79,8 @@ def run(spark: SparkSession, job: ReplayJob, before: BeforeStep = lambda step: N
     (topic,) = job.source.topics([job.topic])
     logs = logs_of(job.source, topic)
     writer = TopicWriter.of(job.target, job.to, f"{JOB}-{job.run_id}", job.compression)
-    keep = _keeps(job, len(topic.partitions), writer.target.partitions)
     with file.alone():
-        plan = _plan(job, file, str(topic.topic_id), logs, writer)
+        plan = _plan(spark, job, file, topic, logs, writer)
         outcome = Outcome(job.run_id, exactly_once=writer.target.diskless)
         start, ends = decode_offsets(plan["start"]), decode_offsets(plan["end"])
         with Progress(f"{job.topic} to {job.to}", sum(ends.values()) - sum(start.values())) as bar:
@@ -88,7 +88,8 @@ def run(spark: SparkSession, job: ReplayJob, before: BeforeStep = lambda step: N
             while chunk := next_chunk(start, ends, plan["chunk_records"]):
                 if number >= plan["done"]:
                     _tell_skipped(outcome, chunk, logs)
-                    frame = _frame(spark, job, chunk, keep=keep, ordered=not outcome.exactly_once)
+                    ordered = not outcome.exactly_once
+                    frame = _frame(spark, job, chunk, keep=plan["keep"], ordered=ordered)
                     outcome.rows += writer.write(frame, number, before)
                     outcome.chunks += 1
                     plan["done"] = number + 1
@@ -110,13 +111,18 @@ def _keeps(job: ReplayJob, source: int, target: int) -> bool:
 
 
 def _plan(
-    job: ReplayJob, file: RunFile, topic_id: str, logs: Mapping[int, Log], writer: TopicWriter
+    spark: SparkSession,
+    job: ReplayJob,
+    file: RunFile,
+    topic: TopicInfo,
+    logs: Mapping[int, Log],
+    writer: TopicWriter,
 ) -> dict[str, Any]:
     """What the run copies, fixed when it began."""
     chosen = job.selection
     said = {
         "source": job.topic,
-        "source_id": topic_id,
+        "source_id": str(topic.topic_id),
         "target": job.to,
         "target_id": str(writer.target.topic_id),
         "since": chosen.since,
@@ -125,23 +131,20 @@ def _plan(
         "partitions": job.partitions,
         "offsets": _digest(chosen),
     }
-    found = file.read()
+    found = writer.resume(file, said)
     if found is not None:
-        check_same(found, said, file.url)
         return found
-    if writer.is_known():
-        raise ConfigError(
-            f"a run {job.run_id} has written to topic {job.to}, but {file.url} is not there; to"
-            " go on, put it back; else take another --run-id"
-        )
     start, end = _bounds(chosen, logs)
     plan = {
         **said,
         "start": encode_offsets(start),
         "end": encode_offsets(end),
         "chunk_records": job.chunk_records,
+        "keep": _keeps(job, len(topic.partitions), writer.target.partitions),
         "done": 0,
     }
+    # An expression that is none must not begin a run.
+    _frame(spark, job, Chunk({0: 0}, {0: 0}), keep=True, ordered=False)
     file.write(plan)
     return plan
 

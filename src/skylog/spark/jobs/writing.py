@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -18,6 +18,7 @@ from skylog.bulk.writer import EpochDriver, WriteContext, Written, write_rows
 from skylog.kernel.errors import ConfigError
 from skylog.spark.jobs.cluster import JobCluster
 from skylog.spark.jobs.errors import SPARK_ERRORS, told
+from skylog.spark.jobs.runs import RunFile, check_same
 from skylog.spark.write_options import CODECS
 
 _REPORT: Final = "rows long, staged binary"
@@ -49,6 +50,21 @@ class TopicWriter:
     def is_known(self) -> bool:
         """Whether somebody has written by this name."""
         return EpochDriver(self.context, self.writer).has_written()
+
+    def resume(self, file: RunFile, said: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What the run remembers if it has begun; ConfigError, if it cannot go on so."""
+        found = file.read()
+        if found is None:
+            if self.is_known():
+                raise ConfigError(
+                    f"a run of this id has written to topic {self.target.name}, but {file.url} is"
+                    " not there; to go on, put it back; else take another --run-id"
+                )
+            return None
+        if found.get("done") == 0 and self.target.diskless and not self.is_known():
+            return None
+        check_same(found, said, file.url)
+        return found
 
     def write(self, frame: DataFrame, epoch: int, before: BeforeStep) -> int:
         """Write the rows of an epoch, if they are not there; how many they are."""
