@@ -26,7 +26,7 @@ from skylog.kernel.settings.layers import EMBEDDED, OPEN_PREFIXES
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS, NodeSettings
 from skylog.kernel.settings.storage import StorageSettings
-from skylog.kernel.settings.topic_facts import TOPIC_BROKER_DOCS, TOPIC_SYNONYMS
+from skylog.kernel.settings.topic_facts import GROUP_SYNONYMS, TOPIC_BROKER_DOCS, TOPIC_SYNONYMS
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -131,6 +131,7 @@ def settings_page() -> str:
         used.update(names)
     lines += [
         *topic_settings(),
+        *group_settings(),
         "## Accepted without effect",
         *UNUSED_INTRODUCTION.splitlines(),
         "",
@@ -138,7 +139,7 @@ def settings_page() -> str:
     for title, schema, known in (
         ("Broker", definitions.KAFKA_BROKER, used),
         ("Topic", definitions.TOPIC, {key.name for key in definitions.TOPIC.values() if key.doc}),
-        ("Group", definitions.GROUP, set()),
+        ("Group", definitions.GROUP, {key.name for key in definitions.GROUP.values() if key.doc}),
     ):
         lines += [f"**{title}**: {unused(schema, known)}", ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -152,6 +153,16 @@ def topic_settings() -> list[str]:
 
     keys = (key for key in definitions.TOPIC.values() if key.doc)
     return ["## Settings of a topic", "", *table(keys, "Broker's", broker_names)]
+
+
+def group_settings() -> list[str]:
+    """Settings of groups of the consumer protocol, with those of the broker."""
+    keys = (key for key in definitions.GROUP.values() if key.doc)
+    return [
+        "## Settings of a group",
+        "",
+        *table(keys, "Broker's", lambda key: f"`{GROUP_SYNONYMS[key.name]}`"),
+    ]
 
 
 def errors_page() -> str:

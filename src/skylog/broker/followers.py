@@ -49,6 +49,7 @@ class PartitionFollower:
         if delta.topics_deleted:
             gone = [(topic.name, topic.topic_id) for topic in delta.topics_deleted.values()]
             self._services.groups.topics_deleted(gone)
+        self._tell_groups(image, delta)
         left = limits.PARTITIONS_MADE_AT_ONCE_MAX
         for topic_id, indexes in delta.partitions.items():
             changed = image.topic_by_id(topic_id)
@@ -64,6 +65,13 @@ class PartitionFollower:
         for name in self._services.configs.changed_topics(delta):
             if image.topic(name) is not None:  # settings go with their topic
                 self._services.replicas.configure(name, self._services.configs.log_config(name))
+
+    def _tell_groups(self, image: ClusterImage, delta: Delta) -> None:
+        names = {topic.name for topic in delta.topics_deleted.values()}
+        found = (image.topic_name(topic_id) for topic_id in delta.partitions)
+        names.update(name for name in found if name is not None)
+        if names:
+            self._services.groups.topics_changed(names)
 
     def _postpone(self, topic_id: Uuid, indexes: Iterable[int]) -> None:
         if not self._due:

@@ -29,6 +29,8 @@ class MetadataPublisher:
     def __init__(self, image: ClusterImage) -> None:
         self.image = image
         self.end_offset = 0
+        # Where the newest topic came.
+        self.topics_created_offset = 0
         self._followers: Sequence[Follower] = ()
         self._started = False
 
@@ -40,6 +42,8 @@ class MetadataPublisher:
             if record is not None:
                 self.image.apply(record, delta)
         self.end_offset = batch.offset_of(len(batch.records) - 1) + 1
+        if delta.topics_created:
+            self.topics_created_offset = self.end_offset
         if self._started and delta:
             self._tell(delta)
 

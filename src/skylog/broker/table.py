@@ -16,6 +16,7 @@ from skylog.broker.handlers import (
     bulk_writes,
     cluster,
     configs,
+    consumer_groups,
     diskless_apis,
     diskless_inspection,
     failures,
@@ -85,6 +86,10 @@ _DATA: Final[list[_Spec]] = [
     (_Key.LIST_GROUPS, groups.list_groups, _group(_Op.DESCRIBE), {}),
     (_Key.DELETE_GROUPS, groups.delete_groups, _group(_Op.DELETE), {}),
     (_Key.OFFSET_DELETE, groups.offset_delete, _group(_Op.DELETE), {}),
+    (_Key.CONSUMER_GROUP_HEARTBEAT, consumer_groups.consumer_group_heartbeat, _group(_Op.READ),
+     {"fail": consumer_groups.consumer_group_heartbeat_failed}),
+    (_Key.CONSUMER_GROUP_DESCRIBE, consumer_groups.consumer_group_describe,
+     _group(_Op.DESCRIBE), {"fail": consumer_groups.consumer_group_describe_failed}),
 ]  # fmt: skip
 
 _ADMINISTRATION: Final[list[_Spec]] = [

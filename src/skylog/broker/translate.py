@@ -51,7 +51,7 @@ def log_manager_settings(settings: BrokerSettings) -> LogManagerSettings:
 
 
 def group_settings(settings: BrokerSettings) -> GroupSettings:
-    groups = settings.groups
+    groups, consumers = settings.groups, settings.consumer_groups
     return GroupSettings(
         session_timeout_ms_min=groups.session_timeout_ms_min,
         session_timeout_ms_max=groups.session_timeout_ms_max,
@@ -61,6 +61,10 @@ def group_settings(settings: BrokerSettings) -> GroupSettings:
         offsets_retention_ms=groups.offsets_retention_minutes * 60_000,
         offsets_check_interval_ms=groups.offsets_retention_check_interval_ms,
         offsets_topic_partitions=groups.offsets_topic_partitions,
+        consumer_group_size_max=consumers.size_max,
+        consumer_assignors=consumers.assignors,
+        migration_policy=consumers.migration_policy.lower(),
+        regex_refresh_interval_ms=consumers.regex_refresh_interval_ms,
     )
 
 

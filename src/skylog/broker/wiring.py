@@ -41,6 +41,7 @@ from skylog.broker.followers import (
     QuotaFollower,
     put_strays_aside,
 )
+from skylog.broker.group_world import open_groups
 from skylog.broker.in_flight import Memory
 from skylog.broker.lifecycle import Lifecycle
 from skylog.broker.listeners import Listeners, listener_securities
@@ -55,14 +56,12 @@ from skylog.broker.translate import (
     advertised_host,
     connection_settings,
     controller_settings,
-    group_settings,
     log_manager_settings,
 )
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
 from skylog.diskless.files.backup import MetadataBackup
-from skylog.groups.coordinator import GroupCoordinator
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import StorageError
@@ -259,7 +258,7 @@ class Node:
     ) -> Services:
         settings, clock = self.settings, self._clock
         configs = Configs(settings, self._image)
-        groups = GroupCoordinator(group_settings(settings), clock, self._rng)
+        groups = open_groups(settings, self._publisher, configs, clock, self._rng)
         sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
         return Services(
             settings=settings,

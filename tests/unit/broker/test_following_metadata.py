@@ -191,9 +191,13 @@ class Groups:
     def __init__(self) -> None:
         self.partition_count = 0
         self.log: list[tuple[str, Any]] = []
+        self.changed: list[list[str]] = []
 
     def topics_deleted(self, topics: Any) -> None:
         self.log.append(("deleted", [name for name, _ in topics]))
+
+    def topics_changed(self, names: Any) -> None:
+        self.changed.append(sorted(names))
 
     def partition_led(self, index: int, log: Any) -> None:
         self.log.append(("led", index))
@@ -255,6 +259,8 @@ def test_topics_come_change_and_go() -> None:
     world.happens(RemoveTopicRecord(topic_id(1)))
     assert world.replicas.deleted == ["t"]
     assert world.groups.log == [("deleted", ["t"])]
+    assert world.groups.changed == [["t"], ["t"]], "when it came and when it went"
+    assert world.publisher.topics_created_offset == 3
     assert world.traffic.topics == {}
     assert world.configs._topics == {}, "settings must not outlive their topic"
 

@@ -10,6 +10,7 @@ from typing import Any
 from skylog.kernel.config import Value
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.settings.checks import check_settings, check_texts
+from skylog.kernel.settings.consumer_groups import ConsumerGroupSettings
 from skylog.kernel.settings.definitions import BROKER, REQUIRED
 from skylog.kernel.settings.diskless import DisklessSettings
 from skylog.kernel.settings.fields import bind
@@ -54,6 +55,7 @@ class BrokerSettings:
     topics: TopicSettings
     log: LogSettings
     groups: GroupSettings
+    consumer_groups: ConsumerGroupSettings
     quotas: QuotaSettings
     security: AccessSettings
     observation: ObservationSettings
@@ -143,6 +145,7 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         topics=bind(TopicSettings, effective),
         log=bind(LogSettings, effective),
         groups=bind(GroupSettings, effective),
+        consumer_groups=bind(ConsumerGroupSettings, effective),
         quotas=bind(QuotaSettings, effective),
         security=bind(AccessSettings, effective),
         observation=bind(ObservationSettings, effective),

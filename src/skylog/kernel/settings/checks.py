@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skylog.kernel.config import Value, format_value
 from skylog.kernel.errors import ConfigError
+from skylog.kernel.settings.consumer_groups import ASSIGNORS
 from skylog.kernel.settings.listeners import ListenerSettings, parse_map
 from skylog.kernel.validators import parse_host_port
 
@@ -104,6 +105,11 @@ def check_texts(texts: Mapping[str, str], values: Mapping[str, Value]) -> None:
             "group.coordinator.rebalance.protocols",
             values["group.coordinator.rebalance.protocols"],
             "the classic protocol cannot be disabled",
+        )
+    assignors = values["group.consumer.assignors"]
+    if not assignors or not set(assignors) <= set(ASSIGNORS):
+        raise problem(
+            "group.consumer.assignors", assignors, f"skylog has {' and '.join(ASSIGNORS)} only"
         )
     inter_broker = values["inter.broker.listener.name"]
     if inter_broker is not None and "security.inter.broker.protocol" in texts:

@@ -12,6 +12,7 @@ from typing import Final
 
 from skylog.kernel.config import ConfigKey, ConfigType, Dynamic, Importance, Schema, parse
 from skylog.kernel.settings import diskless, kafka_broker_facts, kafka_resource_facts, storage
+from skylog.kernel.settings.consumer_groups import GROUP_DOCS
 from skylog.kernel.settings.fields import docs_of
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS
@@ -99,7 +100,7 @@ BROKER: Final = Schema((*KAFKA_BROKER.values(), *AUTHORIZER, *OURS.values()))
 BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, {})
 _OWN_TOPIC: Final = (("diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "read-only", False),)
 TOPIC: Final = _schema((*kafka_resource_facts.TOPIC, *_OWN_TOPIC), TOPIC_DOCS)
-GROUP: Final = _schema(kafka_resource_facts.GROUP, {})
+GROUP: Final = _schema(kafka_resource_facts.GROUP, GROUP_DOCS)
 CLIENT_METRICS: Final = _schema(kafka_resource_facts.CLIENT_METRICS, {})
 CLIENT_QUOTA: Final = _schema(kafka_resource_facts.CLIENT_QUOTA, {})
 IP_QUOTA: Final = _schema(kafka_resource_facts.IP_QUOTA, {})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from skylog.kernel.settings.consumer_groups import ConsumerGroupSettings
 from skylog.kernel.settings.fields import setting
 
 
@@ -361,6 +362,7 @@ SECTIONS = (
     TopicSettings,
     LogSettings,
     GroupSettings,
+    ConsumerGroupSettings,
     QuotaSettings,
     AccessSettings,
     ObservationSettings,

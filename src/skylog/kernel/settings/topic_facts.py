@@ -1,6 +1,6 @@
 """What the settings of topics and groups are for, and which broker settings are their defaults.
 
-A topic setting that is missing in the docs, and every group setting, is accepted without effect.
+A topic setting that is missing in the docs is accepted without effect.
 """
 
 from __future__ import annotations
