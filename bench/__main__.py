@@ -30,10 +30,11 @@ QUICK = {
     "lag_records": 250_000,
     "slow_seconds": 1.5,
     "idle_seconds": 4.0,
+    "spark_bytes": 1 << 26,
     "quick": True,
 }
-# A name for several parts at once.
-DISKLESS = "diskless"
+# Names for several parts at once.
+FAMILIES = ("diskless", "spark")
 
 
 def _options() -> argparse.Namespace:
@@ -42,7 +43,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=sorted([*SCENARIOS, DISKLESS]),
+        choices=sorted([*SCENARIOS, *FAMILIES]),
         help="this part alone; repeatable",
     )
     parser.add_argument("--rounds", type=int, help="rounds that take turns (3)")
@@ -73,9 +74,7 @@ def _plan(given: argparse.Namespace) -> Plan:
 def _chosen(only: list[str] | None) -> list[str]:
     """The names of parts, in their order."""
     return [
-        name
-        for name in SCENARIOS
-        if only is None or name in only or (DISKLESS in only and name.startswith(DISKLESS))
+        name for name in SCENARIOS if only is None or name in only or name.partition("-")[0] in only
     ]
 
 

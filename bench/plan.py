@@ -20,6 +20,8 @@ class Plan:
     # How far a lagging reader is behind, and how long a cell of a slow store is measured.
     lag_records: int = 5_000_000
     slow_seconds: float = 3.0
+    # What a topic holds that Spark reads.
+    spark_bytes: int = 1 << 30
     many_topics: int = 1_000
     idle_seconds: float = 10.0
     say: Callable[[str], None] = print

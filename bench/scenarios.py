@@ -13,7 +13,7 @@ from functools import partial
 
 from confluent_kafka import Producer
 
-from bench import clients, diskless, diskless_java, diskless_latency
+from bench import clients, diskless, diskless_java, diskless_latency, spark, spark_s3
 from bench.clusters import SIDES, Cluster, Skylog, new_cluster
 from bench.local_segments import local_segments
 from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, spent, usage
@@ -264,4 +264,8 @@ SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
     "diskless-lagging": diskless_latency.lagging,
     "diskless-commits": diskless.commits,
     "local-segments": local_segments,
+    "spark-scan": spark.scan,
+    "spark-partition": spark.partition,
+    "spark-s3": spark_s3.s3,
+    "spark-sink": spark.sink,
 }
