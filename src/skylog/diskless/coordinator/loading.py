@@ -46,7 +46,8 @@ class SqliteFactory:
     def open(self) -> StateStore:
         try:
             return SqliteState(self._path, self._identity)
-        except (UnusableDatabase, sqlite3.Error) as error:
+        # SQLite quotes damaged bytes in what it says, which is then no text.
+        except (UnusableDatabase, sqlite3.Error, UnicodeDecodeError) as error:
             _log.warning("cache of a coordinator dropped", path=str(self._path), why=str(error))
             self.drop()
             return SqliteState(self._path, self._identity)
@@ -91,8 +92,8 @@ class Loader:
                 await self._replay(machine)
                 return machine
             _log.info("coordinator is rebuilt", coordinator=machine.coordinator_id)
-        except (StorageError, sqlite3.Error) as error:
-            _log.warning("cache of a coordinator cannot be used", why=str(error))
+        except Exception as error:  # noqa: BLE001 - damage shows in any way; the log has it all
+            _log.warning("cache of a coordinator cannot be used", why=repr(error))
         return await self._rebuild(machine)
 
     async def _fits(self, applied: Applied) -> bool:

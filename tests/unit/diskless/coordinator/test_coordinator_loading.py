@@ -101,11 +101,23 @@ def diverged(opened: Home) -> None:
     spoil(opened, "UPDATE applied SET last_crc = last_crc + 1")
 
 
+def garbled_schema(opened: Home) -> None:
+    """SQLite's complaint quotes bytes that are no text."""
+    db = sqlite3.connect(opened.database)
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute(
+        "UPDATE sqlite_schema SET sql = CAST('CREATE TABLE partitions ' || x'9f' AS TEXT)"
+        " WHERE name = 'partitions'"
+    )
+    db.commit()
+    db.close()
+
+
 def kept(opened: Home) -> None:
     """Nothing happens to it."""
 
 
-DAMAGES = [remove, corrupt, tear, foreign, other_version, ahead, diverged, kept]
+DAMAGES = [remove, corrupt, tear, foreign, other_version, ahead, diverged, garbled_schema, kept]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
