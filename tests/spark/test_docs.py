@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import skylog
 from skylog.spark.options import KNOWN, WITHOUT_EFFECT
+from skylog.spark.write_options import KNOWN as KNOWN_IN_WRITES
 from skylog.testing import Broker
 from tests.spark.support import Message, Topics
 
@@ -24,7 +25,8 @@ def test_the_examples(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    topics.create("orders", 2)
+    for name in ("orders", "shouted", "copied"):
+        topics.create(name, 2)
     topics.produce("orders", [Message(b"v%d" % i, b"k%d" % i, i % 2) for i in range(10)])
     names = {
         "spark": spark,
@@ -32,19 +34,23 @@ def test_the_examples(
         "target": str(tmp_path / "table"),
         "checkpoint": str(tmp_path / "checkpoint"),
     }
-    reading = [block for block in BLOCKS if "writeStream" in block or ".read.format" in block]
-    assert len(reading) >= 4
-    for block in reading:
+    assert len(BLOCKS) >= 6
+    for block in BLOCKS:
         exec(block.replace("localhost:9092", broker.bootstrap), names)
     assert spark.read.parquet(names["target"]).count() == 10
     assert "planned in 1 tasks" in capfd.readouterr().out
+    assert sorted(row.value for row in topics.rows("shouted", 2)) == [b"V%d" % i for i in range(10)]
+    pairs = [(row.key, row.value, row.timestamp) for row in topics.rows("orders", 2)]
+    assert sorted(pairs) == sorted(
+        (row.key, row.value, row.timestamp) for row in topics.rows("copied", 2)
+    )
 
 
 def test_every_option_is_on_the_page() -> None:
     named = set(re.findall(r"`([\w.*]+)`", PAGE))
     missing = [
         name
-        for name in KNOWN
+        for name in (*KNOWN, *KNOWN_IN_WRITES)
         if name not in named and not name.startswith(("diskless.storage.", "fetchOffset."))
     ]
     assert not missing

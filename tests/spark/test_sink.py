@@ -83,7 +83,7 @@ def test_what_was_read_can_be_written(
     spark: SparkSession, topics: Topics, writer: Writer, reader: Any
 ) -> None:
     """A topic copied with its partitions, headers and times."""
-    first, second = topics.create("copied", 2), topics.create("copy", 2)
+    first, second = topics.create("sink-read", 2), topics.create("sink-copy", 2)
     writer(numbers(spark, 100), topic=first).save()
     frame = reader(subscribe=first, includeHeaders="true").load()
     writer(frame.drop("topic"), topic=second).save()
