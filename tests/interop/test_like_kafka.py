@@ -15,6 +15,7 @@ import pytest
 from tests.interop.scenarios import (  # noqa: F401 - they register themselves
     cluster,
     configs,
+    consumer_groups,
     fetch,
     groups,
     offsets,

@@ -268,7 +268,9 @@ class GroupCoordinator:
         may_describe: MayDescribe,
     ) -> ConsumerGroupHeartbeatResponse:
         """``may_describe`` tells of which topics the member may know."""
-        request = replace(self._request(message, context), member_suffix=self._member_suffix())
+        request = self._request(message, context)
+        if not message.member_id:  # which later versions bring themselves
+            request = replace(request, member_suffix=str(Uuid(self._rng.randbytes(16))))
         return await self._consumers.heartbeat(request, may_describe)
 
     # Offsets
