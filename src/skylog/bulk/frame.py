@@ -15,12 +15,12 @@ from skylog.bulk.parallel import in_parallel
 from skylog.bulk.plan import Task, plan_tasks
 from skylog.bulk.positions import Positions, ranges_of
 from skylog.bulk.process import this_process
-from skylog.bulk.progress import BytesProgress
 from skylog.bulk.reader import ReadContext, read_splits
 from skylog.bulk.schema import COLUMNS
 from skylog.client.bulk import PartitionPlan, PartitionRange, Plan, plan_ranges
 from skylog.client.cluster import Cluster
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
+from skylog.kernel.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ class TopicRead:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Arrow batches of bounded size, by partition and offset; memory stays bounded."""
-        with BytesProgress(self._topic, self.bytes, wanted=self._progress) as progress:
+        with Progress(self._topic, self.bytes, quiet=not self._progress, in_bytes=True) as progress:
             yield from in_parallel(
                 self._tasks,
                 lambda task: read_splits(self._context, task.splits, on_bytes=progress.add),

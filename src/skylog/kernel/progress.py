@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
@@ -17,12 +18,17 @@ _STEP: Final = 0.1
 
 
 class Progress:
-    """A bar towards ``total``, or a count where there is none."""
+    """A bar towards ``total``, or a count where there is none; ``in_bytes``, with units."""
 
-    def __init__(self, label: str, total: int | None, *, quiet: bool = False) -> None:
+    def __init__(
+        self, label: str, total: int | None, *, quiet: bool = False, in_bytes: bool = False
+    ) -> None:
         self._label = label
         self._total = total
+        self._in_bytes = in_bytes
+        self._done = 0
         self._clock = SystemClock()
+        self._lock = threading.Lock()
         self._silent = quiet or not sys.stderr.isatty()
         self._next = self._clock.monotonic() + _SILENT_SECONDS
         self._shown: RichProgress | None = None
@@ -37,11 +43,19 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._shown is not None:
+        if self._shown is not None and self._task is not None:
+            self._shown.update(self._task, completed=self._done)
             self._shown.stop()
+
+    def add(self, more: int) -> None:
+        """So much more is done; from any thread."""
+        with self._lock:
+            self._done += more
+            self.advance(self._done)
 
     def advance(self, done: int) -> None:
         """So much is done in all."""
+        self._done = done
         if self._silent or self._clock.monotonic() < self._next:
             return
         self._next = self._clock.monotonic() + _STEP
@@ -54,16 +68,22 @@ class Progress:
         from rich.console import Console  # noqa: PLC0415 - takes long to import
         from rich.progress import (  # noqa: PLC0415
             BarColumn,
+            DownloadColumn,
             MofNCompleteColumn,
+            ProgressColumn,
             TextColumn,
             TimeElapsedColumn,
+            TransferSpeedColumn,
         )
         from rich.progress import Progress as RichProgress  # noqa: PLC0415
 
+        amount: list[ProgressColumn] = [MofNCompleteColumn()]
+        if self._in_bytes:
+            amount = [DownloadColumn(binary_units=True), TransferSpeedColumn()]
         self._shown = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
+            *amount,
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,

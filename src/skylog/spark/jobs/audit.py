@@ -19,10 +19,10 @@ from skylog.bulk.files import Pair, Verdict, judged
 from skylog.bulk.process import this_process
 from skylog.bulk.store import is_reachable
 from skylog.client.admin.diskless import DisklessAdmin
-from skylog.client.bulk import BatchLocation, PartitionRange, Split, locate_batches
+from skylog.client.bulk import BatchLocation, PartitionRange, Split
 from skylog.client.cluster import Cluster
 from skylog.kernel.clock import SystemClock
-from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
+from skylog.kernel.errors import ConfigError
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import NotFound, ObjectError, ObjectStore
 from skylog.spark.jobs.audit_check import (
@@ -34,7 +34,7 @@ from skylog.spark.jobs.audit_check import (
     missing,
     pack,
 )
-from skylog.spark.jobs.cluster import JobCluster
+from skylog.spark.jobs.cluster import JobCluster, located
 from skylog.spark.jobs.work import run_tasks
 from skylog.wire.messages.describe_diskless_coordinators_response import (
     DescribeDisklessCoordinatorsResponse,
@@ -42,14 +42,6 @@ from skylog.wire.messages.describe_diskless_coordinators_response import (
 
 TASK_BYTES: Final = 64 * 1024 * 1024
 _READS_AT_ONCE: Final = 8
-# The records went while the audit ran: retention, DeleteRecords, a deleted topic.
-_GONE: Final = frozenset(
-    {
-        ErrorCode.OFFSET_OUT_OF_RANGE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-    }
-)
 _PREFIXES: Final = ("wal/", "staging/")
 # Files this young may have been committed after their partitions were looked at.
 _RECENT_MS: Final = 10 * 60 * 1000
@@ -128,22 +120,14 @@ def _check(task: _Task) -> Checked:
 async def _check_split(
     cluster: Cluster, store: ObjectStore, split: Split, checked: Checked
 ) -> None:
-    position = split.start_offset
-    while position < split.end_offset:
-        try:
-            located = await locate_batches(cluster, split, start_offset=position)
-        except KafkaError as error:
-            if error.code in _GONE:
-                return
-            raise
-        begin = max(position, located.log_start_offset)
-        batches = [one for one in located.batches if one.last_offset >= begin]
-        checked.findings += check_offsets(split, begin, batches, located.next_offset)
+    async for position, page in located(cluster, split):
+        begin = max(position, page.log_start_offset)
+        batches = [one for one in page.batches if one.last_offset >= begin]
+        checked.findings += check_offsets(split, begin, batches, page.next_offset)
         checked.count(split, batches)
         for finding in await _read_and_check(store, split, batches):
             if await _still_there(cluster, split, finding):
                 checked.findings.append(finding)
-        position = located.next_offset
 
 
 async def _read_and_check(
@@ -189,13 +173,10 @@ def _cut(data: memoryview, extent: Extent, batch: BatchLocation) -> memoryview:
 async def _still_there(cluster: Cluster, split: Split, finding: Finding) -> bool:
     """Whether the coordinator still sends readers to the place that is wrong."""
     one = replace(split, start_offset=finding.offset, end_offset=finding.offset + 1)
-    try:
-        located = await locate_batches(cluster, one)
-    except KafkaError as error:
-        if error.code in _GONE:
-            return False
-        raise
-    return any(batch.object_key == finding.object_key for batch in located.batches)
+    async for _, page in located(cluster, one):
+        if any(batch.object_key == finding.object_key for batch in page.batches):
+            return True
+    return False
 
 
 async def _describe(job_cluster: JobCluster) -> DescribeDisklessCoordinatorsResponse:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from skylog.bulk.process import Connections, pairs, this_process
 from skylog.bulk.reader import ReadContext
-from skylog.client.bulk import PartitionPlan, PartitionRange, Plan, plan_ranges
+from skylog.client.bulk import (
+    Located,
+    PartitionPlan,
+    PartitionRange,
+    Plan,
+    Split,
+    locate_batches,
+    plan_ranges,
+)
 from skylog.client.cluster import Cluster
 from skylog.client.metadata import TopicInfo
 from skylog.kernel.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
+RECORDS_GONE: Final = frozenset(
+    {
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
 CLIENT_ID: Final = "skylog-job"
 _TIMEOUT: Final = {"default.api.timeout.ms": "30000", "client.id": CLIENT_ID}
 
@@ -81,6 +96,23 @@ class JobCluster:
                 place = f"topic {partition.topic} partition {partition.partition}"
                 raise KafkaError(partition.error, partition.message or place)
         return found
+
+
+async def located(cluster: Cluster, split: Split) -> AsyncIterator[tuple[int, Located]]:
+    """Where the batches of a split lie, page by page, each with the offset that was asked for.
+
+    Ends early when the records go meanwhile: by retention, DeleteRecords, or with their topic.
+    """
+    position = split.start_offset
+    while position < split.end_offset:
+        try:
+            page = await locate_batches(cluster, split, start_offset=position)
+        except KafkaError as error:
+            if error.code in RECORDS_GONE:
+                return
+            raise
+        yield position, page
+        position = page.next_offset
 
 
 def _at_log_start(wanted: PartitionRange, found: PartitionPlan) -> PartitionRange:

@@ -15,23 +15,15 @@ from pyspark.sql import functions as f
 
 from skylog.bulk.process import this_process
 from skylog.client.admin.diskless import DisklessAdmin
-from skylog.client.bulk import BatchLocation, PartitionRange, Split, locate_batches
+from skylog.client.bulk import BatchLocation, PartitionRange, Split
 from skylog.diskless.plane import LOG_APPEND_TIME
-from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.keys import ObjectKey
 from skylog.spark.jobs.audit_check import pack
-from skylog.spark.jobs.cluster import JobCluster
+from skylog.spark.jobs.cluster import JobCluster, located
 from skylog.spark.jobs.work import with_progress
 
 TASK_BYTES: Final = 256 * 1024 * 1024
 HOUR_MS: Final = 3_600_000
-_GONE: Final = frozenset(
-    {
-        ErrorCode.OFFSET_OUT_OF_RANGE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-    }
-)
 _BATCHES: Final = "topic string, hour long, key string, batches long, records long, bytes long"
 _FILES: Final = "key string, size long, hour long"
 
@@ -151,17 +143,9 @@ def _counted(task: _Task) -> Iterator[tuple[str, int, str, int, int, int]]:
         cluster = await task.cluster.cluster()
         sums: dict[tuple[str, int, str], list[int]] = {}
         for split in task.splits:
-            position = split.start_offset
-            while position < split.end_offset:
-                try:
-                    located = await locate_batches(cluster, split, start_offset=position)
-                except KafkaError as error:
-                    if error.code in _GONE:
-                        break
-                    raise
-                for batch in located.batches:
+            async for _, page in located(cluster, split):
+                for batch in page.batches:
                     _add(sums, split, batch)
-                position = located.next_offset
         return sums
 
     for (topic, hour, key), values in this_process().run(count()).items():
