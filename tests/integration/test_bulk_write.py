@@ -191,14 +191,16 @@ def test_a_driver_that_was_away_for_longer_than_the_commit_window(tmp_path: Path
         close_process()
 
 
-def test_rows_of_a_task_keep_their_order(broker: Broker) -> None:
-    create_topic(broker.bootstrap, "ordered", 1)
+@pytest.mark.parametrize("diskless", ["true", "false"])
+def test_rows_of_a_task_keep_their_order(broker: Broker, diskless: str) -> None:
+    topic = f"ordered-{diskless}"
+    create_topic(broker.bootstrap, topic, 1, **{"diskless.enable": diskless})
     rows = [b"%05d" % i * 20 for i in range(3000)]
-    small = context(broker, "ordered", object_bytes=64 * 1024, batch_bytes=4096)
+    small = context(broker, topic, object_bytes=64 * 1024, batch_bytes=4096)
     written = write_rows(small, [pa.record_batch({"value": rows})])
-    assert len(written.objects) > 4
-    EpochDriver(small, "batch-ordered").complete(0, [written])
-    assert [message.value() for message in consumed(broker, "ordered", 1)] == rows
+    assert (len(written.objects) > 4) is (diskless == "true")
+    EpochDriver(small, f"batch-{topic}").complete(0, [written])
+    assert [message.value() for message in consumed(broker, topic, 1)] == rows
 
 
 def test_attempts_that_do_not_count_leave_no_objects(broker: Broker) -> None:

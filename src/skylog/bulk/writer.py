@@ -139,24 +139,24 @@ class _Session:
         unknown = [name for name in names if name not in self._targets]
         if unknown:
             self._targets |= await fetch_targets(self._cluster, unknown)
+        kinds = {self._targets[name].diskless for name in names}
+        if True in kinds and self._stager is None:
+            area = await open_area(self._connected(), self._context)
+            self._stager = Stager(area, self._context.object_bytes)
+        if False in kinds and self._producer is None:
+            self._producer = BatchProducer(self._cluster)
         return self._targets
 
     async def send(self, batches: Sequence[RowBatch]) -> list[StagedObject]:
         classic = [batch for batch in batches if not self._targets[batch.topic].diskless]
         diskless = [batch for batch in batches if self._targets[batch.topic].diskless]
-        staged = await (await self._open_stager()).stage(diskless) if diskless else []
-        if classic:
-            if self._producer is None:
-                self._producer = BatchProducer(self._cluster)
+        # First of all, so that what is sent earlier comes earlier in its partition's queue.
+        if classic and self._producer is not None:
             await self._producer.send(classic)
             self._produced_rows += sum(batch.count for batch in classic)
-        return staged
-
-    async def _open_stager(self) -> Stager:
-        if self._stager is None:
-            area = await open_area(self._connected(), self._context)
-            self._stager = Stager(area, self._context.object_bytes)
-        return self._stager
+        if diskless and self._stager is not None:
+            return await self._stager.stage(diskless)
+        return []
 
     def pend(self, sending: Future[list[StagedObject]]) -> None:
         """Let it be sent; wait while too much is on its way."""
