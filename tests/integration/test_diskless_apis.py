@@ -137,6 +137,7 @@ def test_what_no_writer_makes_is_refused_in_every_item(wire: Wire, name: str) ->
         "overlapping": overlapping.request(),
         "key": good.request(object_key="../../etc/passwd"),
         "kind of key": good.request(object_key="backup/metadata/0/latest"),
+        "key of nobody": good.request(object_key="staging//"),
     }
     for why, request in refused.items():
         results = wire.ask(request).batches

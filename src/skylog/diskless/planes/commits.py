@@ -48,7 +48,8 @@ ProducerOfPartition: TypeAlias = tuple[TopicPartition, int]
 
 
 def check_file(file: FileToCommit) -> None:
-    """Refuse what no writer makes: strange formats, extents that overlap or leave the file."""
+    """Refuse what no writer makes: strange keys and formats, extents that overlap or are outside."""
+    _created_ms(file.object_key)
     if file.format != WAL_FORMAT:
         raise _bad(f"object format {file.format} is not {WAL_FORMAT}")
     if not 0 < file.size <= FILE_BYTES_MAX:
@@ -80,18 +81,22 @@ def _check_batch(batch: BatchToCommit) -> None:
 
 def check_age(object_key: str, now_ms: int, rules: PlaneRules) -> None:
     """Refuse a new key that is too old, because a scan may delete its object at any moment."""
+    age_ms = now_ms - _created_ms(object_key)
+    if age_ms > rules.commit_age_ms_max or -age_ms > rules.commit_ahead_ms_max:
+        raise KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"object key {object_key} is {age_ms} ms old; it can no longer be committed",
+        )
+
+
+def _created_ms(object_key: str) -> int:
     try:
         created_ms = ObjectKey.parse(object_key).created_ms
     except BadKey as error:
         raise _bad(str(error)) from error
     if created_ms is None:
         raise _bad(f"object key without a time: {object_key!r}")
-    age_ms = now_ms - created_ms
-    if age_ms > rules.commit_age_ms_max or -age_ms > rules.commit_ahead_ms_max:
-        raise KafkaError(
-            ErrorCode.KAFKA_STORAGE_ERROR,
-            f"object key {object_key} is {age_ms} ms old; it can no longer be committed",
-        )
+    return created_ms
 
 
 def check_new(
