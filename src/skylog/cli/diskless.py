@@ -155,7 +155,7 @@ def orphans(
 
     \b
     orphan   deleted by the next scan of a broker
-    recent   may still be committed
+    recent   too young, or there are records older by more than the grace
     held     kept since a restore, until --release
     kept     nobody scans for such objects
     missing  known and not there: its records are lost, and the exit code is 1
