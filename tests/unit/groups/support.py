@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
+from skylog.groups.consumer.world import World
 from skylog.groups.machine import GroupMachine
 from skylog.groups.members import ClassicGroup
 from skylog.groups.records import GroupRecordCodec
@@ -117,9 +118,10 @@ class Bench:
     settings: GroupSettings = field(default_factory=GroupSettings)
     now_ms: int = 1_700_000_000_000
     log: list[KeyValue] = field(default_factory=list)
+    world: World = field(default_factory=World)
 
     def __post_init__(self) -> None:
-        self.machine = GroupMachine(self.settings)
+        self.machine = GroupMachine(self.settings, self.world)
         self.timers: dict[Any, tuple[int, Any]] = {}
         self._parked: dict[Any, list[Call]] = {}
         self._suffix = 0
@@ -178,10 +180,10 @@ class Bench:
             self.run(self.timers.pop(key)[1])
         self.now_ms = end_ms
 
-    def reload(self) -> Bench:
+    def reload(self) -> Self:
         """What another broker would make of the log."""
-        other = Bench(self.settings, self.now_ms, list(self.log))
-        other.machine = GroupMachine(self.settings)
+        other = replace(self, log=list(self.log))
+        other.machine = GroupMachine(self.settings, self.world)
         for offset, (key, value) in enumerate(self.log):
             record = self._codec.decode(key, value)
             if record is not None:
@@ -192,7 +194,7 @@ class Bench:
     @property
     def group(self) -> ClassicGroup:
         group = self.machine.group(GROUP)
-        assert group is not None
+        assert isinstance(group, ClassicGroup)
         return group
 
     # What clients do
