@@ -80,12 +80,11 @@ def run(spark: SparkSession, job: ReportJob) -> Report:
         created[hour] = (count + 1, total + size)
     if not tasks:
         return Report(plan.storage_url or "", [], created)
-    frame = _summed(spark, tasks, files)
+    action = _summed(spark, tasks, files).orderBy("hour", "topic").collect
+    found = with_progress(spark, "report", len(tasks), action)
+    latest = max((row["hour"] for row in found), default=0)
     if job.hours > 0:
-        newest = frame.agg(f.max("hour")).first()
-        latest = int(newest[0]) if newest is not None and newest[0] is not None else 0
-        frame = frame.where(f.col("hour") > latest - job.hours)
-    found = with_progress(spark, "report", len(tasks), frame.orderBy("hour", "topic").collect)
+        found = [row for row in found if row["hour"] > latest - job.hours]
     rows = [
         TopicHour(
             row["topic"],
@@ -110,7 +109,7 @@ def _summed(
         f.sum("batches").alias("batches"),
         f.sum("records").alias("records"),
         f.sum("bytes").alias("bytes"),
-    ).cache()
+    )
     known = spark.createDataFrame(files, _FILES).select("key", "size")
     return (
         summed.join(known, "key", "left")

@@ -23,11 +23,14 @@ def start(job: str, master: str | None) -> SparkSession:
     # Workers must be the Python that has skylog, not the first on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(f"skylog {job}")
-    if master is not None:
-        builder = builder.master(master)
-    elif _SUBMITTED not in os.environ:
-        builder = builder.master(LOCAL)
-    if _SUBMITTED not in os.environ:
+    submitted = _SUBMITTED in os.environ
+    chosen = master or (None if submitted else LOCAL)
+    if chosen is not None:
+        builder = builder.master(chosen)
+    if chosen is not None and chosen.startswith("local"):
+        # Two hundred tasks, Spark's default, are for clusters.
+        builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
+    if not submitted:
         builder = builder.config(
             "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
         )
