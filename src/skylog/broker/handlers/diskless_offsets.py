@@ -10,6 +10,7 @@ from typing import Final
 
 from skylog.broker.context import RequestContext
 from skylog.broker.diskless import DisklessEngine
+from skylog.broker.handlers.diskless_errors import change_error, read_error
 from skylog.diskless.plane import EARLIEST, MAX_TIMESTAMP, ListOffsetsResult
 from skylog.diskless.reader.patch import SERVED_EPOCH
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -48,9 +49,9 @@ async def list_diskless_offsets(
         try:
             found = await _to_the_record(engine, place, timestamp, result)
         except KafkaError as error:
-            answer.error_code = error.code
+            answer.error_code = read_error(error.code)
             continue
-        answer.error_code = result.error
+        answer.error_code = read_error(result.error)
         answer.timestamp, answer.offset = found
         if answer.offset >= 0:
             answer.leader_epoch = SERVED_EPOCH
@@ -85,7 +86,7 @@ async def end_of_epochs(
     """No epoch ever ends on a diskless partition: nobody sees a truncation."""
     infos = await engine.plane.log_info([place for _, place, _ in wanted])
     for (answer, _, epoch), info in zip(wanted, infos, strict=True):
-        answer.error_code = info.error
+        answer.error_code = read_error(info.error)
         if info.error is ErrorCode.NONE:
             answer.leader_epoch, answer.end_offset = epoch, info.high_watermark
 
@@ -95,6 +96,6 @@ async def delete_diskless_records(
 ) -> None:
     results = await engine.plane.delete_records([(*place, offset) for _, place, offset in wanted])
     for (answer, place, _), result in zip(wanted, results, strict=True):
-        answer.error_code, answer.low_watermark = result.error, result.low_watermark
+        answer.error_code, answer.low_watermark = change_error(result.error), result.low_watermark
         if result.error is ErrorCode.NONE:
             engine.records_deleted(*place, result.low_watermark)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skylog.broker.context import RequestContext
+from skylog.broker.handlers.diskless_errors import read_error
 from skylog.diskless.partitions import DisklessPartition
 from skylog.diskless.reader import ReadRequest, ReadResult
 from skylog.kernel.errors import KafkaError
@@ -41,7 +42,7 @@ def read_remote(
     return [
         PartitionData(
             found.index,
-            error_code=result.error,
+            error_code=read_error(result.error),
             high_watermark=result.high_watermark,
             last_stable_offset=result.high_watermark,
             log_start_offset=result.log_start_offset,
