@@ -9,11 +9,13 @@ import os
 import signal
 import sys
 
+from pyspark.sql import SparkSession
+
 from skylog.spark.jobs.cluster import JobCluster
-from skylog.spark.jobs.session import start
 from skylog.spark.jobs.table import job
 
 CHUNK_RECORDS = 40
+SCHEMA = "id bigint"
 
 
 def main(servers: str, topic: str, to: str, form: str, step: str, times: str) -> None:
@@ -25,9 +27,21 @@ def main(servers: str, topic: str, to: str, form: str, step: str, times: str) ->
         if left == 0:
             os.killpg(os.getpgid(0), signal.SIGKILL)
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        # It lives for seconds: not worth being compiled well.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .getOrCreate()
+    )
     cluster = JobCluster({"bootstrap.servers": servers})
-    wanted = job.TableJob(cluster, topic, to, form=form, values="json", chunk_records=CHUNK_RECORDS)
-    job.run(start("table", "local[1]"), wanted, before)
+    wanted = job.TableJob(
+        cluster, topic, to, form=form, values="json", schema=SCHEMA, chunk_records=CHUNK_RECORDS
+    )
+    job.run(spark, wanted, before)
 
 
 if __name__ == "__main__":

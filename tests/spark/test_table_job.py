@@ -25,8 +25,6 @@ from skylog.spark.jobs.table.job import TableJob
 from skylog.testing import Broker
 from tests.spark.support import Message, Row, Topics
 
-pytestmark = pytest.mark.filterwarnings("ignore")
-
 
 def job(broker: Broker, topic: str, to: Path, **more: Any) -> TableJob:
     cluster = JobCluster({"bootstrap.servers": broker.bootstrap})
@@ -308,13 +306,13 @@ def test_a_killed_job_goes_on(
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert process.wait(200) == -signal.SIGKILL
+        assert process.wait(250) == -signal.SIGKILL
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     assert len(iceberg(tmp_path, name)) < len(iceberg(tmp_path, f"{name}_bad")) * 8 < 8 * 17
-    table.run(spark, job(broker, name, tmp_path, values="json"))
+    table.run(spark, job(broker, name, tmp_path, values="json", schema="id bigint"))
     good = [(row["_partition"], row["_offset"], row["id"]) for row in iceberg(tmp_path, name)]
     bad = [(row["partition"], row["offset"]) for row in iceberg(tmp_path, f"{name}_bad")]
     rows = topics.rows(name, 2)
