@@ -25,8 +25,9 @@ from skylog.wire.compression import decompress
 
 __all__ = ["SCHEMA", "EncodedBatch", "Selection", "decode", "decode_chunks"]
 
-# Uncompressed records that become one Arrow batch; a larger record batch is one by itself.
-CHUNK_BYTES: Final = 16 * 1024 * 1024
+# Uncompressed records that become one Arrow batch; a larger record batch is one by itself. Few
+# enough that they are still in the processor's cache when whoever takes the batch reads it.
+CHUNK_BYTES: Final = 1024 * 1024
 CREATE_TIME: Final = -1
 
 

@@ -24,7 +24,7 @@ VIA: Final[tuple[Via, ...]] = ("bucket", "broker")
 # Bytes of objects in one window; while one is decoded, up to three more are read or wait.
 WINDOW_BYTES: Final = 16 * 1024 * 1024
 # Arrow batches below this are joined to one.
-SMALL_BYTES: Final = 1024 * 1024
+SMALL_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)

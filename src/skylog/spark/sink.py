@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
 
 from skylog.bulk.writer import EpochDriver, WriteContext, Written, write_rows
 from skylog.kernel.errors import ConfigError, SkylogError
+from skylog.spark.worker import keep_imports
 from skylog.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class _Sink:
         return EpochDriver(self.context, writer)
 
     def stage(self, iterator: Iterator[pa.RecordBatch]) -> SinkMessage:
+        keep_imports()
         task = TaskContext.get()
         seed = 0 if task is None else task.partitionId()
         query = None if task is None else task.getLocalProperty(_QUERY_ID)
