@@ -23,8 +23,10 @@ INDEX = "00000000000000000000.index"
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The directory of a broker that has stopped."""
     directory = tmp_path_factory.mktemp("data")
-    with Broker(directory=directory) as broker:
+    with Broker({"diskless.metadata.snapshot.bytes": "1"}, directory=directory) as broker:
         cli = Cli(broker)
+        cli.ok("topics", "create", "remote", "--config", "diskless.enable=true")
+        cli.ok("produce", "remote", text="a\n")
         cli.ok("topics", "create", "small", "--config", "index.interval.bytes=0")
         for number in range(3):
             options = ("-k", ":", "-H", "h=1", "--compression", "zstd")
@@ -91,6 +93,19 @@ def test_metadata_is_decoded(written: Path) -> None:
     assert {"SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"} <= types
     configs = [row["data"] for row in found if row.get("type") == "ConfigRecord"]
     assert {"name": "retention.ms", "value": "60000"}.items() <= configs[-1].items()
+
+
+def test_coordinators_of_diskless_topics_are_decoded(written: Path) -> None:
+    (folder,) = (written / "diskless-coordinators").iterdir()
+    snapshots = list(folder.glob("*.checkpoint"))
+    assert snapshots
+    in_log, in_snapshots = rows(written / "__diskless_metadata-0"), rows(*snapshots)
+    created = [row for row in in_snapshots if row.get("type") == "PartitionCreatedRecord"]
+    assert {row["data"]["name"] for row in created} == {"remote"}
+    # What a snapshot stands for may be gone from the log.
+    types = {row.get("type") for row in (*in_log, *in_snapshots)}
+    assert "FileCommittedRecord" in types
+    assert not [row for row in (*in_log, *in_snapshots) if "value_base64" in row]
 
 
 def test_committed_offsets_are_decoded(written: Path) -> None:

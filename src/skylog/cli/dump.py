@@ -57,9 +57,10 @@ def dump(
 ) -> None:
     """Show what is in the files of a log: offline, without a broker, changing nothing.
 
-    Records of the cluster's metadata, of committed offsets and of transactions are decoded.
-    Checksums, offsets and indexes are verified; the exit code is 1 if anything is wrong. The last
-    batch of a log that a running broker writes to may be incomplete.
+    Records of the cluster's metadata, of committed offsets, of transactions and of the
+    coordinators of diskless topics are decoded. Checksums, offsets and indexes are verified; the
+    exit code is 1 if anything is wrong. The last batch of a log that a running broker writes to
+    may be incomplete.
     """
     files = _files(paths)
     settings = DumpSettings(decoder, batches_only, from_offset)

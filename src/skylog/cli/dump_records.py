@@ -18,7 +18,7 @@ from skylog.wire.coordinator_records import decode_group_record, decode_transact
 from skylog.wire.messages.config_record import ConfigRecord
 from skylog.wire.messages.group_metadata_value import MemberMetadata
 from skylog.wire.messages.user_scram_credential_record import UserScramCredentialRecord
-from skylog.wire.metadata_records import decode_metadata
+from skylog.wire.metadata_records import decode_diskless, decode_metadata
 from skylog.wire.records import Record
 from skylog.wire.schema import Struct
 
@@ -31,12 +31,14 @@ class Decoder(StrEnum):
     METADATA = "metadata"
     OFFSETS = "offsets"
     TRANSACTIONS = "transactions"
+    DISKLESS = "diskless"
 
 
 TOPICS: Final[Mapping[str, Decoder]] = {
     "__cluster_metadata": Decoder.METADATA,
     "__consumer_offsets": Decoder.OFFSETS,
     "__transaction_state": Decoder.TRANSACTIONS,
+    "__diskless_metadata": Decoder.DISKLESS,
 }
 _SECRETS: Final[Mapping[type[Struct], frozenset[str]]] = {
     UserScramCredentialRecord: frozenset({"salt", "stored_key", "server_key"}),
@@ -75,8 +77,7 @@ def _control(record: Record) -> dict[str, Any]:
     return {"type": name, "data": plain(message) if message is not None else None}
 
 
-def _metadata(record: Record) -> dict[str, Any]:
-    message = decode_metadata(record.value)
+def _metadata(message: Struct | None, record: Record) -> dict[str, Any]:
     if message is None:
         return _raw(record)
     return {"type": type(message).__name__, "data": plain(message)}
@@ -92,7 +93,8 @@ def _coordinator(found: tuple[Struct, Struct | None] | None, record: Record) -> 
 
 _DECODERS: Final[Mapping[Decoder, Callable[[Record], dict[str, Any]]]] = {
     Decoder.RAW: _raw,
-    Decoder.METADATA: _metadata,
+    Decoder.METADATA: lambda record: _metadata(decode_metadata(record.value), record),
+    Decoder.DISKLESS: lambda record: _metadata(decode_diskless(record.value), record),
     Decoder.OFFSETS: lambda record: _coordinator(
         decode_group_record(record.key, record.value), record
     ),
