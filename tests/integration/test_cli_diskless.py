@@ -172,6 +172,15 @@ def test_errors_say_what_to_do(cli: Cli, objects: Path, tmp_path: Path) -> None:
     assert [row["state"] for row in cli.json("diskless", "files", "--storage-url", url)] == ["live"]
 
 
+def test_looking_makes_no_directory(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("topics", "create", "orders", "--config", "diskless.enable=true")
+    nowhere = tmp_path / "nowhere"
+    for command in (("files",), ("orphans",), ("dump-wal", "wal/x")):
+        message = cli.fails("diskless", *command, "--storage-url", nowhere.as_uri())
+        assert "nowhere is no directory" in message
+    assert not nowhere.exists()
+
+
 def test_batches_and_where_they_lie(cli: Cli, objects: Path) -> None:
     cli.ok("topics", "create", "orders", "--config", "diskless.enable=true", "--partitions", "2")
     for value in ("a", "b", "c"):

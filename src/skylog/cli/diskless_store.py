@@ -64,11 +64,24 @@ async def opened(
         _check_reachable(broker_url)
         given = [f"diskless.storage.url={broker_url}"]
     settings = load_settings(options.config, os.environ, [*(options.override or []), *given])
-    store = open_store(storage_url_of(settings), settings.storage)
+    url = storage_url_of(settings)
+    _check_there(url)
+    store = open_store(url, settings.storage)
     try:
         yield store
     finally:
         await store.close()
+
+
+def _check_there(url: str) -> None:
+    """Whoever looks makes no directory: an empty one would say that every object is lost."""
+    from skylog.objects.open import parse_url  # noqa: PLC0415
+
+    where = parse_url(url)
+    if where.scheme == "file" and not Path(where.path).is_dir():
+        raise CommandError(
+            f"{where.path} is no directory: say with --storage-url where the objects are"
+        )
 
 
 def _check_reachable(url: str) -> None:
