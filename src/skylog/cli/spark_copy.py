@@ -75,50 +75,57 @@ def _time(text: str | None, option: str) -> int | None:
         raise CommandError(f"{option}: {error}") from None
 
 
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SQL",
+        help="Only records for which this is true: Spark SQL over key, value, headers,"
+        " timestamp, partition, offset.",
+    ),
+]
+StartOffsets = Annotated[
+    str | None, typer.Option(metavar="JSON", help='Begin there: {"PARTITION": OFFSET, …}.')
+]
+EndOffsets = Annotated[str | None, typer.Option(metavar="JSON", help="End before these offsets.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", help=f"Only records from then on: {TIME_FORMS}.")
+]
+ChosenPartitions = Annotated[
+    Partitions,
+    typer.Option(help="The same partition, by the key, or auto: the same if as many."),
+]
+ToBootstrap = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT,…", help="The other cluster, if there is one.")
+]
+ToClientConfig = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Client settings for the other cluster.")
+]
+ToStorage = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="As --storage, for the other cluster."),
+]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only records up to then.")]
+
+
 def replay(
     topic: Annotated[str, typer.Argument(metavar="FROM", help="The topic to read.")],
     to: Annotated[str, typer.Argument(metavar="TO", help="The topic to write; it must exist.")],
     run_id: RunId = None,
     state: State = STATE_DEFAULT,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help=f"Only records from then on: {TIME_FORMS}.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only records up to then.")
-    ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SQL",
-            help="Only records for which this is true: Spark SQL over key, value, headers,"
-            " timestamp, partition, offset.",
-        ),
-    ] = None,
-    start_offsets: Annotated[
-        str | None, typer.Option(metavar="JSON", help='Begin there: {"PARTITION": OFFSET, …}.')
-    ] = None,
-    end_offsets: Annotated[
-        str | None, typer.Option(metavar="JSON", help="End before these offsets.")
-    ] = None,
-    partitions: Annotated[
-        Partitions,
-        typer.Option(help="The same partition, by the key, or auto: the same if as many."),
-    ] = Partitions.AUTO,
+    since: Since = None,
+    until: Until = None,
+    where: Where = None,
+    start_offsets: StartOffsets = None,
+    end_offsets: EndOffsets = None,
+    partitions: ChosenPartitions = Partitions.AUTO,
     compression: Codec = "none",
     chunk_records: Annotated[int, typer.Option(min=1, help="Records in a step.")] = 1_000_000,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     storage: Storage = None,
-    to_bootstrap: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,…", help="The other cluster, if there is one.")
-    ] = None,
-    to_client_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Client settings for the other cluster.")
-    ] = None,
-    to_storage: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="As --storage, for the other cluster."),
-    ] = None,
+    to_bootstrap: ToBootstrap = None,
+    to_client_config: ToClientConfig = None,
+    to_storage: ToStorage = None,
     master: Master = None,
     json: Json = False,
 ) -> None:
@@ -164,6 +171,34 @@ def replay(
         say(f"partition {partition}: {counted(count, 'offset')} deleted before they were copied")
 
 
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="FORMAT", help="parquet, json, csv or text; by the names without."
+    ),
+]
+Value = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="A column or SQL expression. Without: the column value, else all as JSON.",
+    ),
+]
+ValueColumns = Annotated[
+    str | None, typer.Option(metavar="A,B,…", help="These columns as a JSON object.")
+]
+Headers = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Headers: a map, or array of key, value.")
+]
+ReaderOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="An option of Spark's reader, as sep=;"),
+]
+PartitionColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Partition; by the key without.")
+]
+
+
 def load(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="It must exist.")],
     paths: Annotated[
@@ -172,36 +207,16 @@ def load(
     ],
     run_id: RunId = None,
     state: State = STATE_DEFAULT,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", metavar="FORMAT", help="parquet, json, csv or text; by the names without."
-        ),
-    ] = None,
-    value: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="A column or SQL expression. Without: the column value, else all as JSON.",
-        ),
-    ] = None,
-    value_columns: Annotated[
-        str | None, typer.Option(metavar="A,B,…", help="These columns as a JSON object.")
-    ] = None,
+    format: Format = None,
+    value: Value = None,
+    value_columns: ValueColumns = None,
     key: Annotated[str | None, typer.Option(metavar="COLUMN", help="Key.")] = None,
-    headers: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Headers: a map, or array of key, value.")
-    ] = None,
-    partition: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Partition; by the key without.")
-    ] = None,
+    headers: Headers = None,
+    partition: PartitionColumn = None,
     timestamp: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Time, or milliseconds; now without.")
     ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An option of Spark's reader, as sep=;"),
-    ] = None,
+    option: ReaderOption = None,
     compression: Codec = "none",
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,

@@ -39,6 +39,46 @@ class Start(StrEnum):
     LATEST = "latest"
 
 
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--table", metavar="NAME", help="Its name, [NAMESPACE.]NAME; that of the topic without."
+    ),
+]
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT|FILE",
+        help="Columns in Spark's notation, or one Avro schema. JSON without: from the data.",
+    ),
+]
+Schemas = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR|URL",
+        help="Avro schemas by the number before each value (Confluent): NUMBER.avsc files,"
+        " or a schema registry.",
+    ),
+]
+CatalogName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="A catalogue of PyIceberg's configuration; a file beside the data without.",
+    ),
+]
+CatalogOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A property of the catalogue; can be repeated."),
+]
+AcceptNewTopic = Annotated[
+    bool,
+    typer.Option(
+        "--accept-new-topic", help="Go on though the topic was deleted and created again."
+    ),
+]
+
+
 def table(
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
     to: Annotated[
@@ -46,47 +86,15 @@ def table(
         typer.Option("--to", metavar="URL", help="A directory, or a bucket, for the tables."),
     ] = None,
     form: Annotated[Form, typer.Option("--as", help="What the table is.")] = Form.ICEBERG,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--table", metavar="NAME", help="Its name, [NAMESPACE.]NAME; that of the topic without."
-        ),
-    ] = None,
+    name: Name = None,
     values: Annotated[Values, typer.Option(help="What the values are.")] = Values.RAW,
-    schema: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT|FILE",
-            help="Columns in Spark's notation, or one Avro schema. JSON without: from the data.",
-        ),
-    ] = None,
-    schemas: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR|URL",
-            help="Avro schemas by the number before each value (Confluent): NUMBER.avsc files,"
-            " or a schema registry.",
-        ),
-    ] = None,
+    schema: Schema = None,
+    schemas: Schemas = None,
     start: Annotated[Start, typer.Option(help="Where a new table begins.")] = Start.EARLIEST,
     chunk_records: Annotated[int, typer.Option(min=1, help="Records in a commit.")] = 1_000_000,
-    catalog: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A catalogue of PyIceberg's configuration; a file beside the data without.",
-        ),
-    ] = None,
-    catalog_option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A property of the catalogue; can be repeated."),
-    ] = None,
-    accept_new_topic: Annotated[
-        bool,
-        typer.Option(
-            "--accept-new-topic", help="Go on though the topic was deleted and created again."
-        ),
-    ] = False,
+    catalog: CatalogName = None,
+    catalog_option: CatalogOption = None,
+    accept_new_topic: AcceptNewTopic = False,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     storage: Storage = None,
