@@ -177,7 +177,15 @@ def test_a_restore_spares_what_is_on_the_disks(tmp_path: Path) -> None:
     assert "is not empty" in answer.stderr
 
 
+def test_a_bucket_that_is_not_there(tmp_path: Path) -> None:
+    answer = restore(tmp_path / "bucket", tmp_path / "disk")
+    assert answer.returncode == 1
+    assert "bucket is no directory" in answer.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_bucket_without_backups(tmp_path: Path) -> None:
+    (tmp_path / "bucket").mkdir()
     answer = restore(tmp_path / "bucket", tmp_path / "disk")
     assert answer.returncode == 1
     assert "no backup of node" in answer.stderr

@@ -65,7 +65,7 @@ async def opened(
         given = [f"diskless.storage.url={broker_url}"]
     settings = load_settings(options.config, os.environ, [*(options.override or []), *given])
     url = storage_url_of(settings)
-    _check_there(url)
+    check_there(url)
     store = open_store(url, settings.storage)
     try:
         yield store
@@ -73,15 +73,13 @@ async def opened(
         await store.close()
 
 
-def _check_there(url: str) -> None:
+def check_there(url: str) -> None:
     """Whoever looks makes no directory: an empty one would say that every object is lost."""
     from skylog.objects.open import parse_url  # noqa: PLC0415
 
     where = parse_url(url)
     if where.scheme == "file" and not Path(where.path).is_dir():
-        raise CommandError(
-            f"{where.path} is no directory: say with --storage-url where the objects are"
-        )
+        raise CommandError(f"{where.path} is no directory: the objects must be somewhere else")
 
 
 def _check_reachable(url: str) -> None:

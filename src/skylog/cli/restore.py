@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skylog.cli.diskless_store import check_there
 from skylog.cli.errors import counted
 from skylog.cli.group import examples, new_app
 from skylog.cli.options import Json
@@ -73,6 +74,7 @@ async def restore_node(settings: BrokerSettings) -> RestoreReport:
         log_dirs=list(map(_absolute, settings.node.log_dirs)),
         coordinators=coordinators_directory(settings),
     )
+    check_there(settings.diskless.storage_url)
     store = open_store(settings.diskless.storage_url, settings.storage)
     try:
         work = Restore(
