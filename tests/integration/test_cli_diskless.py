@@ -112,6 +112,7 @@ def test_orphans_and_what_becomes_of_them(cli: Cli, objects: Path) -> None:
     assert DAY_MS <= rows[old]["age_ms"] < DAY_MS + 600_000
     shown = cli.run("diskless", "orphans", "--release", "--yes")
     assert "held: objects created" in shown.stderr
+    assert "released" in shown.stderr
     assert {row["state"] for row in cli.json("diskless", "orphans")} == {"orphan", "recent"}
     # The scan does what was said of it.
     scanner = cli.broker.node.maintenance.orphans

@@ -184,6 +184,7 @@ def orphans(
     if release and holds:
         confirm(f"End {counted(len(holds), 'hold')}?", yes=yes)
         asyncio.run(_release(options))
+        say("released: the next scan deletes what no coordinator knows")
 
 
 async def _held(options: StoreOptions) -> tuple[list[Hold], list[dict[str, Any]]]:
