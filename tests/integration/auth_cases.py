@@ -54,6 +54,8 @@ from skylog.wire.messages import (
 )
 from skylog.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from skylog.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from skylog.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.describe_acls_request import DescribeAclsRequest
 from skylog.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -448,6 +450,17 @@ CASES: dict[ApiKey, Case] = {
     # Nobody is refused; each sees what he may see.
     ApiKey.LIST_GROUPS: Case(
         lambda *_: ListGroupsRequest(), (group(Op.DESCRIBE),), NOTHING_WRONG
+    ),
+    # A member that is none, since one that joins would change the group.
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Case(
+        lambda things, _: ConsumerGroupHeartbeatRequest(
+            things.group, "nobody", 1, subscribed_topic_names=[things.topic]
+        ),
+        (group(Op.READ), topic(Op.DESCRIBE)), NO_GROUP, frozenset({Code.GROUP_ID_NOT_FOUND}),
+    ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Case(
+        lambda things, _: ConsumerGroupDescribeRequest([things.group]),
+        (group(Op.DESCRIBE),), NO_GROUP, frozenset({Code.GROUP_ID_NOT_FOUND}),
     ),
     ApiKey.DELETE_GROUPS: Case(
         lambda things, _: DeleteGroupsRequest([things.group]),

@@ -64,7 +64,7 @@ OFFERED = frozenset(
         *(ApiKey(number) for number in range(4)),
         *(ApiKey(number) for number in range(8, 24)),
         *(ApiKey(number) for number in (29, 30, 31, 32, 33, 35, 36, 37, 42, 43, 44, 45, 46, 47)),
-        *(ApiKey(number) for number in (48, 49, 50, 51, 55, 57, 60, 61, 64, 74, 75)),
+        *(ApiKey(number) for number in (48, 49, 50, 51, 55, 57, 60, 61, 64, 68, 69, 74, 75)),
     }
 )
 # For our own tools: served to those who know, not in the answer to ApiVersions.
