@@ -43,7 +43,7 @@ async def describe_coordinators(
         control_plane=settings.diskless.control_plane,
         storage_url=storage_url_of(settings),
         has_all_coordinators=_reaches_all(services),
-        orphan_threshold_ms=await _threshold_ms(services),
+        orphan_threshold_ms=_threshold_ms(services),
         coordinators=[_described(info, settings.node.node_id) for info in infos],
     )
 
@@ -52,18 +52,14 @@ def _reaches_all(services: Services) -> bool:
     return reaches_all_coordinators(services.image, services.diskless, services.settings.diskless)
 
 
-async def _threshold_ms(services: Services) -> int:
+def _threshold_ms(services: Services) -> int:
     """What a scan for orphans would go by if it began now."""
     settings = services.settings.diskless
     if settings.control_plane == "memory" or services.image.topic(DISKLESS_METADATA) is None:
         return _NO_SCANS
     if not _reaches_all(services):
         return _NOTHING_MS
-    try:
-        oldest_ms = await services.diskless.plane.oldest_file_ms()
-    except KafkaError:  # a scan would end here as well
-        return _NOTHING_MS
-    return orphan_threshold(oldest_ms, services.clock.now_ms(), settings.grace_ms)
+    return orphan_threshold(services.clock.now_ms(), settings.grace_ms)
 
 
 def _described(info: CoordinatorInfo, node_id: int) -> DescribedCoordinator:

@@ -37,13 +37,9 @@ STAGED_PREFIX: Final = "staging/"
 _KEYS_SPREAD: Final = 256  # two hex digits follow the prefix
 
 
-def orphan_threshold(oldest_file_ms: int | None, now_ms: int, grace_ms: int) -> int:
-    """Pure: what was created before this may be looked at.
-
-    The KIP's ``oldest + grace`` alone may lie in the future, and says nothing without files.
-    """
-    latest = now_ms - grace_ms
-    return latest if oldest_file_ms is None else min(oldest_file_ms + grace_ms, latest)
+def orphan_threshold(now_ms: int, grace_ms: int) -> int:
+    """Pure: what was created before this may be looked at (docs/adr/0012-orphans-go-by-age.md)."""
+    return now_ms - grace_ms
 
 
 @dataclass(slots=True)
@@ -94,11 +90,10 @@ class OrphanScanner:
         self._require_all()
         await self._claim.require()
         holds = await read_holds(self._store)
-        oldest_ms = await self._plane.oldest_file_ms()
         now_ms = self._clock.now_ms()
         breather = Breather(self._clock, self._sleep)
         self.stats.progress = 0.0
-        before_ms = orphan_threshold(oldest_ms, now_ms, self._grace_ms)
+        before_ms = orphan_threshold(now_ms, self._grace_ms)
         await self._scan(PREFIX, before_ms, holds, breather)
         if not holds:
             before_ms = staged_threshold(now_ms, self._grace_ms)

@@ -48,7 +48,7 @@ ProducerOfPartition: TypeAlias = tuple[TopicPartition, int]
 
 
 def check_file(file: FileToCommit) -> None:
-    """Refuse what no writer makes: strange keys and formats, extents that overlap or are outside."""
+    """Refuse what no writer makes: strange keys and formats, extents that overlap or leave it."""
     _created_ms(file.object_key)
     if file.format != WAL_FORMAT:
         raise _bad(f"object format {file.format} is not {WAL_FORMAT}")
