@@ -206,3 +206,11 @@ def test_a_restart_keeps_everything(tmp_path: Path) -> None:
     assert {index: found[index] for index in range(3)} == {
         index: values[index::3] * 2 for index in range(3)
     }
+
+
+def test_coordinators_that_cannot_be_are_told_at_creation() -> None:
+    with Broker({"diskless.metadata.topic.replication.factor": "3", "log.level": "ERROR"}) as alone:
+        with pytest.raises(KafkaException, match=r"diskless.metadata.topic.replication.factor=3"):
+            create(alone, "lonely")
+        admin = AdminClient({"bootstrap.servers": alone.bootstrap})
+        assert "lonely" not in admin.list_topics(timeout=DEADLINE_SECONDS).topics

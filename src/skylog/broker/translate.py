@@ -26,6 +26,7 @@ def advertised_host(listener: ListenerSettings) -> str:
 
 def controller_settings(settings: BrokerSettings, storage: NodeStorage) -> ControllerSettings:
     records = [decode_metadata(value) for _, value in storage.bootstrap if value is not None]
+    diskless = settings.diskless
     return ControllerSettings(
         node_id=settings.node.node_id,
         cluster_id=storage.cluster_id,
@@ -36,7 +37,10 @@ def controller_settings(settings: BrokerSettings, storage: NodeStorage) -> Contr
         replication_factor_default=settings.topics.replication_factor,
         session_timeout_ms=settings.node.session_timeout_ms,
         delete_topic_enable=settings.topics.delete_enable,
-        diskless_coordinators=settings.diskless.metadata_partitions,
+        diskless_coordinators=diskless.metadata_partitions,
+        diskless_metadata_replicas=(
+            diskless.metadata_replication_factor if diskless.control_plane == "topic" else 0
+        ),
     )
 
 

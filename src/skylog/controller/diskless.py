@@ -39,12 +39,27 @@ def with_coordinators(
 ) -> list[Partition]:
     """Spread new partitions over the coordinators, from a random one on."""
     metadata = state.image.topic(DISKLESS_METADATA)
+    if metadata is None:
+        _require_room_for_coordinators(state)
     count = len(metadata.partitions) if metadata else state.settings.diskless_coordinators
     first = draws.randrange(count)
     return [
         replace(partition, diskless_coordinator=(first + number) % count)
         for number, partition in enumerate(partitions)
     ]
+
+
+def _require_room_for_coordinators(state: ControllerState) -> None:
+    """Without the coordinators' topic, which the first diskless one brings, nobody could write."""
+    wanted = state.settings.diskless_metadata_replicas
+    brokers = sum(1 for _ in state.usable_brokers())
+    if brokers < wanted:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"A diskless topic needs {DISKLESS_METADATA}, which cannot have "
+            f"diskless.metadata.topic.replication.factor={wanted} replicas: only {brokers} "
+            "broker(s) are registered and take partitions.",
+        )
 
 
 def check_unchanged(

@@ -84,3 +84,5 @@ class ControllerSettings:
     elections_per_check_max: int = 1_000
     # How many diskless coordinators there will be, until their topic says how many there are.
     diskless_coordinators: int = 1
+    # Replicas that this topic gets with the first diskless one; 0 where there is no such topic.
+    diskless_metadata_replicas: int = 1
