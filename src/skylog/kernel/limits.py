@@ -114,6 +114,8 @@ GROUP_PENDING_MEMBERS_MAX: Final = 2_000
 # A subscription by regular expression: its length, and the memory that compiling it may take.
 GROUP_REGEX_CHARACTERS_MAX: Final = 1_024
 GROUP_REGEX_MEMORY_BYTES: Final = 1024 * 1024
+# Different regular expressions of one group.
+GROUP_REGEXES_MAX: Final = 100
 # Names of topics that are held against a group's expressions before others have their turn.
 GROUP_REGEX_NAMES_PER_TURN: Final = 500
 # One part of a pass over all groups (expiry, deleted topics), so that it holds nobody up.

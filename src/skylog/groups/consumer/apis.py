@@ -7,12 +7,13 @@ be very many topics.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from skylog.groups import responses
 from skylog.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from skylog.groups.consumer.regex import matching
+from skylog.groups.consumer.regex import matcher
 from skylog.groups.consumer.requests import HeartbeatReply, RegexesResolved
 from skylog.groups.consumer.world import Topics
 from skylog.groups.requests import Request
@@ -98,30 +99,30 @@ class ConsumerGroupApis:
     async def _resolve(
         self, group_id: str, regexes: Sequence[str], may_describe: MayDescribe
     ) -> None:
-        outcome = RegexesResolved(group_id)
         try:
-            outcome = await self._matches(group_id, regexes, may_describe)
-        finally:
-            # Whatever came of it: the group is not looking any more.
-            try:
-                await self._machines.submit(group_id, outcome)
-            except KafkaError as error:
-                _log.warning("matching topics not kept", group=group_id, why=str(error))
+            await self._machines.submit(
+                group_id, await self._matches(group_id, regexes, may_describe)
+            )
+        except Exception as error:  # noqa: BLE001 - whatever it is: the group must not wait for it
+            _log.error("matching topics not kept", group=group_id, why=str(error))
+            with contextlib.suppress(KafkaError):
+                await self._machines.submit(group_id, RegexesResolved(group_id))
 
     async def _matches(
         self, group_id: str, regexes: Sequence[str], may_describe: MayDescribe
     ) -> RegexesResolved:
         begun_ms, version = self._clock.now_ms(), self._topics.version
-        found: dict[str, set[str]] = {regex: set() for regex in regexes}
+        found: dict[str, frozenset[str]] = {}
         names = list(self._topics.names())
-        for begin in range(0, len(names), GROUP_REGEX_NAMES_PER_TURN):
-            part = names[begin : begin + GROUP_REGEX_NAMES_PER_TURN]
-            for regex, matched in matching(regexes, part).items():
-                found[regex] |= matched
-            await asyncio.sleep(0)  # let others have their turn
-        allowed = {name for name in set().union(*found.values()) if may_describe(name)}
-        topics = {regex: frozenset(matched & allowed) for regex, matched in found.items()}
-        return RegexesResolved(group_id, version, begun_ms, topics)
+        for regex in regexes:
+            matched: list[str] = []
+            matches = matcher(regex)
+            for begin in range(0, len(names), GROUP_REGEX_NAMES_PER_TURN):
+                part = names[begin : begin + GROUP_REGEX_NAMES_PER_TURN]
+                matched += [name for name in part if matches(name) and may_describe(name)]
+                await asyncio.sleep(0)  # let others have their turn
+            found[regex] = frozenset(matched)
+        return RegexesResolved(group_id, version, begun_ms, found)
 
 
 def check_heartbeat(

@@ -97,7 +97,7 @@ def take_note(group: ConsumerGroup, note: ConsumerNote) -> None:
         case MetadataChecked():
             group.metadata_checked = note.checked
         case Resolving():
-            group.resolving = note.resolving
+            group.resolving, group.resolve_from_ms = note.resolving, note.from_ms
         case WaitSet(_, member_id, kind, None):
             group.waits.pop((member_id, kind), None)
         case WaitSet(_, member_id, kind, deadline_ms):

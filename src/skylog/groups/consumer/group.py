@@ -1,7 +1,7 @@
 """A consumer group: its members, their target, and who owns which partition.
 
 Nothing but the records of the group changes it (``records.py``), so a new leader of the partition
-has the same group. Three notes at the end die with the leader and cost at most a second look.
+has the same group. The notes at the end die with the leader and cost at most a second look.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class ConsumerGroup:
     # Notes.
     metadata_checked: bool = False
     resolving: bool = False
+    resolve_from_ms: int = 0
     waits: dict[tuple[str, str], int] = field(default_factory=dict)
 
     # Changes, for records only

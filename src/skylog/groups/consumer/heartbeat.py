@@ -46,8 +46,8 @@ def heartbeat(
     check_room(step, member_id)
     member = _member(step, message, member_id)
     updated = _updated(member, request)
-    check_metadata_bytes(step, member, updated)
     if updated != member:
+        check_metadata_bytes(step, member, updated)
         step.records.append(member_record(group.group_id, updated))
     topics_changed = updated.topics != member.topics
     regexes = change_regex(step, member, updated)
@@ -208,6 +208,8 @@ def _updated(
     member: ConsumerMember, request: Request[ConsumerGroupHeartbeatRequest]
 ) -> ConsumerMember:
     message = request.message
+    if _says_nothing_new(member, request):
+        return member
     names, regex = message.subscribed_topic_names, message.subscribed_topic_regex
     timeout_ms = message.rebalance_timeout_ms
     return replace(
@@ -223,6 +225,23 @@ def _updated(
         client_id=request.client_id,
         client_host=request.client_host,
         classic=None,
+    )
+
+
+def _says_nothing_new(
+    member: ConsumerMember, request: Request[ConsumerGroupHeartbeatRequest]
+) -> bool:
+    """Most heartbeats are of this kind, and there are very many of them."""
+    message = request.message
+    return (
+        message.subscribed_topic_names is None
+        and message.subscribed_topic_regex is None
+        and message.server_assignor is None
+        and message.rack_id is None
+        and message.rebalance_timeout_ms in (_NOT_GIVEN, member.rebalance_timeout_ms)
+        and message.instance_id in (None, member.instance_id)
+        and member.classic is None
+        and (member.client_id, member.client_host) == (request.client_id, request.client_host)
     )
 
 

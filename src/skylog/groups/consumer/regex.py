@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import GROUP_REGEX_CHARACTERS_MAX, GROUP_REGEX_MEMORY_BYTES
@@ -37,14 +37,9 @@ def _invalid(shown: str, why: str) -> KafkaError:
     )
 
 
-def matching(regexes: Iterable[str], names: Iterable[str]) -> dict[str, set[str]]:
-    """The names that match each expression; one that cannot be compiled matches nothing."""
-    found: dict[str, set[str]] = {}
-    for regex in regexes:
-        try:
-            matches = compile_regex(regex)
-        except KafkaError:  # it was checked when it came; a later engine may see it otherwise
-            found[regex] = set()
-        else:
-            found[regex] = {name for name in names if matches(name)}
-    return found
+def matcher(regex: str) -> Matches:
+    """The same for an expression that was checked when it came: now it fails for no name."""
+    try:
+        return compile_regex(regex)
+    except KafkaError:  # another engine may have checked it
+        return lambda name: False

@@ -13,6 +13,8 @@ from skylog.groups.consumer.records import epoch_record, regex_record, regex_tom
 from skylog.groups.consumer.regex import compile_regex
 from skylog.groups.consumer.requests import RegexesResolved, Resolving
 from skylog.groups.consumer.step import ConsumerStep
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.limits import GROUP_REGEXES_MAX
 
 # A group's patterns are not looked up more often than this.
 REFRESH_INTERVAL_MIN_MS: Final = 10_000
@@ -36,12 +38,12 @@ def change_regex(
     step: ConsumerStep, member: ConsumerMember, updated: ConsumerMember
 ) -> RegexOutcome:
     """Take a member's new pattern, if it has one, and see whether the group's are out of date."""
-    change = RegexChange.NONE
-    is_new = False
+    change, is_new = RegexChange.NONE, False
+    after = step.group.regex_subscribers
     if member.regex != updated.regex:
+        after = step.group.regex_subscribers_after([member], updated)
         change, is_new = _changed(step, member, updated)
-    after = step.group.regex_subscribers_after([member], updated)
-    if not after or not _is_due(step, tuple(after), is_new=is_new):
+    if not after or not _is_due(step, len(after), is_new=is_new):
         return RegexOutcome(change)
     step.volatile.append(Resolving(step.group_id, resolving=True))
     return RegexOutcome(change, tuple(after))
@@ -55,6 +57,11 @@ def _changed(
     if not updated.regex:
         return RegexChange.RESOLVED, False
     if updated.regex not in group.regex_subscribers:
+        if len(group.regex_subscribers) >= GROUP_REGEXES_MAX:
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has {GROUP_REGEXES_MAX} regular expressions already.",
+            )
         compile_regex(updated.regex)
         return RegexChange.UNRESOLVED, True
     known = updated.regex in group.regexes
@@ -68,9 +75,9 @@ def drop_regex(step: ConsumerStep, member: ConsumerMember) -> bool:
     return bool(member.regex)
 
 
-def _is_due(step: ConsumerStep, regexes: tuple[str, ...], *, is_new: bool) -> bool:
+def _is_due(step: ConsumerStep, regex_count: int, *, is_new: bool) -> bool:
     group, topics = step.group, step.world.topics
-    if group.resolving:
+    if group.resolving or step.now_ms < group.resolve_from_ms <= _soon(step):
         return False
     last = next(iter(group.regexes.values()), None)
     if last is None:
@@ -80,16 +87,21 @@ def _is_due(step: ConsumerStep, regexes: tuple[str, ...], *, is_new: bool) -> bo
         return False
     return (
         is_new
-        or len(regexes) != len(group.regexes)
+        or regex_count != len(group.regexes)
         or last.version < topics.created_version
         or not 0 <= age_ms <= step.settings.regex_refresh_interval_ms
     )
 
 
+def _soon(step: ConsumerStep) -> int:
+    return step.now_ms + REFRESH_INTERVAL_MIN_MS
+
+
 def resolved(step: ConsumerStep, outcome: RegexesResolved) -> None:
     """Take what the patterns of a group matched; other topics than before begin a new epoch."""
     group, changed = step.group, False
-    step.volatile.append(Resolving(group.group_id, resolving=False))
+    from_ms = 0 if outcome.topics else _soon(step)  # what failed may fail again
+    step.volatile.append(Resolving(group.group_id, resolving=False, from_ms=from_ms))
     found: dict[str, ResolvedRegex] = dict(group.regexes)
     for regex, names in outcome.topics.items():
         if regex not in group.regex_subscribers:

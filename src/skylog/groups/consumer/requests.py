@@ -67,10 +67,11 @@ class MetadataChecked:
 
 @dataclass(frozen=True, slots=True)
 class Resolving:
-    """Whether the group's patterns are being looked up."""
+    """Whether the group's patterns are being looked up, and from when on they may be again."""
 
     group_id: str
     resolving: bool
+    from_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
