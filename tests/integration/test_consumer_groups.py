@@ -76,7 +76,7 @@ class Group:
         }
         if protocol == "classic":
             settings |= {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
-            settings |= {"partition.assignment.strategy": "cooperative-sticky"}
+            settings |= {"partition.assignment.strategy": "range"}  # which sends no data along
         member = Consumer(settings)
         member.subscribe(self.subscription)
         self.members.append(member)
