@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from skylog.groups.consumer.group import ConsumerGroup, ConsumerGroupState
 from skylog.groups.consumer.records import ConsumerRecord, apply_record
 from skylog.groups.consumer.requests import TopicsChanged
-from skylog.groups.consumer.world import ConsumerConfig, FixedTopics
+from skylog.groups.consumer.world import ConsumerConfig
 from skylog.groups.consumer.world import World as Surroundings
 from skylog.groups.machine import GroupMachine
 from skylog.groups.records import GroupRecordCodec, OffsetRecord
@@ -41,6 +41,7 @@ from skylog.wire.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.unit.groups.consumer_support import EditableTopics
 from tests.unit.replicated.support import LaggingLog, ManualTimers
 
 GROUP = "group"
@@ -69,7 +70,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.timers = ManualTimers(self.clock)
-        self.topics = FixedTopics({name: (topic_id, 3) for name, topic_id in TOPICS.items()})
+        self.topics = EditableTopics({name: (topic_id, 3) for name, topic_id in TOPICS.items()})
         self.partitions = dict.fromkeys(TOPICS, 3)
         config = ConsumerConfig(SESSION_MS, 1_000, self.interval_ms)
         self.surroundings = Surroundings(self.topics, lambda group_id: config)

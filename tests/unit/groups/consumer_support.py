@@ -27,12 +27,26 @@ def topic_id(number: int) -> Uuid:
     return Uuid(number.to_bytes(16, "big"))
 
 
+class EditableTopics(FixedTopics):
+    """Topics that come, change and go."""
+
+    def put(self, name: str, topic_id: Uuid, partition_count: int) -> None:
+        self.version += 1
+        if name not in self._by_name:
+            self.created_version = self.version
+        self._by_name[name] = (topic_id, partition_count)
+
+    def remove(self, name: str) -> None:
+        self.version += 1
+        del self._by_name[name]
+
+
 @dataclass
 class ConsumerBench(Bench):
     """A machine with a topic ``t`` of four partitions, whose targets are computed at once."""
 
     config: ConsumerConfig = field(default_factory=lambda: ConsumerConfig(assignment_interval_ms=0))
-    topics: FixedTopics = field(default_factory=FixedTopics)
+    topics: EditableTopics = field(default_factory=EditableTopics)
 
     def __post_init__(self) -> None:
         if not list(self.topics.names()):

@@ -11,7 +11,6 @@ import pytest
 from skylog.groups.consumer.apis import ConsumerGroupApis
 from skylog.groups.consumer.regex import compile_regex, matcher
 from skylog.groups.consumer.requests import RegexesResolved
-from skylog.groups.consumer.world import FixedTopics
 from skylog.groups.requests import Request
 from skylog.groups.settings import GroupSettings
 from skylog.kernel.clock import ManualClock
@@ -19,7 +18,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import GROUP_REGEX_CHARACTERS_MAX
 from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from skylog.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
-from tests.unit.groups.consumer_support import ConsumerBench, topic_id
+from tests.unit.groups.consumer_support import ConsumerBench, EditableTopics, topic_id
 from tests.unit.groups.support import GROUP, Call
 
 REFRESH_MS = 10_000
@@ -214,7 +213,7 @@ async def test_the_coordinator_looks_topics_up_that_the_member_may_see(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("skylog.groups.consumer.apis.GROUP_REGEX_NAMES_PER_TURN", 2)
-    topics = FixedTopics()
+    topics = EditableTopics()
     for number, name in enumerate(["t1", "t2", "t3", "secret-t", "other"], 1):
         topics.put(name, topic_id(number), 1)
     bench = ConsumerBench(topics=topics)

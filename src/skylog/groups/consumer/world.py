@@ -60,16 +60,6 @@ class FixedTopics:
         self.version = self.created_version = 0
         self._by_name = dict(topics or {})
 
-    def put(self, name: str, topic_id: Uuid, partition_count: int) -> None:
-        self.version += 1
-        if name not in self._by_name:
-            self.created_version = self.version
-        self._by_name[name] = (topic_id, partition_count)
-
-    def remove(self, name: str) -> None:
-        self.version += 1
-        del self._by_name[name]
-
     def topic_id(self, name: str) -> Uuid | None:
         return self._by_name[name][0] if name in self._by_name else None
 
