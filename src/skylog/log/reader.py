@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import LOG_INLINE_DECODE_BYTES_MAX
 from skylog.log.epochs import LeaderEpochs
-from skylog.log.files import WouldBlock, storage_error
+from skylog.log.files import Replaced, WouldBlock, storage_error
 from skylog.log.segment import EMPTY, Segment
 from skylog.wire.records import find_record
 
@@ -106,6 +106,15 @@ class LogReader:
         With ``min_one`` the first batch comes even when it is larger than ``max_bytes``. Raises
         OFFSET_OUT_OF_RANGE; WouldBlock when not ``block`` and the bytes are not in memory.
         """
+        while True:
+            try:
+                return self._read(offset, max_bytes, limit_offset, min_one=min_one, block=block)
+            except Replaced:
+                continue  # the cleaned copy has it
+
+    def _read(
+        self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
+    ) -> ReadInfo:
         self._check_usable()
         segments, size, end = self._shown
         if offset < self.log_start_offset or offset > end:
@@ -150,6 +159,13 @@ class LogReader:
 
     def offset_for_timestamp(self, timestamp: int, *, block: bool) -> Found | None:
         """The first record at or after ``timestamp``."""
+        while True:
+            try:
+                return self._offset_for_timestamp(timestamp, block)
+            except Replaced:
+                continue
+
+    def _offset_for_timestamp(self, timestamp: int, block: bool) -> Found | None:
         self._check_usable()
         start = self.log_start_offset
         try:
@@ -164,6 +180,13 @@ class LogReader:
 
     def max_timestamp_offset(self, *, block: bool) -> Found | None:
         """The first record of the greatest timestamp."""
+        while True:
+            try:
+                return self._max_timestamp_offset(block)
+            except Replaced:
+                continue
+
+    def _max_timestamp_offset(self, block: bool) -> Found | None:
         self._check_usable()
         best: tuple[int, int] | None = None
         holder: Segment | None = None

@@ -24,6 +24,7 @@ from skylog.kernel.settings.sections import (
     AccessSettings,
     GroupSettings,
     ListenerTexts,
+    LogCleanerSettings,
     LogSettings,
     NetworkSettings,
     NodeSettings,
@@ -53,6 +54,7 @@ class BrokerSettings:
     quorum: QuorumSettings
     topics: TopicSettings
     log: LogSettings
+    log_cleaner: LogCleanerSettings
     groups: GroupSettings
     quotas: QuotaSettings
     security: AccessSettings
@@ -142,6 +144,7 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         quorum=bind(QuorumSettings, effective),
         topics=bind(TopicSettings, effective),
         log=bind(LogSettings, effective),
+        log_cleaner=bind(LogCleanerSettings, effective),
         groups=bind(GroupSettings, effective),
         quotas=bind(QuotaSettings, effective),
         security=bind(AccessSettings, effective),
