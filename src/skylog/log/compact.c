@@ -19,6 +19,8 @@ enum reason { NEEDS_BYTES, NEEDS_CALLER, MAP_FULL, BROKEN, NO_ROOM };
 /* A record grows by at most ten bytes, of seven at least, when its timestamp is told anew. */
 enum { GROWTH_MAX = 3 };
 
+#define NO_HORIZON INT64_MAX
+
 /* The offset is one more than the record's, so that zeroed memory is free slots. */
 typedef struct {
     uint64_t low, high;
@@ -39,7 +41,7 @@ typedef struct {
 
 typedef struct {
     int64_t base_offset, base_timestamp;
-    int64_t horizon; /* or -1 */
+    int64_t horizon; /* or NO_HORIZON */
     int32_t count;
     int32_t keep_all; /* a marker: it stays, with a horizon */
 } batch_facts;
@@ -251,7 +253,7 @@ static int is_kept(const offset_map *map, const rule *rules, const batch_facts *
     uint64_t low, high;
     if (batch->keep_all || offset > rules->latest_offset) return 1;
     if (record->key_size < 0) return 0;
-    if (record->value_size < 0 && batch->horizon >= 0 && rules->now_ms >= batch->horizon) return 0;
+    if (record->value_size < 0 && rules->now_ms >= batch->horizon) return 0;
     slot *found = find(map, data + record->key_at, record->key_size, &low, &high);
     return offset + 1 >= found->next_offset; /* a free slot has 0 */
 }
@@ -268,7 +270,7 @@ static void judge(const offset_map *map, const rule *rules, const batch_facts *b
         marks[index] = (uint8_t)is_kept(map, rules, batch, data, &record);
         if (!marks[index]) continue;
         out->kept++;
-        if (record.value_size < 0 || batch->keep_all) out->sets_horizon = batch->horizon < 0;
+        if (record.value_size < 0 || batch->keep_all) out->sets_horizon = batch->horizon == NO_HORIZON;
         if (record.timestamp > out->max_timestamp) out->max_timestamp = record.timestamp;
     }
     if (c.at != c.end) out->error = TRAILING_BYTES;
@@ -341,7 +343,7 @@ static int32_t rewrite(const offset_map *map, const rule *rules, const uint8_t *
     batch_facts facts = {
         .base_offset = read_i64(batch),
         .base_timestamp = read_i64(batch + 27),
-        .horizon = batch[22] & HORIZON ? read_i64(batch + 27) : -1,
+        .horizon = batch[22] & HORIZON ? read_i64(batch + 27) : NO_HORIZON,
         .count = read_i32(batch + 57),
     };
     filtered seen;

@@ -36,6 +36,7 @@ SLOT_BYTES: Final = 24
 _GROWTH_MAX: Final = 3
 _ROW: Final = struct.Struct("=qqii")
 _FULL: Final = 1
+_NO_HORIZON: Final = 2**63 - 1
 
 
 class _Map(ctypes.Structure):
@@ -192,7 +193,7 @@ class NativeOffsetMap:
         facts = _BatchFacts(
             batch.base_offset,
             batch.base_timestamp,
-            -1 if horizon is None else horizon,
+            _NO_HORIZON if horizon is None else horizon,
             batch.record_count,
             keep_all,
         )
