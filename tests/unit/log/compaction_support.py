@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from skylog.kernel.clock import ManualClock
@@ -157,7 +158,7 @@ class CompactedLog(LogHost):
     def check_segments(self) -> None:
         """No hole between segments, and indexes that lead to their batches."""
         segments = self.log.segments
-        for segment, following in zip(segments, segments[1:], strict=False):
+        for segment, following in pairwise(segments):
             batches = [header for header, _ in segment.headers(0, segment.size)]
             assert batches[-1].next_offset == following.base_offset
             assert segment.offset_index(block=True).is_sane()

@@ -137,7 +137,7 @@ async def test_a_log_that_was_compacted_survives_an_unclean_start(
     world = filled(tmp_path, Files(16))
     await world.compact()
     world.log.recovery_point = 0
-    for path in tmp_path.glob("*.*index"):
+    for path in swap_files(tmp_path, "index"):
         path.unlink()
     world.reopen(config=replace(COMPACT, cleanup_policy=frozenset({policy})))
     world.check()
