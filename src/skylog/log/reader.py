@@ -15,6 +15,7 @@ from skylog.kernel.limits import LOG_INLINE_DECODE_BYTES_MAX
 from skylog.log.epochs import LeaderEpochs
 from skylog.log.files import Replaced, WouldBlock, storage_error
 from skylog.log.segment import EMPTY, Segment
+from skylog.wire.batch import HEADER_BYTES, batch_size
 from skylog.wire.records import find_record
 
 # (timestamp, offset, leader epoch) of a record
@@ -28,6 +29,23 @@ class ReadInfo(NamedTuple):
 
 
 _NOTHING = ReadInfo(EMPTY)
+
+
+def _is_hollow(batches: memoryview) -> bool:
+    """Whether all batches are without records, as compaction may leave a segment.
+
+    Some clients take an answer without records for one that is too small: more must follow.
+    """
+    at = 0
+    while at < len(batches) and batch_size(batches, at) == HEADER_BYTES:
+        at += HEADER_BYTES
+    return 0 < at == len(batches)
+
+
+def _joined(parts: list[memoryview]) -> ReadInfo:
+    if not parts:
+        return _NOTHING
+    return ReadInfo(parts[0] if len(parts) == 1 else memoryview(bytearray().join(parts)))
 
 
 class LogReader:
@@ -122,6 +140,7 @@ class LogReader:
         limit = min(limit_offset, end)
         if offset >= limit or (max_bytes <= 0 and not min_one):
             return _NOTHING
+        parts: list[memoryview] = []
         try:
             for slot in range(self._slot(segments, offset), len(segments)):
                 segment = segments[slot]
@@ -135,14 +154,17 @@ class LogReader:
                 if limit < bound:
                     found = segment.position_of(limit, block=block)
                     bound, stop = limit, stop if found is None else found
-                if stop <= position:
-                    return _NOTHING
-                return ReadInfo(
-                    segment.read(position, stop, max_bytes, bound, min_one=min_one, block=block)
-                )
+                if stop > position:
+                    part = segment.read(
+                        position, stop, max_bytes, bound, min_one=min_one, block=block
+                    )
+                    parts.append(part)
+                    max_bytes -= len(part)
+                if bound == limit or stop <= position or not _is_hollow(parts[-1]):
+                    break
         except OSError as error:
             self._read_failed(offset, error)
-        return _NOTHING
+        return _joined(parts)
 
     def _out_of_range(self, offset: int) -> NoReturn:
         raise KafkaError(

@@ -11,7 +11,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.aborted import AbortedTransaction, decode_aborted, encode_aborted
 from skylog.log.cleaner import CleanerSettings
 from skylog.log.offset_map import SLOT_BYTES
-from skylog.wire.batch import Compression
+from skylog.wire.batch import HEADER_BYTES, Compression, split_batches
 from skylog.wire.records import decode_records
 from tests.unit.log.compaction_support import COMPACT, CompactedLog
 from tests.unit.log.support import NOW
@@ -413,3 +413,23 @@ async def test_a_truncated_log_is_compacted_again_from_there(world: CompactedLog
     assert world.log.clean_offset == 60
     world.log.truncate_to(30)
     assert world.log.clean_offset == world.log.log_end_offset <= 30
+
+
+async def test_batches_without_records_come_with_some_that_have_them(world: CompactedLog) -> None:
+    """A client that gets nothing but empty batches may think that its buffer is too small."""
+    for number in range(150):
+        world.append((b"k", b"%d" % number))
+    world.roll()
+    end = world.log.log_end_offset
+    await world.compact()
+    hollow = [one for one in world.log.segments if one.size == HEADER_BYTES]
+    assert len(hollow) > 5
+    info = world.log.read(0, 1 << 20, end, min_one=True, block=True)
+    found = list(split_batches(info.buffer))
+    assert [batch.record_count for batch in found] == [0] * len(hollow) + [1]
+    # As many as fit, and what is not to be read yet is not.
+    info = world.log.read(0, 3 * HEADER_BYTES, end, min_one=True, block=True)
+    assert len(info.buffer) >= 3 * HEADER_BYTES
+    limit = hollow[2].base_offset
+    info = world.log.read(0, 1 << 20, limit, min_one=True, block=True)
+    assert len(info.buffer) == 2 * HEADER_BYTES
