@@ -161,12 +161,15 @@ class BatchFilter:
         )
         if batch.last_offset not in self._kept_ends and not last_of_producer:
             return None
-        if not batch.record_count:
-            return batch.buffer
-        return replace_records(
-            batch,
-            b"",
-            attributes=batch.attributes & _KEPT_WHEN_EMPTY | Compression.NONE,
-            timestamps=(NO_TIMESTAMP, batch.max_timestamp),
-            record_count=0,
-        )
+        return batch.buffer if not batch.record_count else without_records(batch)
+
+
+def without_records(batch: Batch) -> bytes:
+    """What is left when all records are gone: offsets, sequences, producer and time."""
+    return replace_records(
+        batch,
+        b"",
+        attributes=batch.attributes & _KEPT_WHEN_EMPTY | Compression.NONE,
+        timestamps=(NO_TIMESTAMP, batch.max_timestamp),
+        record_count=0,
+    )

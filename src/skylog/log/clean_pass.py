@@ -6,20 +6,27 @@ bytes it has read and written, so that its caller can pace it, stop it, and go o
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from skylog.kernel.limits import LOG_CHECKPOINT_BYTES_MAX
 from skylog.log.aborted import AbortedTransaction, CleanedTransactions, decode_aborted
-from skylog.log.batch_filter import BatchFilter, corrupt, records_of, whole_batch
-from skylog.log.cleanable import Cleanable, group_segments
+from skylog.log.batch_filter import (
+    BatchFilter,
+    corrupt,
+    records_of,
+    whole_batch,
+    without_records,
+)
+from skylog.log.cleanable import Cleanable, fits
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
 from skylog.log.names import TXN_INDEX_SUFFIX
 from skylog.log.offset_map import Reason, Rule, new_offset_map
 from skylog.log.segment import Segment
-from skylog.log.swap import CleanedSegment
+from skylog.log.swap import CleanedSegment, last_batch
 from skylog.wire.batch import HEADER_BYTES, Batch, batch_size
 
 Steps = Iterator[int]
@@ -52,7 +59,7 @@ class PassSource:
 
 
 class CleanPass:
-    """Call ``build_map``, then ``copy`` for each of ``groups``."""
+    """Call ``build_map`` and ``begin_copies``, then ``copy`` for each ``next_copy``."""
 
     def __init__(self, source: PassSource, budget: PassBudget, seed: bytes, now_ms: int) -> None:
         self._source = source
@@ -67,6 +74,9 @@ class CleanPass:
         self._aborted: list[AbortedTransaction] = []
         self._transactions = CleanedTransactions(())
         self._filter: BatchFilter  # once the map is built
+        self._rest: list[Segment] = []
+        # The segments that the latest copy is made of.
+        self.group: list[Segment] = []
 
     @property
     def end_offset(self) -> int:
@@ -157,50 +167,62 @@ class CleanPass:
 
     # -- the copies ----------------------------------------------------------------------------
 
-    def groups(self) -> list[list[Segment]]:
-        """The segments to be copied, those together that become one."""
+    def begin_copies(self) -> None:
+        """What the map does not reach stays as it is."""
         source = self._source
-        segments = [one for one in source.range.segments if one.base_offset < self.end_offset]
-        groups = group_segments(segments, source.range.end, source.config)
-        # A copy that ends where the next segment begins leaves no hole, whatever it has lost.
-        ends = [group[0].base_offset - 1 for group in groups[1:]]
-        following = source.segments[len(segments)].base_offset
+        self._rest = [one for one in source.range.segments if one.base_offset < self.end_offset]
+        self._full = False
+        self._transactions = CleanedTransactions(self._aborted)
         rule = Rule(
             self._latest_offset, self._now_ms, self._now_ms + source.config.delete_retention_ms
         )
-        self._full = False
-        self._transactions = CleanedTransactions(self._aborted)
         self._filter = BatchFilter(
-            self._offsets,
-            rule,
-            self._transactions,
-            [*source.producer_ends, *ends, following - 1],
-            source.marker_epochs,
+            self._offsets, rule, self._transactions, source.producer_ends, source.marker_epochs
         )
-        return groups
 
-    def new_copy(self, group: Sequence[Segment]) -> CleanedSegment:
-        source = self._source
+    def next_copy(self) -> CleanedSegment | None:
+        """A copy for the next segments, None when there are no more."""
+        if not self._rest:
+            return None
+        source, base_offset = self._source, self._rest[0].base_offset
         return CleanedSegment(
-            source.files, source.directory, group[0].base_offset, source.config, self._now_ms
+            source.files, source.directory, base_offset, source.config, self._now_ms
         )
 
-    def copy(self, group: Sequence[Segment], copy: CleanedSegment) -> Steps:
-        """Write what is left of ``group``, durably."""
-        source = self._source
+    def copy(self, copy: CleanedSegment) -> Steps:
+        """Write what is left of the next segments, as many as fit, durably; see ``group``."""
         self._transactions.retained.clear()
-        source.files.create(copy.log_path)
-        copy.create_indexes()
-        copy.reset_indexes()
-        for segment in group:
+        copy.begin()
+        self.group = []
+        while not self.group or (self._rest and self._fits(copy)):
+            segment = self._rest.pop(0)
+            self.group.append(segment)
             before = copy.size
             for count in self._walk(segment, 0, lambda chunk: self._copy_chunk(chunk, copy)):
                 yield count + copy.size - before
                 before = copy.size
-        copy.finish(self._transactions.retained, group[-1].modified_ms)
+        self._close_gap(copy)
+        copy.finish(self._transactions.retained, self.group[-1].modified_ms)
         yield 0
+
+    def _following(self, segment: Segment) -> int:
+        """Where the next segment begins; there always is one."""
+        segments = self._source.segments
+        slot = bisect_right(segments, segment.base_offset, key=lambda one: one.base_offset)
+        return segments[slot].base_offset
+
+    def _fits(self, copy: CleanedSegment) -> bool:
+        segment = self._rest[0]
+        return fits(copy, segment, self._following(segment), self._source.config)
 
     def _copy_chunk(self, chunk: memoryview, copy: CleanedSegment) -> int:
         taken, buffers, rows = self._filter.chunk(chunk)
         copy.append_rows(buffers, rows)
         return taken
+
+    def _close_gap(self, copy: CleanedSegment) -> None:
+        """Keep the last batch without its records: a copy that ends early would seem cut off."""
+        last = last_batch(self.group[-1])
+        if last is not None and last.last_offset > copy.last_offset:
+            end = without_records(last)
+            copy.append_rows([end], [(last.last_offset, last.max_timestamp, len(end), 0)])

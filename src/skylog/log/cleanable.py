@@ -1,4 +1,4 @@
-"""Which part of a log compaction may touch, whether it is worth a pass, and in what portions.
+"""Which part of a log compaction may touch, whether it is worth a pass, and what fits together.
 
 ``first_dirty`` is where the last pass ended: below it there is one record for each key. The pass
 goes up to ``end``, where a segment begins: nothing that is being written, not yet safe on the disk,
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from skylog.log.config import LONG_MAX, LogConfig
 from skylog.log.segment import RELATIVE_OFFSET_MAX, Segment
+from skylog.wire.batch import HEADER_BYTES
 
 
 class LogState(NamedTuple):
@@ -101,27 +102,13 @@ def _first_timestamp(segment: Segment) -> int:
     return segment.first_timestamp or 0
 
 
-def group_segments(segments: Sequence[Segment], end: int, config: LogConfig) -> list[list[Segment]]:
-    """Neighbours that fit into one segment, now and whatever is left of them."""
-    groups: list[list[Segment]] = []
-    sizes = [0, 0, 0]
-    for number, segment in enumerate(segments):
-        following = segments[number + 1].base_offset if number + 1 < len(segments) else end
-        added = (
-            segment.size,
-            len(segment.offset_index(block=True)) * 8,
-            len(segment.time_index(block=True)) * 12,
-        )
-        reach = following - 1 - (groups[-1][0].base_offset if groups else 0)
-        if groups and reach <= RELATIVE_OFFSET_MAX and _fits(sizes, added, config):
-            groups[-1].append(segment)
-            sizes = [a + b for a, b in zip(sizes, added, strict=True)]
-        else:
-            groups.append([segment])
-            sizes = list(added)
-    return groups
-
-
-def _fits(sizes: Sequence[int], added: Sequence[int], config: LogConfig) -> bool:
-    limits = (config.segment_bytes, config.segment_index_bytes, config.segment_index_bytes)
-    return all(a + b <= limit for a, b, limit in zip(sizes, added, limits, strict=True))
+def fits(copy: Segment, added: Segment, following: int, config: LogConfig) -> bool:
+    """Whether what is left of a segment surely has room in a copy, up to offset ``following``."""
+    if following - 1 - copy.base_offset > RELATIVE_OFFSET_MAX:
+        return False
+    # The copy may need a batch without records at its end.
+    if copy.size + added.size + HEADER_BYTES > config.segment_bytes:
+        return False
+    entries = len(copy.offset_index(block=True)) + len(added.offset_index(block=True))
+    times = len(copy.time_index(block=True)) + len(added.time_index(block=True))
+    return max(entries * 8, times * 12) <= config.segment_index_bytes

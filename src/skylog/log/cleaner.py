@@ -186,14 +186,14 @@ class LogCleaner:
     async def _pass(self, log: Log, found: Cleanable) -> CleanPass:
         work = self._new_pass(log, found)
         await self._take(log, work.build_map())
-        for group in await self._executor.run(work.groups):
-            copy = work.new_copy(group)
+        work.begin_copies()
+        while (copy := work.next_copy()) is not None:
             try:
-                await self._take(log, work.copy(group, copy))
+                await self._take(log, work.copy(copy))
             except BaseException:
                 await self._executor.run(copy.remove)
                 raise
-            if not log.replace_segments(group, copy):
+            if not log.replace_segments(work.group, copy):
                 await self._executor.run(copy.remove)
                 raise _GoneError
             await self._executor.run(log.sync_directory)

@@ -27,6 +27,7 @@ from skylog.log.names import (
 )
 from skylog.log.offset_map import Row
 from skylog.log.segment import Segment
+from skylog.wire.batch import Batch
 from skylog.wire.buffers import Buffer
 
 _logger = get_logger("log.swap")
@@ -36,7 +37,15 @@ class CleanedSegment(Segment):
     """A copy on its way to become a segment; on one thread at a time."""
 
     marker = CLEANED_SUFFIX
-    __slots__ = ()
+    __slots__ = ("last_offset",)
+    last_offset: int
+
+    def begin(self) -> None:
+        """Create the files, whatever an earlier pass left."""
+        self._files.create(self.log_path)
+        self.create_indexes()
+        self.reset_indexes()
+        self.last_offset = self.base_offset - 1
 
     def append_rows(self, buffers: list[Buffer], rows: Sequence[Row]) -> None:
         """Write what was filtered, as ``append`` does it for a client's batches."""
@@ -58,6 +67,7 @@ class CleanedSegment(Segment):
             self._unindexed_bytes += size
             position += size
         self._max_timestamp, self._max_timestamp_offset = latest, latest_offset
+        self.last_offset = rows[-1][0]
         self.size = position
 
     def finish(self, aborted: Sequence[AbortedTransaction], modified_ms: int) -> None:
@@ -91,6 +101,14 @@ class CleanedSegment(Segment):
         """Give up a copy that is not committed."""
         for suffix in SEGMENT_SUFFIXES:
             self._files.remove(self.prefix + suffix + CLEANED_SUFFIX)
+
+
+def last_batch(segment: Segment) -> Batch | None:
+    """The header of a segment's last batch; blocks."""
+    index = segment.offset_index(block=True)
+    position = index.at(len(index) - 1)[1] if len(index) else 0
+    found = [header for header, _ in segment.headers(position, segment.size)]
+    return found[-1] if found else None
 
 
 class _SwapSegment(Segment):
