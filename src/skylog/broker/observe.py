@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from skylog.broker.dispatch import Dispatcher
     from skylog.broker.server import Listener
     from skylog.broker.services import Services
+    from skylog.log.cleaner import LogCleaner
 
 _TOPIC_TOTALS = {
     "bytes_in": "Bytes of record batches appended",
@@ -68,3 +69,30 @@ class BrokerCollector(Collector):
             for name, totals in topics:
                 family.add_metric([name], getattr(totals, field))
             yield family
+
+
+class CleanerCollector(Collector):
+    """Reads what compaction did for Prometheus."""
+
+    def __init__(self, cleaner: LogCleaner) -> None:
+        self._cleaner = cleaner
+
+    def collect(self) -> Iterator[Metric]:
+        stats = self._cleaner.stats
+        for name, text, value in (
+            ("passes", "Passes of compaction over a log", stats.passes),
+            ("failures", "Passes that failed", stats.failures),
+            ("io_bytes", "Bytes read and written by compaction", stats.bytes_read_and_written),
+            ("removed_bytes", "Bytes by which logs became shorter", stats.bytes_removed),
+        ):
+            yield CounterMetricFamily(f"skylog_log_cleaner_{name}", text, value=value)
+        yield GaugeMetricFamily(
+            "skylog_log_cleaner_dirty_ratio_max",
+            "Largest part of a log that is not compacted yet",
+            value=stats.dirty_ratio_max,
+        )
+        yield GaugeMetricFamily(
+            "skylog_log_cleaner_uncleanable_partitions",
+            "Logs that cannot be compacted: the log says why",
+            value=len(stats.uncleanable),
+        )

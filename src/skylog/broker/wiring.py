@@ -17,6 +17,7 @@ from skylog.broker.audit import new_authorizer
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.background import Background
 from skylog.broker.backup import open_backup
+from skylog.broker.compaction import start_cleaner
 from skylog.broker.configs import Configs
 from skylog.broker.controller_channel import LocalController
 from skylog.broker.controller_configs import ControllerConfigs
@@ -350,6 +351,7 @@ class Node:
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
+        self.cleaner = start_cleaner(self._services, self._background)
         self.maintenance = start_maintenance(
             self._services, self.settings.diskless, self._background, backup
         )
@@ -377,7 +379,7 @@ class Node:
         # A tenth of a second of imports, on a thread: clients are being served already.
         await self._executor.run(lambda: import_module("skylog.broker.http"))
         from skylog.broker.http import HttpServer  # noqa: PLC0415
-        from skylog.broker.observe import BrokerCollector  # noqa: PLC0415
+        from skylog.broker.observe import BrokerCollector, CleanerCollector  # noqa: PLC0415
         from skylog.broker.observe_diskless import DisklessCollector  # noqa: PLC0415
         from skylog.kernel.metrics import Metrics  # noqa: PLC0415
         from skylog.objects.metered import StoreCollector  # noqa: PLC0415
@@ -386,6 +388,7 @@ class Node:
         listeners = self._listeners
         collector = BrokerCollector(self._services, listeners.dispatchers, listeners)
         metrics.registry.register(collector)
+        metrics.registry.register(CleanerCollector(self.cleaner))
         metrics.registry.register(StoreCollector(engine.store_stats))
         metrics.registry.register(DisklessCollector(engine, self.maintenance))
         http = HttpServer(metrics, self.health, self._executor)

@@ -102,6 +102,8 @@ TOPIC_NAME_CHARACTERS_MAX: Final = 249
 LOG_OPEN_FILES_MAX: Final = 4096
 # The largest batch that a search by timestamp decodes on the event loop.
 LOG_INLINE_DECODE_BYTES_MAX: Final = 32 * 1024
+# Logs that are compacted at once at most, whatever log.cleaner.threads says.
+LOG_CLEANER_THREADS_MAX: Final = 16
 # Text files of a log directory (checkpoints); 10,000 partitions take about 1 MiB.
 LOG_CHECKPOINT_BYTES_MAX: Final = 256 * 1024 * 1024
 

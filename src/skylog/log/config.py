@@ -24,7 +24,10 @@ class LogConfig:
     retention_bytes: int = -1
     file_delete_delay_ms: int = 60_000
     cleanup_policy: frozenset[str] = frozenset({"delete"})
+    delete_retention_ms: int = 24 * 3_600_000
+    min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = LONG_MAX
+    min_cleanable_dirty_ratio: float = 0.5
     # A broker setting in Kafka; every log needs it.
     producer_id_expiration_ms: int = 24 * 3_600_000
 
@@ -38,6 +41,8 @@ class LogConfig:
                 continue
             if field.name == "cleanup_policy":
                 known[field.name] = _policies(value)
+            elif field.name == "min_cleanable_dirty_ratio":
+                known[field.name] = float(str(value))
             else:
                 known[field.name] = int(str(value))
         return cls(**known)  # type: ignore[arg-type]

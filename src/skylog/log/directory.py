@@ -10,6 +10,7 @@ from skylog.kernel.limits import LOG_CHECKPOINT_BYTES_MAX
 from skylog.kernel.logging import get_logger
 from skylog.log.checkpoints import (
     CLEAN_SHUTDOWN,
+    CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
     NO_BROKER_EPOCH,
@@ -45,7 +46,12 @@ class LogDirectory:
 
     def prepare(self) -> None:
         """Read the checkpoints and take the clean mark away, before anything is appended."""
-        for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT):
+        for name in (
+            RECOVERY_POINT_CHECKPOINT,
+            LOG_START_CHECKPOINT,
+            HIGH_WATERMARK_CHECKPOINT,
+            CLEANER_CHECKPOINT,
+        ):
             self._written[name] = self._read(name)
         content = self._files.read_small(self._at(CLEAN_SHUTDOWN), 4096)
         self.was_clean = content is not None
@@ -75,6 +81,9 @@ class LogDirectory:
     def high_watermark(self, key: TopicPartition) -> int:
         return self._written[HIGH_WATERMARK_CHECKPOINT].get(key, 0)
 
+    def clean_offset(self, key: TopicPartition) -> int:
+        return self._written[CLEANER_CHECKPOINT].get(key, 0)
+
     def partitions(self) -> list[TopicPartition]:
         """The partitions that have a live directory here."""
         found = []
@@ -96,6 +105,7 @@ class LogDirectory:
         """Write all checkpoints, so that they speak of no partition but these; blocks."""
         self.write_offsets(logs)
         self.write_high_watermarks(logs)
+        self.write_clean_offsets(logs)
 
     def write_high_watermarks(self, logs: Iterable[Log]) -> None:
         with self._lock:
@@ -103,6 +113,16 @@ class LogDirectory:
                 (log.topic, log.partition): log.high_watermark for log in logs if not log.is_deleted
             }
             self._write(HIGH_WATERMARK_CHECKPOINT, marks)
+
+    def write_clean_offsets(self, logs: Iterable[Log]) -> None:
+        """Checkpoint up to where logs are compacted; blocks."""
+        with self._lock:
+            cleaned = {
+                (log.topic, log.partition): log.clean_offset
+                for log in logs
+                if log.clean_offset and not log.is_deleted
+            }
+            self._write(CLEANER_CHECKPOINT, cleaned)
 
     def write_offsets(self, logs: Iterable[Log]) -> None:
         """Checkpoint recovery points and log starts; blocks."""

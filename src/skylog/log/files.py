@@ -28,6 +28,10 @@ class WouldBlock(Exception):  # noqa: N818 — a signal like BlockingIOError's, 
     """The bytes are not in memory: ask again with ``block=True`` from an executor's thread."""
 
 
+class Replaced(Exception):  # noqa: N818 — a signal, too
+    """A cleaned copy took a segment's place: what its names mean now is another file."""
+
+
 class Descriptor:
     """An open file; closes itself when nobody holds it any more."""
 
@@ -158,6 +162,9 @@ class Files:
             if count == 0 or not block:
                 break
         return buffer[:done]
+
+    def set_modified(self, path: str, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def sync(self, path: str) -> None:
         """Make a file durable; one that is gone needs no durability."""

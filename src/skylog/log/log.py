@@ -17,6 +17,7 @@ from skylog.log.reader import ReadInfo
 from skylog.log.recovery import Opening, load
 from skylog.log.retention import deletable_segments
 from skylog.log.segment import Segment
+from skylog.log.swap import CleanedSegment
 from skylog.log.writer import AppendInfo, LogHost, LogWriter
 
 __all__ = ["AppendInfo", "Log", "LogConfig", "LogHost", "Opening", "ReadInfo"]
@@ -116,16 +117,61 @@ class Log(LogWriter):
         paths: list[str] = []
         for segment in segments:
             paths += segment.rename_deleted()
-            snapshot = f"{self.directory}/{file_name(segment.base_offset, SNAPSHOT_SUFFIX)}"
-            try:
-                self._files.rename(snapshot, snapshot + DELETED_SUFFIX)
-            except FileNotFoundError:
-                continue
-            paths.append(snapshot + DELETED_SUFFIX)
+            paths += self._rename_snapshot(segment)
         self._host.discard(self, paths)
+
+    def _rename_snapshot(self, segment: Segment) -> list[str]:
+        """Move the producers' state as of a segment's begin out of the way."""
+        snapshot = f"{self.directory}/{file_name(segment.base_offset, SNAPSHOT_SUFFIX)}"
+        try:
+            self._files.rename(snapshot, snapshot + DELETED_SUFFIX)
+        except FileNotFoundError:
+            return []
+        return [snapshot + DELETED_SUFFIX]
 
     def expire_producers(self, now_ms: int) -> int:
         return self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
+
+    # -- compaction ----------------------------------------------------------------------------
+
+    def replace_segments(self, old: Sequence[Segment], copy: CleanedSegment) -> bool:
+        """Put a finished copy in the place of ``old``; False when they are not there any more."""
+        self._check_usable()
+        segments = self._segments
+        first = next((n for n, one in enumerate(segments) if one is old[0]), len(segments))
+        after = first + len(old)
+        if after >= len(segments) or any(
+            a is not b for a, b in zip(segments[first:after], old, strict=True)
+        ):
+            return False
+        try:
+            copy.commit()
+            paths: list[str] = []
+            for segment in old:
+                segment.is_replaced = True
+                paths += segment.rename_deleted()
+                if segment is not old[0]:
+                    paths += self._rename_snapshot(segment)
+            copy.take_place()
+            new = Segment.open(
+                self._files, self.directory, copy.base_offset, self.config, copy.created_ms
+            )
+        except OSError as error:
+            self._fail(error)
+            raise storage_error(f"compaction of {self.directory} failed", error) from error
+        self._segments = [*segments[:first], new, *segments[after:]]
+        self._directory_unsynced = True
+        self._show()
+        self._host.discard(self, paths)
+        return True
+
+    def sync_directory(self) -> None:
+        """Make the names of the files durable; blocks."""
+        try:
+            self._files.sync_directory(self.directory)
+        except OSError as error:
+            self._fail(error)
+            raise storage_error(f"sync of {self.directory} failed", error) from error
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -183,5 +229,6 @@ class Log(LogWriter):
         self.log_start_offset = loaded.log_start_offset
         self.high_watermark = min(max(self.high_watermark, self.log_start_offset), self._end)
         self.recovery_point = min(self.recovery_point, self._end)
+        self.clean_offset = min(self.clean_offset, self._end)
         self._directory_unsynced = True
         self._show()

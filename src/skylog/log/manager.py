@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +26,7 @@ from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.log.checkpoints import NO_BROKER_EPOCH, TopicPartition
 from skylog.log.config import LONG_MAX, LogConfig
 from skylog.log.directory import LogDirectory
+from skylog.log.discarded import Discarded
 from skylog.log.files import Files, storage_error
 from skylog.log.locks import DirectoryLock
 from skylog.log.log import Log
@@ -89,8 +89,7 @@ class LogManager(LogHost):
         self._unflushed: dict[Log, None] = {}
         self._unwritten: dict[Log, None] = {}
         self._starts_moved = False
-        # (when due, path): files and directories on their way out
-        self._discarded: list[tuple[int, str]] = []
+        self._discarded = Discarded(clock, executor)
         self._work = asyncio.Event()
 
     # -- start and end -------------------------------------------------------------------------
@@ -122,7 +121,7 @@ class LogManager(LogHost):
                     self._add(home, log)
             delay_ms = self.settings.default.file_delete_delay_ms
             for path in doomed:
-                self._discard_later(path, delay_ms)
+                self._discarded.add(path, delay_ms)
 
     def lock(self) -> None:
         """Take the directories for this broker alone. Raises StorageError."""
@@ -164,6 +163,7 @@ class LogManager(LogHost):
             raise StorageError(f"{opening.directory} cannot be opened: {error}") from error
         mark = home.high_watermark(key)
         log.high_watermark = min(max(mark, log.log_start_offset), log.log_end_offset)
+        log.clean_offset = home.clean_offset(key)
         return log
 
     def _add(self, home: LogDirectory, log: Log) -> None:
@@ -192,6 +192,7 @@ class LogManager(LogHost):
         try:
             home.write_offsets(logs)
             home.write_high_watermarks(logs)
+            home.write_clean_offsets(logs)
             if clean:
                 home.mark_clean(broker_epoch)
         except OSError as error:
@@ -264,7 +265,7 @@ class LogManager(LogHost):
             return
         self._starts_moved = True
         if suffix == DELETE_DIR_SUFFIX:
-            self._discard_later(target, log.config.file_delete_delay_ms)
+            self._discarded.add(target, log.config.file_delete_delay_ms)
 
     # -- what logs ask for ---------------------------------------------------------------------
 
@@ -279,7 +280,7 @@ class LogManager(LogHost):
 
     def discard(self, log: LogWriter, paths: list[str]) -> None:
         for path in paths:
-            self._discard_later(path, log.config.file_delete_delay_ms)
+            self._discarded.add(path, log.config.file_delete_delay_ms)
 
     def unwritten(self, log: LogWriter) -> None:
         if isinstance(log, Log):
@@ -288,9 +289,6 @@ class LogManager(LogHost):
 
     def failed(self, log: LogWriter) -> None:
         self._failed = True
-
-    def _discard_later(self, path: str, delay_ms: int) -> None:
-        heapq.heappush(self._discarded, (self._clock.now_ms() + delay_ms, path))
 
     # -- background ----------------------------------------------------------------------------
 
@@ -352,11 +350,13 @@ class LogManager(LogHost):
         except OSError as error:
             _logger.error("checkpoint not written", error=str(error))
 
+    async def checkpoint_clean_offsets(self) -> None:
+        for home in self._directories:
+            await self._write_checkpoint(partial(home.write_clean_offsets, self._logs_in(home)))
+
     async def remove_discarded(self) -> None:
         """Remove from the disk what has waited long enough."""
-        while self._discarded and self._discarded[0][0] <= self._clock.now_ms():
-            _, path = heapq.heappop(self._discarded)
-            await self._executor.run(partial(_remove_tree, path))
+        await self._discarded.remove_due()
 
     async def run(self) -> None:
         """Take every step when it is due, until cancelled."""
@@ -391,10 +391,3 @@ class LogManager(LogHost):
         except TimeoutError:
             return
         self._work.clear()
-
-
-def _remove_tree(path: str) -> None:
-    if Path(path).is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        Path(path).unlink(missing_ok=True)

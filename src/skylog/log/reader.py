@@ -13,8 +13,9 @@ from typing import NamedTuple, NoReturn
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import LOG_INLINE_DECODE_BYTES_MAX
 from skylog.log.epochs import LeaderEpochs
-from skylog.log.files import WouldBlock, storage_error
+from skylog.log.files import Replaced, WouldBlock, storage_error
 from skylog.log.segment import EMPTY, Segment
+from skylog.wire.batch import HEADER_BYTES, batch_size
 from skylog.wire.records import find_record
 
 # (timestamp, offset, leader epoch) of a record
@@ -28,6 +29,23 @@ class ReadInfo(NamedTuple):
 
 
 _NOTHING = ReadInfo(EMPTY)
+
+
+def _is_hollow(batches: memoryview) -> bool:
+    """Whether all batches are without records, as compaction may leave a segment.
+
+    Some clients take an answer without records for one that is too small: more must follow.
+    """
+    at = 0
+    while at < len(batches) and batch_size(batches, at) == HEADER_BYTES:
+        at += HEADER_BYTES
+    return 0 < at == len(batches)
+
+
+def _joined(parts: list[memoryview]) -> ReadInfo:
+    if not parts:
+        return _NOTHING
+    return ReadInfo(parts[0] if len(parts) == 1 else memoryview(bytearray().join(parts)))
 
 
 class LogReader:
@@ -106,6 +124,15 @@ class LogReader:
         With ``min_one`` the first batch comes even when it is larger than ``max_bytes``. Raises
         OFFSET_OUT_OF_RANGE; WouldBlock when not ``block`` and the bytes are not in memory.
         """
+        while True:
+            try:
+                return self._read(offset, max_bytes, limit_offset, min_one=min_one, block=block)
+            except Replaced:
+                continue  # the cleaned copy has it
+
+    def _read(
+        self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
+    ) -> ReadInfo:
         self._check_usable()
         segments, size, end = self._shown
         if offset < self.log_start_offset or offset > end:
@@ -113,6 +140,7 @@ class LogReader:
         limit = min(limit_offset, end)
         if offset >= limit or (max_bytes <= 0 and not min_one):
             return _NOTHING
+        parts: list[memoryview] = []
         try:
             for slot in range(self._slot(segments, offset), len(segments)):
                 segment = segments[slot]
@@ -126,14 +154,17 @@ class LogReader:
                 if limit < bound:
                     found = segment.position_of(limit, block=block)
                     bound, stop = limit, stop if found is None else found
-                if stop <= position:
-                    return _NOTHING
-                return ReadInfo(
-                    segment.read(position, stop, max_bytes, bound, min_one=min_one, block=block)
-                )
+                if stop > position:
+                    part = segment.read(
+                        position, stop, max_bytes, bound, min_one=min_one, block=block
+                    )
+                    parts.append(part)
+                    max_bytes -= len(part)
+                if bound == limit or stop <= position or not _is_hollow(parts[-1]):
+                    break
         except OSError as error:
             self._read_failed(offset, error)
-        return _NOTHING
+        return _joined(parts)
 
     def _out_of_range(self, offset: int) -> NoReturn:
         raise KafkaError(
@@ -150,6 +181,13 @@ class LogReader:
 
     def offset_for_timestamp(self, timestamp: int, *, block: bool) -> Found | None:
         """The first record at or after ``timestamp``."""
+        while True:
+            try:
+                return self._offset_for_timestamp(timestamp, block)
+            except Replaced:
+                continue
+
+    def _offset_for_timestamp(self, timestamp: int, block: bool) -> Found | None:
         self._check_usable()
         start = self.log_start_offset
         try:
@@ -164,6 +202,13 @@ class LogReader:
 
     def max_timestamp_offset(self, *, block: bool) -> Found | None:
         """The first record of the greatest timestamp."""
+        while True:
+            try:
+                return self._max_timestamp_offset(block)
+            except Replaced:
+                continue
+
+    def _max_timestamp_offset(self, block: bool) -> Found | None:
         self._check_usable()
         best: tuple[int, int] | None = None
         holder: Segment | None = None

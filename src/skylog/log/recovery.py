@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from skylog.kernel.errors import KafkaError, StorageError
+from skylog.kernel.errors import KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import LOG_CHECKPOINT_BYTES_MAX
 from skylog.kernel.logging import get_logger
@@ -32,7 +32,6 @@ from skylog.log.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
-    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     file_name,
@@ -40,6 +39,7 @@ from skylog.log.names import (
 )
 from skylog.log.producers import Producers
 from skylog.log.segment import RELATIVE_OFFSET_MAX, Segment
+from skylog.log.swap import settle_swaps
 from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, Batch, batch_size
 
 _SCAN_BYTES: Final = 1 << 20
@@ -135,21 +135,14 @@ class _Loader:
 
     def _list(self) -> None:
         opening = self.opening
+        settle_swaps(self.files, self.directory, opening.config)
         found: dict[str, list[int]] = {}
         for path in Path(self.directory).iterdir():
             parsed = parse_file_name(path.name)
             if parsed is None:
                 continue
-            offset, suffix, marker = parsed
-            if marker == SWAP_SUFFIX:
-                raise StorageError(
-                    f"{path} is a half-finished compaction of another broker: "
-                    "let that broker start and stop cleanly once, or restore the directory"
-                )
-            if marker:
-                self.files.remove(str(path))
-            else:
-                found.setdefault(suffix, []).append(offset)
+            offset, suffix, _ = parsed
+            found.setdefault(suffix, []).append(offset)
         bases = sorted(found.get(LOG_SUFFIX, ()))
         self.snapshots = sorted(found.get(SNAPSHOT_SUFFIX, ()))
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
@@ -179,15 +172,16 @@ class _Loader:
             following = self.segments[number + 1 : number + 2]
             if following and following[0].base_offset <= point:
                 continue
+            cut_before = self.truncated_bytes
             end = self._rebuild(segment)
-            if following and self._has_hole(segment, end, following[0].base_offset):
+            is_cut = self.truncated_bytes > cut_before
+            if following and (is_cut or self._has_hole(end, following[0].base_offset)):
                 self._drop_segments(number + 1)
                 break
 
-    def _has_hole(self, segment: Segment, end: int, following: int) -> bool:
+    def _has_hole(self, end: int, following: int) -> bool:
         """Whether batches are missing before the next segment: the end of this one was lost."""
-        if segment.size == 0:
-            return True
+        # Kafka's compaction leaves holes, ours does not.
         return end > following or (end < following and not self.opening.config.compacts)
 
     def _rebuild(self, segment: Segment) -> int:

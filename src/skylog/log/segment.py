@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct
-from typing import Final
+from typing import ClassVar, Final
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.config import LogConfig
-from skylog.log.files import Files, WouldBlock
+from skylog.log.files import Files, Replaced, WouldBlock
 from skylog.log.index import OffsetIndex, TimeIndex
 from skylog.log.names import (
     DELETED_SUFFIX,
@@ -41,6 +41,7 @@ EMPTY: Final = memoryview(b"")
 class Segment:
     """A segment that exists on disk. ``max_timestamp`` is None until it is known."""
 
+    marker: ClassVar[str] = ""  # ends the files' names while they are no part of a log
     __slots__ = (
         "_files",
         "_hints",
@@ -54,6 +55,7 @@ class Segment:
         "created_ms",
         "first_timestamp",
         "index_bytes_max",
+        "is_replaced",
         "log_path",
         "prefix",
         "size",
@@ -64,7 +66,8 @@ class Segment:
     ) -> None:
         self._files = files
         self.prefix = f"{directory}/{file_name(base_offset, '')}"
-        self.log_path = self.prefix + LOG_SUFFIX
+        self.log_path = self.prefix + LOG_SUFFIX + self.marker
+        self.is_replaced = False
         self.base_offset = base_offset
         self.size = 0
         self.created_ms = now_ms
@@ -117,7 +120,8 @@ class Segment:
         self._hints = {}
 
     def _index_arguments(self, suffix: str) -> tuple[Files, str, int, int]:
-        return self._files, self.prefix + suffix, self.base_offset, self.index_bytes_max
+        name = self.prefix + suffix + self.marker
+        return self._files, name, self.base_offset, self.index_bytes_max
 
     def offset_index(self, *, block: bool) -> OffsetIndex:
         index = self._index
@@ -182,7 +186,7 @@ class Segment:
     def create_indexes(self) -> None:
         """Begin the files of the indexes, whatever lay there before."""
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            self._files.create(self.prefix + suffix)
+            self._files.create(self.prefix + suffix + self.marker)
 
     def note(self, batch: Batch, position: int) -> None:
         """Bring the indexes up to date with the batch at ``position``."""
@@ -190,7 +194,7 @@ class Segment:
         known = self._max_timestamp
         if known is None:
             known = self.max_timestamp(block=True)[0]
-        if timestamp > known:
+        if timestamp > known and batch.record_count:
             self._max_timestamp = timestamp
             self._max_timestamp_offset = batch.last_offset
         if position == 0:
@@ -244,8 +248,7 @@ class Segment:
         self._hints = {}
         self._unindexed_bytes = 0
         timestamp, last = time_index.last
-        if position == 0:
-            self.first_timestamp = None
+        self.first_timestamp = self.first_timestamp if position else None
         # Batches after the last entry may have a greater one.
         entry = index.floor(last)
         for found, _ in self.headers(entry[1] if entry else 0, position):
@@ -254,6 +257,13 @@ class Segment:
         self._max_timestamp, self._max_timestamp_offset = timestamp, last
 
     # -- reading -------------------------------------------------------------------------------
+
+    def _read(self, position: int, size: int, block: bool) -> memoryview:
+        try:
+            return self._files.read(self.log_path, position, size, block=block)
+        finally:
+            if self.is_replaced:  # set before the files are renamed
+                raise Replaced
 
     def position_of(self, offset: int, *, block: bool) -> int | None:
         """Where the first batch begins whose last offset is at least ``offset``."""
@@ -269,7 +279,7 @@ class Segment:
     def _hop(self, offset: int, position: int, end: int, block: bool) -> int | None:
         while position < end:
             size = min(_HOP_BYTES, end - position)
-            chunk = self._files.read(self.log_path, position, size, block=block)
+            chunk = self._read(position, size, block)
             at = 0
             while at + _HOP.size <= len(chunk):
                 base, length, delta = _HOP.unpack_from(chunk, at)
@@ -293,14 +303,14 @@ class Segment:
     ) -> memoryview:
         """Whole batches from ``position``, within ``bytes_max``; ``end_offset`` lies at ``end``."""
         wanted = min(end - position, max(bytes_max, HEADER_BYTES))
-        buffer = self._files.read(self.log_path, position, wanted, block=block)
+        buffer = self._read(position, wanted, block)
         if len(buffer) < HEADER_BYTES:
             self._too_short(position, block)
         first = self._checked(batch_size(buffer, 0), position)
         if first > bytes_max and not min_one:
             return EMPTY
         if first > len(buffer):
-            buffer = self._files.read(self.log_path, position, first, block=block)
+            buffer = self._read(position, first, block)
             if len(buffer) < first:
                 self._too_short(position, block)
         if position + len(buffer) == end:
@@ -357,7 +367,7 @@ class Segment:
         """Each batch's header and position; the batch's ``buffer`` ends behind its header."""
         while position < end:
             size = min(_SCAN_BYTES, end - position)
-            chunk = self._files.read(self.log_path, position, size, block=block)
+            chunk = self._read(position, size, block)
             at = 0
             while at + HEADER_BYTES <= len(chunk):
                 batch = Batch(chunk[at : at + HEADER_BYTES])
@@ -370,7 +380,7 @@ class Segment:
 
     def batch_at(self, position: int, size: int, *, block: bool) -> Batch:
         """The whole batch of ``size`` bytes at ``position``."""
-        buffer = self._files.read(self.log_path, position, size, block=block)
+        buffer = self._read(position, size, block)
         if len(buffer) < size:
             self._too_short(position, block)
         return Batch(buffer)

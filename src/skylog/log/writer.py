@@ -83,6 +83,7 @@ class LogWriter(LogReader):
         "_producers",
         "_snapshot_offset",
         "_topic_id_unwritten",
+        "clean_offset",
         "config",
         "flushed_ms",
         "high_watermark",
@@ -103,6 +104,8 @@ class LogWriter(LogReader):
         self.log_start_offset = loaded.log_start_offset
         self.high_watermark = loaded.log_start_offset
         self.recovery_point = loaded.recovery_point
+        # Below it compaction has left one record for each key.
+        self.clean_offset = 0
         self.flushed_ms = opening.now_ms
         self._files = opening.files
         self._host = host

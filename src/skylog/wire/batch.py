@@ -33,6 +33,7 @@ _EPOCH: Final = Struct(">i")
 ATTRIBUTES_AT: Final = 22
 CODEC_BITS: Final = 0x07
 TRANSACTIONAL_BIT: Final = 0x10
+DELETE_HORIZON_BIT: Final = 0x40
 NO_TIMESTAMP: Final = -1
 SEQUENCE_MAX: Final = 2**31 - 1
 
@@ -118,6 +119,11 @@ class Batch:
     @property
     def is_control(self) -> bool:
         return bool(self.attributes & 0x20)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop the batch's tombstones or marker; then it is the base time."""
+        return int(self.base_timestamp) if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
     def has_producer(self) -> bool:

@@ -102,6 +102,27 @@ def join_batch(base_offset: int, leader_epoch: int, after_crc: bytes, body: Buff
     return b"".join((prefix, crc, after_crc, body))
 
 
+def replace_records(
+    batch: Batch,
+    body: Buffer,
+    *,
+    attributes: int,
+    timestamps: tuple[int, int],
+    record_count: int,
+) -> bytes:
+    """The batch with another body; offsets, sequences and producer stay what they were."""
+    after_crc = _AFTER_CRC.pack(
+        attributes,
+        batch.last_offset_delta,
+        *timestamps,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        record_count,
+    )
+    return join_batch(batch.base_offset, batch.leader_epoch, after_crc, body)
+
+
 def _append_record(
     body: bytearray,
     offset_delta: int,

@@ -56,7 +56,7 @@ class _WalkResult(ctypes.Structure):
 _WALK_RESULT: Final = struct.Struct("=qqiiiii")
 
 
-def _address(data: Buffer) -> Any:
+def c_address(data: Buffer) -> Any:
     """What C may read ``data`` by: no copy but of read-only views, which ctypes refuses."""
     if isinstance(data, bytes):
         return data
@@ -119,7 +119,7 @@ class NativeWalker:
         function = self._chosen(len(data)).walk
         result = _WalkResult()
         function(
-            _address(data),
+            c_address(data),
             len(data),
             count,
             base_timestamp,
@@ -138,7 +138,7 @@ class NativeWalker:
         result = _WalkResult()
         found = ctypes.create_string_buffer(room * _LOCATION.size)
         function(
-            _address(data),
+            c_address(data),
             len(data),
             count,
             base_timestamp,
@@ -166,7 +166,7 @@ class NativeWalker:
         room = min(faults_max, len(data) // RECORD_BYTES_MIN)
         found = ctypes.create_string_buffer(room * _FAULT.size)
         listed = function(
-            _address(data), len(data), count, base_timestamp, *timestamps, keyed, found, room
+            c_address(data), len(data), count, base_timestamp, *timestamps, keyed, found, room
         )
         rows = _FAULT.iter_unpack(memoryview(found)[: listed * _FAULT.size])
         return [Fault._make(row) for row in rows]
@@ -177,7 +177,7 @@ class NativeWalker:
         function = self._chosen(len(data)).find_timestamp
         found = ctypes.create_string_buffer(_LOCATION.size)
         answer = function(
-            _address(data), len(data), count, base_timestamp, target, delta_min, found
+            c_address(data), len(data), count, base_timestamp, target, delta_min, found
         )
         if answer == 0:
             return None
@@ -191,7 +191,7 @@ class NativeWalker:
     ) -> bool:
         size = len(batch)
         function = self._chosen(size).is_plain
-        return bool(function(_address(batch), size, size_max, earliest, latest, keyed))
+        return bool(function(c_address(batch), size, size_max, earliest, latest, keyed))
 
 
 def load_native(library: Path = LIBRARY) -> NativeWalker | None:

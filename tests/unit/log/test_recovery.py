@@ -176,7 +176,7 @@ def test_left_overs_are_cleared(tmp_path: Path) -> None:
     assert not [name for name in rubbish if (tmp_path / name).exists()]
 
 
-def test_a_half_finished_compaction_is_not_touched(tmp_path: Path) -> None:
+def test_a_copy_of_compaction_that_is_broken_keeps_the_log_closed(tmp_path: Path) -> None:
     written(tmp_path).close()
     (tmp_path / "00000000000000000000.log.swap").write_bytes(b"x")
     with pytest.raises(StorageError, match=r"log\.swap"):

@@ -25,6 +25,7 @@ from skylog.kernel.settings.sections import (
     AccessSettings,
     GroupSettings,
     ListenerTexts,
+    LogCleanerSettings,
     LogSettings,
     NetworkSettings,
     NodeSettings,
@@ -54,6 +55,7 @@ class BrokerSettings:
     quorum: QuorumSettings
     topics: TopicSettings
     log: LogSettings
+    log_cleaner: LogCleanerSettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
     quotas: QuotaSettings
@@ -144,6 +146,7 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         quorum=bind(QuorumSettings, effective),
         topics=bind(TopicSettings, effective),
         log=bind(LogSettings, effective),
+        log_cleaner=bind(LogCleanerSettings, effective),
         groups=bind(GroupSettings, effective),
         consumer_groups=bind(ConsumerGroupSettings, effective),
         quotas=bind(QuotaSettings, effective),

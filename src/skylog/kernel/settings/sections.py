@@ -231,6 +231,28 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogCleanerSettings:
+    """Compaction of local logs."""
+
+    enable: bool = setting("log.cleaner.enable", "Whether logs are compacted at all.")
+    threads: int = setting("log.cleaner.threads", "Logs that are compacted at once, 16 at most.")
+    dedupe_buffer_bytes: int = setting(
+        "log.cleaner.dedupe.buffer.size",
+        "Memory for the newest offset of each key, 24 bytes a key, shared by the threads.",
+    )
+    io_buffer_bytes: int = setting(
+        "log.cleaner.io.buffer.size", "Memory for reading and writing, shared by the threads."
+    )
+    load_factor: float = setting(
+        "log.cleaner.io.buffer.load.factor", "How full the memory for offsets may get."
+    )
+    bytes_per_second_max: float = setting(
+        "log.cleaner.io.max.bytes.per.second", "Bytes that compaction reads and writes per second."
+    )
+    backoff_ms: int = setting("log.cleaner.backoff.ms", "Pause when there is nothing to compact.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
     """Consumer groups of the classic protocol, and committed offsets."""
 
@@ -361,6 +383,7 @@ SECTIONS = (
     QuorumSettings,
     TopicSettings,
     LogSettings,
+    LogCleanerSettings,
     GroupSettings,
     ConsumerGroupSettings,
     QuotaSettings,

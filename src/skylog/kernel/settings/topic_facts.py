@@ -67,22 +67,25 @@ TOPIC_SYNONYMS: Final[Mapping[str, tuple[Synonym, ...]]] = {
 
 TOPIC_DOCS: Final[Mapping[str, str]] = {
     "cleanup.policy": "delete removes old segments by age and size; compact demands keys and keeps"
-    " all records, for compaction itself is not done yet.",
+    " the newest record of each.",
     "compression.gzip.level": "Level when compression.type is gzip; -1 is the codec's own.",
     "compression.lz4.level": "Level when compression.type is lz4.",
     "compression.type": "Codec that records are stored in; producer keeps what was sent.",
     "compression.zstd.level": "Level when compression.type is zstd.",
+    "delete.retention.ms": "How long compaction keeps a tombstone, and a transaction's marker.",
     "diskless.enable": "Whether the topic's data goes to object storage instead of local logs; set"
     " when the topic is created.",
     "file.delete.delay.ms": "Delay between dropping a segment and deleting its files.",
     "flush.messages": "Records after which the log is synced to disk.",
     "flush.ms": "Time after which the log is synced to disk.",
     "index.interval.bytes": "Bytes of records between two entries of the offset index.",
-    "max.compaction.lag.ms": "Age at which a compacted topic begins a new segment at the latest.",
+    "max.compaction.lag.ms": "Age at which records are compacted at the latest, however few.",
     "max.message.bytes": "Largest record batch that is accepted, as it is stored.",
     "message.timestamp.after.max.ms": "How far a record's timestamp may lie in the future.",
     "message.timestamp.before.max.ms": "How far a record's timestamp may lie in the past.",
     "message.timestamp.type": "CreateTime keeps timestamps as sent, LogAppendTime replaces them.",
+    "min.cleanable.dirty.ratio": "Part of a log that must be new before it is compacted again.",
+    "min.compaction.lag.ms": "Age below which records are not compacted.",
     "min.insync.replicas": "In-sync replicas without which a write with acks=all is refused.",
     "retention.bytes": "Size of a partition beyond which old segments are deleted; -1 is none.",
     "retention.ms": "Age beyond which segments are deleted; -1 is never.",

@@ -1,0 +1,101 @@
+"""Aborted transactions as a segment's ``.txnindex`` lists them, and what compaction makes of them.
+
+``.txnindex``  34-byte entries: i16 version, i64 producer, i64 first, last and last stable offset
+
+Records of aborted transactions go with the first pass that sees them. The marker of a transaction
+stays as long as a batch of it does; then it gets a horizon like a tombstone, so that readers have
+time to see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop
+from struct import Struct
+from typing import Final, NamedTuple
+
+from skylog.log.markers import marker_of
+from skylog.wire.batch import Batch
+
+_ENTRY: Final = Struct(">hqqqq")
+_VERSION: Final = 0
+
+
+class AbortedTransaction(NamedTuple):
+    """Ordered by first offset."""
+
+    first_offset: int
+    producer_id: int
+    last_offset: int
+    last_stable_offset: int
+
+
+def encode_aborted(transactions: Iterable[AbortedTransaction]) -> bytes:
+    """The content of a ``.txnindex``."""
+    return b"".join(
+        _ENTRY.pack(_VERSION, t.producer_id, t.first_offset, t.last_offset, t.last_stable_offset)
+        for t in transactions
+    )
+
+
+def decode_aborted(data: bytes) -> list[AbortedTransaction]:
+    """ValueError where it is no such index: without it nobody may judge a transaction."""
+    if len(data) % _ENTRY.size:
+        raise ValueError(f"{len(data)} bytes are no index of aborted transactions")
+    found = []
+    for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
+        if version < _VERSION or first > last:
+            raise ValueError("a broken index of aborted transactions")
+        found.append(AbortedTransaction(first, producer_id, last, stable))
+    return found
+
+
+class CleanedTransactions:
+    """Follows the transactions of a log from batch to batch."""
+
+    def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
+        self._coming = list(aborted)
+        heapify(self._coming)
+        self._aborted: dict[int, AbortedTransaction] = {}
+        # Producers of whose open transaction a batch was seen: aborted, and any other.
+        self._seen_aborted: set[int] = set()
+        self._seen: set[int] = set()
+        # Those whose marker and some batch are still in the log: their entry stays.
+        self.retained: list[AbortedTransaction] = []
+
+    def _move_to(self, offset: int) -> None:
+        while self._coming and self._coming[0].first_offset <= offset:
+            found = heappop(self._coming)
+            self._aborted[found.producer_id] = found
+
+    def is_aborted(self, batch: Batch) -> bool:
+        """Whether a batch of records belongs to an aborted transaction."""
+        self._move_to(batch.last_offset)
+        if not batch.is_transactional:
+            return False
+        found = self._aborted.get(batch.producer_id)
+        if found is not None and batch.last_offset <= found.last_offset:
+            self._seen_aborted.add(batch.producer_id)
+            return True
+        self._seen.add(batch.producer_id)
+        return False
+
+    def is_marker_free(self, batch: Batch) -> bool:
+        """Whether nothing of the transaction that a control batch ends is left."""
+        self._move_to(batch.last_offset)
+        if not batch.record_count:
+            return True
+        marker = marker_of(batch)
+        if marker is None:
+            return False
+        producer_id = batch.producer_id
+        if marker.commits:
+            free = producer_id not in self._seen
+            self._seen.discard(producer_id)
+            return free
+        found = self._aborted.pop(producer_id, None)
+        if found is None or producer_id not in self._seen_aborted:
+            return True
+        self._seen_aborted.discard(producer_id)
+        self.retained.append(found)
+        return False

@@ -1,0 +1,412 @@
+/* Compaction without Python's lock: the offset of the newest record of each key, and the copy of a
+ * log without older records.
+ *
+ * No Python.h: a plain shared library that offset_map.py calls through ctypes. Plain batches (not
+ * compressed, of no transaction) are done here many at a time; at any other the caller does one
+ * with Python's help. offset_map_reference.py does it all in Python.
+ */
+#include <string.h>
+
+#include "wire/records.h"
+
+/* Raised whenever a signature or a struct below changes; offset_map.py refuses another version. */
+enum { ABI_VERSION = 1 };
+
+enum { HEADER = 61, OVERHEAD = 12, CRC_FROM = 21 };
+enum { CODEC = 0x07, LOG_APPEND_TIME = 0x08, TRANSACTIONAL = 0x10, CONTROL = 0x20, HORIZON = 0x40 };
+/* Why a walk over batches ended. */
+enum reason { NEEDS_BYTES, NEEDS_CALLER, MAP_FULL, BROKEN, NO_ROOM };
+/* A record grows by at most ten bytes, of seven at least, when its timestamp is told anew. */
+enum { GROWTH_MAX = 3 };
+
+#define NO_HORIZON INT64_MAX
+
+/* The offset is one more than the record's, so that zeroed memory is free slots. */
+typedef struct {
+    uint64_t low, high;
+    int64_t next_offset;
+} slot;
+
+typedef struct {
+    slot *slots;
+    int64_t slot_count, used, used_max;
+    uint64_t seed_low, seed_high;
+} offset_map;
+
+typedef struct {
+    int64_t latest_offset; /* records after it are not judged */
+    int64_t now_ms;
+    int64_t new_horizon; /* for tombstones that have none yet */
+} rule;
+
+typedef struct {
+    int64_t base_offset, base_timestamp;
+    int64_t horizon; /* or NO_HORIZON */
+    int32_t count;
+    int32_t keep_all; /* a marker: it stays, with a horizon */
+} batch_facts;
+
+typedef struct {
+    int64_t max_timestamp; /* of the records kept */
+    int32_t kept, sets_horizon, size, error;
+} filtered;
+
+typedef struct {
+    int64_t latest_offset;
+    int32_t consumed, reason, written, rows;
+} progress;
+
+/* A batch that was written. */
+typedef struct {
+    int64_t last_offset, max_timestamp;
+    int32_t size, count;
+} row;
+
+EXPORT int32_t skylog_compact_abi_version(void) { return ABI_VERSION; }
+
+/* -- numbers ------------------------------------------------------------------------------- */
+
+static inline uint32_t read_u32(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static inline int32_t read_i32(const uint8_t *at) { return (int32_t)read_u32(at); }
+
+static inline int64_t read_i64(const uint8_t *at) {
+    return (int64_t)((uint64_t)read_u32(at) << 32 | read_u32(at + 4));
+}
+
+static inline void write_u32(uint8_t *at, uint32_t value) {
+    at[0] = (uint8_t)(value >> 24), at[1] = (uint8_t)(value >> 16);
+    at[2] = (uint8_t)(value >> 8), at[3] = (uint8_t)value;
+}
+
+static inline void write_i64(uint8_t *at, int64_t value) {
+    write_u32(at, (uint32_t)((uint64_t)value >> 32));
+    write_u32(at + 4, (uint32_t)value);
+}
+
+static inline int32_t write_varint(uint8_t *out, int64_t value) {
+    uint64_t raw = ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+    int32_t size = 0;
+    for (; raw >= 0x80; raw >>= 7) out[size++] = (uint8_t)(raw | 0x80);
+    out[size++] = (uint8_t)raw;
+    return size;
+}
+
+static inline uint64_t load64(const uint8_t *at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+/* -- checksums: CRC-32C -------------------------------------------------------------------- */
+
+static uint32_t crc_by_table(const uint8_t *data, size_t size, uint32_t crc) {
+    static uint32_t table[256];
+    static volatile int ready; /* threads that fill it at once write the same */
+    if (!ready) {
+        for (uint32_t i = 0; i < 256; i++) {
+            uint32_t value = i;
+            for (int bit = 0; bit < 8; bit++) value = value >> 1 ^ (value & 1 ? 0x82f63b78u : 0);
+            table[i] = value;
+        }
+        ready = 1;
+    }
+    while (size--) crc = table[(crc ^ *data++) & 0xff] ^ crc >> 8;
+    return crc;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) static uint32_t crc_by_machine(const uint8_t *data, size_t size,
+                                                                 uint32_t crc) {
+    uint64_t wide = crc;
+    for (; size >= 8; size -= 8, data += 8) wide = __builtin_ia32_crc32di(wide, load64(data));
+    crc = (uint32_t)wide;
+    while (size--) crc = __builtin_ia32_crc32qi(crc, *data++);
+    return crc;
+}
+#endif
+
+static uint32_t crc32c(const uint8_t *data, size_t size) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2")) return ~crc_by_machine(data, size, ~0u);
+#endif
+    return ~crc_by_table(data, size, ~0u);
+}
+
+/* -- the map ------------------------------------------------------------------------------- */
+
+/* SipHash-2-4 with 128 bits: nobody who does not know the seed can make two keys one. */
+#define ROTATE(x, by) ((x) << (by) | (x) >> (64 - (by)))
+#define ROUND                                                           \
+    do {                                                                \
+        v0 += v1, v1 = ROTATE(v1, 13), v1 ^= v0, v0 = ROTATE(v0, 32);   \
+        v2 += v3, v3 = ROTATE(v3, 16), v3 ^= v2;                        \
+        v0 += v3, v3 = ROTATE(v3, 21), v3 ^= v0;                        \
+        v2 += v1, v1 = ROTATE(v1, 17), v1 ^= v2, v2 = ROTATE(v2, 32);   \
+    } while (0)
+
+static void hash(const offset_map *map, const uint8_t *key, int32_t size, uint64_t *low,
+                 uint64_t *high) {
+    uint64_t v0 = map->seed_low ^ 0x736f6d6570736575u, v1 = map->seed_high ^ 0x646f72616e646f6du;
+    uint64_t v2 = map->seed_low ^ 0x6c7967656e657261u, v3 = map->seed_high ^ 0x7465646279746573u;
+    uint64_t last = (uint64_t)size << 56;
+    v1 ^= 0xee;
+    for (; size >= 8; size -= 8, key += 8) {
+        uint64_t word = load64(key);
+        v3 ^= word;
+        ROUND;
+        ROUND;
+        v0 ^= word;
+    }
+    for (int i = 0; i < size; i++) last |= (uint64_t)key[i] << 8 * i;
+    v3 ^= last;
+    ROUND;
+    ROUND;
+    v0 ^= last;
+    v2 ^= 0xee;
+    for (int i = 0; i < 4; i++) ROUND;
+    *low = v0 ^ v1 ^ v2 ^ v3;
+    v1 ^= 0xdd;
+    for (int i = 0; i < 4; i++) ROUND;
+    *high = v0 ^ v1 ^ v2 ^ v3;
+}
+
+/* The key's slot, or the free one where it belongs; used_max is less than there are slots. */
+static slot *find(const offset_map *map, const uint8_t *key, int32_t size, uint64_t *low,
+                  uint64_t *high) {
+    hash(map, key, size, low, high);
+    int64_t at = (int64_t)((unsigned __int128)*low * (uint64_t)map->slot_count >> 64);
+    for (;; at = at + 1 == map->slot_count ? 0 : at + 1) {
+        slot *found = &map->slots[at];
+        if (!found->next_offset || (found->low == *low && found->high == *high)) return found;
+    }
+}
+
+/* Notes the offsets of `count` records from `start_offset` on: 0, 1 when the map is full, or a
+ * negated error. */
+EXPORT int32_t skylog_compact_note(offset_map *map, const uint8_t *data, int32_t size,
+                                   int32_t count, int64_t base_offset, int64_t start_offset) {
+    cursor c = {data, 0, size};
+    location record;
+    uint64_t low, high;
+    for (int32_t index = 0; index < count; index++) {
+        enum error error = read_record(&c, 0, &record);
+        if (error != SOUND) return -(int32_t)error;
+        int64_t offset = base_offset + record.offset_delta;
+        if (record.key_size < 0 || offset < start_offset) continue;
+        slot *found = find(map, data + record.key_at, record.key_size, &low, &high);
+        if (!found->next_offset) {
+            if (map->used >= map->used_max) return 1;
+            map->used++;
+            found->low = low;
+            found->high = high;
+        }
+        found->next_offset = offset + 1;
+    }
+    return c.at == c.end ? 0 : -(int32_t)TRAILING_BYTES;
+}
+
+/* The size of the whole batch at `batch`, 0 when it is not all there, -1 when it is none. */
+static int32_t whole_batch(const uint8_t *batch, int32_t left) {
+    if (left < HEADER) return 0;
+    int32_t length = read_i32(batch + 8);
+    if (length < HEADER - OVERHEAD || length > INT32_MAX - OVERHEAD || batch[16] != 2) return -1;
+    if (read_i32(batch + 23) < 0 || read_i32(batch + 57) < 0) return -1;
+    return length + OVERHEAD <= left ? length + OVERHEAD : 0;
+}
+
+/* Notes the records of whole, plain batches. */
+EXPORT void skylog_compact_note_batches(offset_map *map, const uint8_t *data, int32_t size,
+                                        int64_t start_offset, progress *out) {
+    *out = (progress){.latest_offset = -1};
+    while (out->consumed < size) {
+        const uint8_t *batch = data + out->consumed;
+        int32_t whole = whole_batch(batch, size - out->consumed);
+        if (whole <= 0) {
+            out->reason = whole ? BROKEN : NEEDS_BYTES;
+            return;
+        }
+        if (batch[22] & (CODEC | TRANSACTIONAL | CONTROL)) {
+            out->reason = NEEDS_CALLER;
+            return;
+        }
+        int64_t base = read_i64(batch), last = base + read_i32(batch + 23);
+        int32_t answer = skylog_compact_note(map, batch + HEADER, whole - HEADER,
+                                             read_i32(batch + 57), base, start_offset);
+        if (answer) {
+            out->reason = answer > 0 ? MAP_FULL : BROKEN;
+            return;
+        }
+        if (last >= start_offset) out->latest_offset = last;
+        out->consumed += whole;
+    }
+    out->reason = NEEDS_BYTES;
+}
+
+/* -- the filter ---------------------------------------------------------------------------- */
+
+static int is_kept(const offset_map *map, const rule *rules, const batch_facts *batch,
+                   const uint8_t *data, const location *record) {
+    int64_t offset = batch->base_offset + record->offset_delta;
+    uint64_t low, high;
+    if (batch->keep_all || offset > rules->latest_offset) return 1;
+    if (record->key_size < 0) return 0;
+    if (record->value_size < 0 && rules->now_ms >= batch->horizon) return 0;
+    slot *found = find(map, data + record->key_at, record->key_size, &low, &high);
+    return offset + 1 >= found->next_offset; /* a free slot has 0 */
+}
+
+/* Marks the records to keep. */
+static void judge(const offset_map *map, const rule *rules, const batch_facts *batch,
+                  const uint8_t *data, int32_t size, uint8_t *marks, filtered *out) {
+    cursor c = {data, 0, size};
+    location record;
+    *out = (filtered){.max_timestamp = INT64_MIN};
+    for (int32_t index = 0; index < batch->count; index++) {
+        out->error = read_record(&c, batch->base_timestamp, &record);
+        if (out->error != SOUND) return;
+        marks[index] = (uint8_t)is_kept(map, rules, batch, data, &record);
+        if (!marks[index]) continue;
+        out->kept++;
+        if (record.value_size < 0 || batch->keep_all) out->sets_horizon = batch->horizon == NO_HORIZON;
+        if (record.timestamp > out->max_timestamp) out->max_timestamp = record.timestamp;
+    }
+    if (c.at != c.end) out->error = TRAILING_BYTES;
+}
+
+/* Copies the marked records, which were found sound; with a new horizon, their timestamps are told
+ * from there. */
+static int32_t copy(const rule *rules, const batch_facts *batch, const uint8_t *data, int32_t size,
+                    const uint8_t *marks, int anew, uint8_t *out) {
+    cursor c = {data, 0, size};
+    int32_t written = 0;
+    for (int32_t index = 0; index < batch->count; index++) {
+        int32_t begin = c.at;
+        int64_t length = 0, delta = 0;
+        read_varint(&c, 5, &length);
+        int32_t body = c.at, end = c.at + (int32_t)length;
+        c.at = end;
+        if (!marks[index]) continue;
+        if (!anew) {
+            memcpy(out + written, data + begin, (size_t)(end - begin));
+            written += end - begin;
+            continue;
+        }
+        cursor inside = {data, body + 1, end};
+        read_varint(&inside, 10, &delta);
+        uint8_t told[10];
+        int64_t timestamp = (int64_t)((uint64_t)batch->base_timestamp + (uint64_t)delta);
+        int32_t told_size =
+            write_varint(told, (int64_t)((uint64_t)timestamp - (uint64_t)rules->new_horizon));
+        written += write_varint(out + written, 1 + told_size + end - inside.at);
+        out[written++] = data[body];
+        memcpy(out + written, told, (size_t)told_size);
+        written += told_size;
+        memcpy(out + written, data + inside.at, (size_t)(end - inside.at));
+        written += end - inside.at;
+    }
+    return written;
+}
+
+/* Filters the records of one batch into `out`, which has room for GROWTH_MAX times as much. */
+EXPORT void skylog_compact_filter(const offset_map *map, const rule *rules,
+                                  const batch_facts *batch, const uint8_t *data, int32_t size,
+                                  uint8_t *marks, uint8_t *out, filtered *result) {
+    judge(map, rules, batch, data, size, marks, result);
+    if (result->error != SOUND || !result->kept) return;
+    if (result->kept == batch->count && !result->sets_horizon) return;
+    result->size = copy(rules, batch, data, size, marks, result->sets_horizon, out);
+}
+
+static int is_listed(const int64_t *offsets, int32_t count, int64_t wanted) {
+    int32_t low = 0, high = count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (offsets[middle] < wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && offsets[low] == wanted;
+}
+
+static void finish(uint8_t *batch, int32_t size) {
+    write_u32(batch + 8, (uint32_t)(size - OVERHEAD));
+    write_u32(batch + 17, crc32c(batch + CRC_FROM, (size_t)(size - CRC_FROM)));
+}
+
+/* Writes what is left of a plain batch; its size, 0 for nothing, -1 when the batch is broken. */
+static int32_t rewrite(const offset_map *map, const rule *rules, const uint8_t *batch,
+                       int32_t whole, int empty_stays, uint8_t *marks, uint8_t *out, row *written) {
+    batch_facts facts = {
+        .base_offset = read_i64(batch),
+        .base_timestamp = read_i64(batch + 27),
+        .horizon = batch[22] & HORIZON ? read_i64(batch + 27) : NO_HORIZON,
+        .count = read_i32(batch + 57),
+    };
+    filtered seen;
+    if (facts.count > whole) return -1;
+    judge(map, rules, &facts, batch + HEADER, whole - HEADER, marks, &seen);
+    if (seen.error != SOUND) return -1;
+    *written = (row){facts.base_offset + read_i32(batch + 23), read_i64(batch + 35), whole,
+                     seen.kept};
+    if (!seen.kept && !empty_stays) return 0;
+    if (seen.kept == facts.count && !seen.sets_horizon) {
+        memcpy(out, batch, (size_t)whole);
+        return whole;
+    }
+    if (crc32c(batch + CRC_FROM, (size_t)(whole - CRC_FROM)) != read_u32(batch + 17)) return -1;
+    memcpy(out, batch, HEADER);
+    if (!seen.kept) {
+        out[22] &= LOG_APPEND_TIME;
+        write_i64(out + 27, -1);
+    } else if (seen.sets_horizon) {
+        out[22] |= HORIZON;
+        write_i64(out + 27, rules->new_horizon);
+    }
+    if (seen.kept && !(batch[22] & LOG_APPEND_TIME)) {
+        written->max_timestamp = seen.max_timestamp;
+        write_i64(out + 35, seen.max_timestamp);
+    }
+    write_u32(out + 57, (uint32_t)seen.kept);
+    int32_t size = HEADER;
+    if (seen.kept)
+        size += copy(rules, &facts, batch + HEADER, whole - HEADER, marks, seen.sets_horizon,
+                     out + HEADER);
+    finish(out, size);
+    written->size = size;
+    return size;
+}
+
+/* Copies what is left of whole, plain batches to `out`, and says of each where it is. Of `marks`
+ * there are as many as bytes, of `rows` as many as batches can be in them. Batches whose last
+ * offset is listed stay without records, too. */
+EXPORT void skylog_compact_filter_batches(const offset_map *map, const rule *rules,
+                                          const int64_t *listed, int32_t listed_count,
+                                          const uint8_t *data, int32_t size, uint8_t *marks,
+                                          uint8_t *out, int32_t room, row *rows, progress *result) {
+    *result = (progress){.latest_offset = -1};
+    while (result->consumed < size) {
+        const uint8_t *batch = data + result->consumed;
+        int32_t whole = whole_batch(batch, size - result->consumed);
+        result->reason = whole == 0 ? NEEDS_BYTES : BROKEN;
+        if (whole <= 0) return;
+        result->reason = NEEDS_CALLER;
+        if (batch[22] & (CODEC | TRANSACTIONAL | CONTROL)) return;
+        result->reason = NO_ROOM;
+        if ((room - result->written) / GROWTH_MAX < whole) return;
+        int64_t last = read_i64(batch) + read_i32(batch + 23);
+        int32_t written =
+            rewrite(map, rules, batch, whole, is_listed(listed, listed_count, last), marks,
+                    out + result->written, &rows[result->rows]);
+        result->reason = BROKEN;
+        if (written < 0) return;
+        if (written) result->rows++;
+        result->written += written;
+        result->consumed += whole;
+        result->latest_offset = last;
+    }
+    result->reason = NEEDS_BYTES;
+}
