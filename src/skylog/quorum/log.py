@@ -23,6 +23,7 @@ from skylog.log.log import Log, LogHost, Opening
 from skylog.log.writer import LogWriter
 from skylog.quorum.control import ControlRecord, QuorumRecords
 from skylog.quorum.integrity import check_segments
+from skylog.quorum.messages import EpochEnd
 from skylog.quorum.retention import KnownSnapshot, Retention
 from skylog.quorum.snapshots import (
     SUFFIX,
@@ -34,6 +35,7 @@ from skylog.quorum.snapshots import (
     read_snapshot,
     write_snapshot,
 )
+from skylog.quorum.voters import VoterSet
 from skylog.replicated.log import KeyValue
 from skylog.wire.batch import Batch, split_batches
 from skylog.wire.control_records import parse_control
@@ -138,6 +140,14 @@ class MetadataLog:
         return self._snapshots[-1].id if self._snapshots else None
 
     @property
+    def earliest_snapshot(self) -> SnapshotId | None:
+        return self._snapshots[0].id if self._snapshots else None
+
+    def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
+        """The bytes of a snapshot; None for one that is not here."""
+        return next((each.size for each in self._snapshots if each.id == snapshot_id), None)
+
+    @property
     def snapshots(self) -> list[SnapshotId]:
         return [snapshot.id for snapshot in self._snapshots]
 
@@ -147,9 +157,26 @@ class MetadataLog:
         return self._quorum[-1][1]
 
     @property
-    def has_voters_in_log(self) -> bool:
-        """Whether a voters record was ever written; those of formatting lie in a snapshot at 0."""
-        return self._quorum[-1][0] >= 0
+    def voters_offset(self) -> int:
+        """Where the latest voters stand; −1 while there are only those of formatting, if any."""
+        return self._quorum[-1][0]
+
+    @property
+    def voters_before(self) -> VoterSet | None:
+        return self._quorum[-2][1].voters if len(self._quorum) > 1 else None
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        """The largest epoch up to this one that the log has, and where it ends."""
+        latest, first = self._log.latest_epoch, self.earliest_snapshot
+        if 0 <= latest <= epoch:
+            return EpochEnd(latest, self.end_offset)
+        found, end_offset = epoch, self.start_offset
+        if latest >= 0:
+            found, end_offset = self._log.epoch_end_offset(epoch)
+        if first is not None and end_offset <= first.offset == self.start_offset:
+            # Of epochs before the log only the snapshot tells.
+            return EpochEnd(first.epoch, first.offset)
+        return EpochEnd(found, end_offset)
 
     @property
     def stored(self) -> Log:

@@ -25,18 +25,12 @@ from skylog.log.locks import DirectoryLock
 from skylog.log.log import Log
 from skylog.quorum.control import leader_change
 from skylog.quorum.describe import describe_quorum
+from skylog.quorum.effects import AdvanceHighWatermark, BeginEpoch, Effect, SaveElection
 from skylog.quorum.election import ElectionState
 from skylog.quorum.election_file import ElectionFile
 from skylog.quorum.log import MetadataLog, MetadataLogConfig
-from skylog.quorum.machine import (
-    AdvanceHighWatermark,
-    BeginEpoch,
-    Effect,
-    QuorumMachine,
-    RequestVotes,
-    SaveElection,
-    Timeouts,
-)
+from skylog.quorum.machine import QuorumMachine
+from skylog.quorum.replica import QuorumOptions, Timeouts
 from skylog.quorum.retention import KnownSnapshot
 from skylog.quorum.states import Leader
 from skylog.quorum.storage import NodeStorage
@@ -70,7 +64,12 @@ class QuorumConfig:
 
     @classmethod
     def from_settings(cls, settings: QuorumSettings, endpoints: Sequence[Endpoint]) -> QuorumConfig:
-        timeouts = Timeouts(settings.election_timeout_ms, settings.fetch_timeout_ms)
+        timeouts = Timeouts(
+            settings.election_timeout_ms,
+            settings.fetch_timeout_ms,
+            settings.request_timeout_ms,
+            settings.retry_backoff_ms,
+        )
         return cls(tuple(endpoints), MetadataLogConfig.from_settings(settings), timeouts)
 
 
@@ -140,9 +139,8 @@ class QuorumNode:
         voters = self._log.quorum.voters
         if voters is None or not voters.is_only(self._storage.replica):
             raise StorageError(f"{directory} names other voters than this node alone: {voters}")
-        self._started = QuorumMachine(
-            self._storage.replica, voters, self._log, self._timeouts, self._rng
-        )
+        options = QuorumOptions(self._timeouts)
+        self._started = QuorumMachine(self._local, self._log, options, self._rng)
         await self._act(self._machine.start(saved, now_ms))
         if self._syncing is not None:
             await self._syncing
@@ -270,10 +268,7 @@ class QuorumNode:
     def describe(self) -> DescribeQuorumResponse:
         """The answer to DescribeQuorum."""
         return describe_quorum(
-            self._machine.state,
-            self._log.quorum.voters,
-            self._storage.node_id,
-            self._clock.now_ms(),
+            self._machine.state, self._machine.voters, self._storage.replica, self._clock.now_ms()
         )
 
     async def subscribe(self, publisher: Publisher) -> Unsubscribe:
@@ -315,8 +310,8 @@ class QuorumNode:
                     self._begin_epoch(effect)
                 case AdvanceHighWatermark(offset):
                     self._advance(offset)
-                case RequestVotes():
-                    invariant(False, "a lone voter needs no votes")
+                case _:
+                    invariant(False, f"a lone voter has no need of {effect}")
 
     async def _save(self, election: ElectionState) -> None:
         try:
@@ -330,7 +325,7 @@ class QuorumNode:
         invariant(voters is not None, "an epoch without voters")
         log.begin_epoch(begun.epoch)
         records = [leader_change(self._local.key.id, voters.keys, begun.granting)]  # type: ignore[union-attr]
-        if not log.has_voters_in_log or voters.get(self._local.key.id) != self._local:  # type: ignore[union-attr]
+        if log.voters_offset < 0 or voters.get(self._local.key.id) != self._local:  # type: ignore[union-attr]
             # Formatting left them beside the log; other nodes learn of them, and of a controller
             # that has moved, from the log.
             records += log.quorum.with_voter(self._local).to_control()
@@ -348,7 +343,8 @@ class QuorumNode:
                 end_offset = log.end_offset
                 await self._executor.run(log.sync)
                 synced = end_offset
-                await self._act(self._machine.log_synced(end_offset))
+                now_ms = self._clock.now_ms()
+                await self._act(self._machine.log_synced(end_offset, now_ms))
         except Exception as error:  # noqa: BLE001 — after a failed sync nothing is known to be safe
             self._fail(error)
         finally:
