@@ -57,6 +57,7 @@ from skylog.broker.translate import (
     controller_settings,
     group_settings,
     log_manager_settings,
+    quorum_config,
 )
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
@@ -72,7 +73,7 @@ from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings import BrokerSettings
 from skylog.log.files import Files
 from skylog.log.manager import LogManager
-from skylog.quorum.node import QuorumConfig, QuorumNode
+from skylog.quorum.node import QuorumNode
 from skylog.quorum.storage import NodeStorage, format_if_new
 from skylog.quorum.voters import Endpoint
 from skylog.replication.manager import ReplicaManager
@@ -198,7 +199,7 @@ class Node:
             channel,
             lambda: self._publisher.end_offset,
         )
-        self._services = self._build_services(storage, logs, channel)
+        self._services = self._build_services(storage, logs, channel, quorum)
         await self._follow_metadata(quorum, logs)
         await self._bind(securities)
         await self._join(storage, logs)
@@ -223,13 +224,9 @@ class Node:
         )
 
     async def _start_quorum(self, storage: NodeStorage) -> QuorumNode:
-        endpoints = [
-            Endpoint(listener.name, advertised_host(listener), self._addresses.port(listener.name))
-            for listener in self.settings.controller_listeners
-        ]
         quorum = QuorumNode(
             storage,
-            QuorumConfig.from_settings(self.settings.quorum, endpoints),
+            quorum_config(self.settings, self._addresses.port),
             files=self._files,
             clock=self._clock,
             executor=self._executor,
@@ -250,12 +247,18 @@ class Node:
             rng=self._rng,
             on_failure=self._on_failure,
         )
-        await controller.start()
+        quorum.on_leadership(controller.lead)
+        if quorum.is_leader:
+            await controller.start()
         self._undo.callback(controller.stop)
         return controller
 
     def _build_services(
-        self, storage: NodeStorage, logs: LogManager, channel: LocalController
+        self,
+        storage: NodeStorage,
+        logs: LogManager,
+        channel: LocalController,
+        quorum: QuorumNode,
     ) -> Services:
         settings, clock = self.settings, self._clock
         configs = Configs(settings, self._image)
@@ -274,6 +277,7 @@ class Node:
             replicas=ReplicaManager(settings.node.node_id, logs),
             groups=groups,
             controller=channel,
+            quorum=quorum,
             producer_ids=ProducerIds(self._lifecycle, channel),
             fetch_sessions=FetchSessions(sessions, clock, self._rng),
             quotas=QuotaGate(self._client_quotas, clock),

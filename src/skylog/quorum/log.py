@@ -30,14 +30,17 @@ from skylog.quorum.snapshots import (
     Snapshot,
     SnapshotId,
     encode_snapshot,
+    finish_pieces,
     parse_name,
     read_header,
     read_snapshot,
+    write_piece,
     write_snapshot,
 )
 from skylog.quorum.voters import VoterSet
 from skylog.replicated.log import KeyValue
-from skylog.wire.batch import Batch, split_batches
+from skylog.wire.batch import HEADER_BYTES, Batch, batch_size, split_batches
+from skylog.wire.buffers import Buffer
 from skylog.wire.control_records import parse_control
 from skylog.wire.messages.k_raft_version_record import KRaftVersionRecord
 from skylog.wire.messages.voters_record import VotersRecord
@@ -208,6 +211,29 @@ class MetadataLog:
         self.unsnapshotted_bytes += len(batch)
         return self.end_offset
 
+    def append_fetched(self, records: Buffer, epoch: int, now_ms: int) -> list[Batch]:
+        """Append what the leader of ``epoch`` has sent, as it placed it; CORRUPT_MESSAGE if not."""
+        batches = whole_batches(records)
+        offset, last_epoch = self.end_offset, self.last_epoch
+        for batch in batches:
+            placed = batch.base_offset == offset and last_epoch <= batch.leader_epoch <= epoch
+            if not placed or not batch.crc_ok():
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE, f"{batch} does not follow {offset} of {last_epoch}"
+                )
+            offset, last_epoch = batch.next_offset, batch.leader_epoch
+        if batches:
+            self._log.append_as_follower(batches, now_ms)
+            self.unsnapshotted_bytes += sum(batch.size for batch in batches)
+            self._note_batches(batches)
+        return batches
+
+    def truncate(self, offset: int) -> None:
+        """Forget the log from here on; who voted before counts again."""
+        self._log.truncate_to(offset)
+        while self._quorum[-1][0] >= offset:
+            self._quorum.pop()
+
     def sync(self) -> None:
         """Make everything appended so far durable; after a failure the log is offline."""
         self._log.sync()
@@ -228,6 +254,11 @@ class MetadataLog:
             return []
         found = self._log.read(offset, _READ_BYTES, end_offset, min_one=True, block=True)
         return [batch for batch in split_batches(found.buffer) if batch.next_offset <= end_offset]
+
+    def read_bytes(self, offset: int, bytes_max: int) -> memoryview:
+        """Batches for a follower, committed or not; at least one, however large."""
+        found = self._log.read(offset, bytes_max, self.end_offset, min_one=True, block=True)
+        return memoryview(found.buffer)
 
     def scan(self, offset: int, end_offset: int) -> Iterator[Batch]:
         """Every batch of a stretch."""
@@ -251,6 +282,32 @@ class MetadataLog:
         path = self._directory / snapshot_id.file_name
         write_snapshot(self._files, path, encode_snapshot(snapshot_id.epoch, snapshot, now_ms))
         return KnownSnapshot(snapshot_id, path.stat().st_size, snapshot.last_timestamp)
+
+    def read_piece(self, snapshot_id: SnapshotId, position: int, size: int) -> bytes:
+        """Some bytes of a snapshot file; empty when it has gone meanwhile."""
+        try:
+            with (self._directory / snapshot_id.file_name).open("rb") as file:
+                file.seek(position)
+                return file.read(size)
+        except FileNotFoundError:
+            return b""
+
+    def write_piece(self, snapshot_id: SnapshotId, position: int, data: Buffer) -> None:
+        write_piece(self._files, self._directory / snapshot_id.file_name, position, data)
+
+    def install(self, snapshot_id: SnapshotId) -> Snapshot:
+        """Take up a fetched snapshot: the log goes on, empty, where it ends."""
+        path = self._directory / snapshot_id.file_name
+        snapshot = finish_pieces(self._files, path)
+        self._log.truncate_fully_and_start_at(snapshot_id.offset)
+        older, known = self._snapshots, path.stat().st_size
+        self._snapshots = [KnownSnapshot(snapshot_id, known, snapshot.last_timestamp)]
+        self._quorum = [(snapshot_id.offset - 1, snapshot.quorum)]
+        self.unsnapshotted_bytes = 0
+        for each in older:
+            if each.id != snapshot_id:
+                self._files.remove(str(self._directory / each.id.file_name))
+        return snapshot
 
     def add_snapshot(self, snapshot: KnownSnapshot, now_ms: int) -> None:
         """Count a written snapshot in, and let go of what is no longer needed."""
@@ -310,6 +367,10 @@ class MetadataLog:
         start = max(self.start_offset, latest.offset if latest else 0)
         for batch in self.scan(start, self.end_offset):
             self.unsnapshotted_bytes += batch.size
+            self._note_batches([batch])
+
+    def _note_batches(self, batches: Sequence[Batch]) -> None:
+        for batch in batches:
             if batch.is_control:
                 for record in decode_records(batch):
                     self._note_control(record.offset, record.key, record.value)
@@ -318,3 +379,16 @@ class MetadataLog:
         _, message = parse_control(key, value)
         if isinstance(message, KRaftVersionRecord | VotersRecord):
             self._quorum.append((offset, self.quorum.with_control(message)))
+
+
+def whole_batches(records: Buffer) -> list[Batch]:
+    """The batches of an answer to a fetch, whose last one may be cut off."""
+    view = memoryview(records)
+    end = 0
+    while len(view) - end >= HEADER_BYTES:
+        size = batch_size(view, end)
+        if size > len(view) - end:
+            break
+        # One that makes no sense is for ``split_batches`` to refuse.
+        end += max(size, HEADER_BYTES)
+    return list(split_batches(view[:end]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -107,6 +108,25 @@ class VoterSet:
 
 
 NOBODY: Final = VoterSet(())
+
+
+def parse_voters(voters: Sequence[str], listener: str) -> VoterSet:
+    """``controller.quorum.voters``: ``id@host:port`` each, with disks that nobody knows."""
+    found = []
+    for text in voters:
+        node_id, _, address = text.partition("@")
+        endpoint = parse_servers([address], listener)[0]
+        found.append(Voter(ReplicaKey(int(node_id), ZERO_UUID), (endpoint,)))
+    return VoterSet(tuple(found))
+
+
+def parse_servers(servers: Sequence[str], listener: str) -> tuple[Endpoint, ...]:
+    """``controller.quorum.bootstrap.servers``: ``host:port`` each, checked with the settings."""
+    found = []
+    for text in servers:
+        host, _, port = text.rpartition(":")
+        found.append(Endpoint(listener, host.strip("[]"), int(port)))
+    return tuple(found)
 
 
 def _to_wire(voter: Voter) -> voters_record.Voter:
