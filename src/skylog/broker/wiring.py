@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from skylog.broker.audit import new_authorizer
@@ -50,6 +49,7 @@ from skylog.broker.publisher import Follower, MetadataPublisher
 from skylog.broker.quota_gate import QuotaGate
 from skylog.broker.services import Services
 from skylog.broker.sockets import Addresses
+from skylog.broker.storage import directories, open_storage
 from skylog.broker.traffic import Traffic
 from skylog.broker.translate import (
     advertised_host,
@@ -74,8 +74,7 @@ from skylog.kernel.settings import BrokerSettings
 from skylog.log.files import Files
 from skylog.log.manager import LogManager
 from skylog.quorum.node import QuorumNode
-from skylog.quorum.storage import NodeStorage, format_if_new
-from skylog.quorum.voters import Endpoint
+from skylog.quorum.storage import NodeStorage
 from skylog.replication.manager import ReplicaManager
 from skylog.security.connections import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
@@ -179,7 +178,7 @@ class Node:
         undo.callback(self._addresses.release)
         self._addresses.take(self.settings)
         logs = LogManager(
-            [str(directory) for directory in self._directories()],
+            [str(directory) for directory in directories(self.settings)],
             self._clock,
             self._executor,
             log_manager_settings(self.settings),
@@ -206,22 +205,8 @@ class Node:
         await self._listeners.serve()
         self._start_background(controller, logs, open_backup(self._services, storage, quorum))
 
-    def _directories(self) -> list[Path]:
-        return [Path(directory).absolute() for directory in self.settings.node.log_dirs]
-
     def _open_storage(self) -> NodeStorage:
-        settings = self.settings
-        controllers = settings.controller_listeners
-        first = controllers[0] if controllers else settings.listeners[0]
-        metadata_dir = settings.node.metadata_log_dir
-        return format_if_new(
-            self._directories(),
-            settings.node.node_id,
-            Endpoint(first.name, advertised_host(first), self._addresses.port(first.name)),
-            self._rng,
-            self._clock.now_ms(),
-            metadata_dir=Path(metadata_dir).absolute() if metadata_dir else None,
-        )
+        return open_storage(self.settings, self._addresses.port, self._rng, self._clock.now_ms())
 
     async def _start_quorum(self, storage: NodeStorage) -> QuorumNode:
         quorum = QuorumNode(
