@@ -105,4 +105,6 @@ class Controller:
         )
 
     async def snapshot_if_due(self) -> bool:
+        if self._runtime.state is State.UNLOADED:
+            return await self._runtime.snapshot_standby_if_due()
         return await self._runtime.snapshot_if_due()

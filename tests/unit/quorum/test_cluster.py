@@ -8,14 +8,19 @@ from typing import Any
 
 import pytest
 
+from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ErrorCode
 from skylog.quorum.log import MetadataLogConfig
 from skylog.quorum.retention import Retention
+from skylog.replicated.runtime import Runtime
+from skylog.replicated.timers import LoopTimers
 from skylog.wire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from skylog.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from tests.integration.processes import free_port
 from tests.unit.quorum.cluster import Cluster
 from tests.unit.quorum.support import value
+from tests.unit.quorum.test_runtime_on_quorum import KIND
+from tests.unit.replicated.support import Add, IntCodec
 
 
 @pytest.fixture(params=["dynamic", "static"])
@@ -98,6 +103,38 @@ async def test_who_was_away_too_long_takes_a_snapshot(tmp_path: Path) -> None:
         assert away.node._log.start_offset > 0
         await cluster.commit(value(7))
         await cluster.agree([*values, value(7)])
+    finally:
+        await cluster.close()
+
+
+async def test_who_follows_makes_the_leaders_snapshots_too(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, [free_port() for _ in range(3)])
+    cluster.format(initial=3)
+    small = MetadataLogConfig(
+        segment_bytes=300, snapshot_after_bytes=600, retention=Retention(400, -1)
+    )
+    try:
+        for member in cluster.members.values():
+            await member.start(small)
+        leader = await cluster.until(cluster.leader)
+        runtimes = {
+            number: Runtime(KIND, member.node, SystemClock(), LoopTimers(), member.failures.append)
+            for number, member in cluster.members.items()
+            if member.node is not None
+        }
+        active = runtimes[leader.node_id]
+        await active.load()
+        for amount in range(20):
+            await active.submit(Add(amount, 2))
+        follower = next(member for member in cluster.members.values() if member is not leader)
+        await cluster.until(lambda: len(follower.seen) == len(leader.seen))
+        assert await runtimes[follower.node_id].snapshot_standby_if_due()
+        assert follower.node is not None
+        found = [batch async for batch in follower.node.read_all()]
+        assert found[0].from_snapshot
+        assert active.machine is not None
+        expected = [IntCodec().encode(record) for record in active.machine.snapshot()]
+        assert list(found[0].records) == expected
     finally:
         await cluster.close()
 
