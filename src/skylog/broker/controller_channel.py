@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import ZERO_UUID
 from skylog.kernel.topics import CLUSTER_METADATA
+from skylog.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from skylog.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from skylog.wire.messages.describe_quorum_response import (
     DescribeQuorumResponse,
     PartitionData,
     TopicData,
 )
+from skylog.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 
 if TYPE_CHECKING:
     from skylog.controller.shell import Controller
@@ -44,6 +46,8 @@ class LocalController:
     async def submit(self, request: Message, version: int) -> Any:
         if isinstance(request, DescribeQuorumRequest):
             return self._describe_quorum(request, version)
+        if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
+            return await self._quorum.serve(request, version)
         # What was changed is published before it is answered: who changed it finds it changed.
         return await self._controller.submit(request, version)
 

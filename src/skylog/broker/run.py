@@ -9,6 +9,7 @@ import resource
 import signal
 from collections.abc import Callable, Sequence
 
+from skylog.broker.controller_node import ControllerNode
 from skylog.broker.memory import keep_freed_buffers
 from skylog.broker.wiring import Node
 from skylog.kernel.logging import get_logger
@@ -50,7 +51,8 @@ async def _run(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, finish)
-    node = Node(settings, on_failure=finish)
+    kind = Node if settings.node.is_broker else ControllerNode
+    node = kind(settings, on_failure=finish)
     await node.start()
     # What is alive now stays alive: the collector, which was off so far, need not look at it.
     gc.freeze()

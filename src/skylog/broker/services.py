@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
     from skylog.log.manager import LogManager
+    from skylog.quorum.node import QuorumNode
     from skylog.replication.manager import ReplicaManager
     from skylog.security.authorizer import Authorizer
 
@@ -45,6 +46,7 @@ class Services:
     replicas: ReplicaManager
     groups: GroupCoordinator
     controller: ControllerChannel
+    quorum: QuorumNode
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     quotas: QuotaGate

@@ -26,6 +26,7 @@ from skylog.broker.handlers import (
     metadata,
     offsets,
     produce,
+    quorum,
     security,
     topics,
 )
@@ -147,6 +148,13 @@ _ADMINISTRATION: Final[list[_Spec]] = [
     (_Key.BROKER_HEARTBEAT, cluster.forward, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
     (_Key.ALLOCATE_PRODUCER_IDS, cluster.forward, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
     (_Key.ALTER_PARTITION, cluster.forward, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
+    (_Key.ADD_RAFT_VOTER, cluster.forward, _cluster(_Op.ALTER), _BOTH),
+    (_Key.REMOVE_RAFT_VOTER, cluster.forward, _cluster(_Op.ALTER), _BOTH),
+    (_Key.UPDATE_RAFT_VOTER, quorum.serve, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
+    (_Key.VOTE, quorum.serve, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
+    (_Key.BEGIN_QUORUM_EPOCH, quorum.serve, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
+    (_Key.END_QUORUM_EPOCH, quorum.serve, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
+    (_Key.FETCH_SNAPSHOT, quorum.serve, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
 ]  # fmt: skip
 
 
@@ -212,6 +220,7 @@ def broker_table(*, inter_broker: bool = False) -> Mapping[ApiKey, Row]:
 def controller_table() -> Mapping[ApiKey, Row]:
     """What a controller's listener serves."""
     rows = {key: row for key, row in _rows().items() if row.controller}
+    rows[_Key.FETCH] = _row(_Key.FETCH, quorum.serve, _cluster(_Op.CLUSTER_ACTION), **_CONTROLLER)
     rows[_Key.DESCRIBE_CLUSTER] = _row(
         _Key.DESCRIBE_CLUSTER, cluster.describe_controllers, _cluster(_Op.ALTER), **_CONTROLLER
     )

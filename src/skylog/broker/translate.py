@@ -10,11 +10,15 @@ from skylog.controller.settings import ControllerSettings
 from skylog.groups.settings import GroupSettings
 from skylog.kernel import limits
 from skylog.log.manager import LogManagerSettings
+from skylog.quorum.config import CONTROLLER_LISTENER, QuorumConfig
+from skylog.quorum.voters import Endpoint
 from skylog.security.connections import ConnectionSettings, ListenerLimits, parse_ip_overrides
 from skylog.security.rates import INT32_MAX
 from skylog.wire.metadata_records import decode_metadata
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from skylog.kernel.settings import BrokerSettings, ListenerSettings
     from skylog.quorum.storage import NodeStorage
 
@@ -41,6 +45,18 @@ def controller_settings(settings: BrokerSettings, storage: NodeStorage) -> Contr
         diskless_metadata_replicas=(
             diskless.metadata_replication_factor if diskless.control_plane == "topic" else 0
         ),
+    )
+
+
+def quorum_config(settings: BrokerSettings, port_of: Callable[[str], int]) -> QuorumConfig:
+    """How this node takes part in the quorum; controllers meet at the first of their listeners."""
+    listeners = settings.controller_listeners
+    endpoints = [
+        Endpoint(each.name, advertised_host(each), port_of(each.name)) for each in listeners
+    ]
+    names = settings.listener_texts.controller_names
+    return QuorumConfig.from_settings(
+        settings.quorum, endpoints, names[0] if names else CONTROLLER_LISTENER
     )
 
 

@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from skylog.broker.audit import new_authorizer
@@ -52,12 +51,14 @@ from skylog.broker.publisher import Follower, MetadataPublisher
 from skylog.broker.quota_gate import QuotaGate
 from skylog.broker.services import Services
 from skylog.broker.sockets import Addresses
+from skylog.broker.storage import directories, open_storage
 from skylog.broker.traffic import Traffic
 from skylog.broker.translate import (
     advertised_host,
     connection_settings,
     controller_settings,
     log_manager_settings,
+    quorum_config,
 )
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
@@ -72,9 +73,8 @@ from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings import BrokerSettings
 from skylog.log.files import Files
 from skylog.log.manager import LogManager
-from skylog.quorum.node import QuorumConfig, QuorumNode
-from skylog.quorum.storage import NodeStorage, format_if_new
-from skylog.quorum.voters import Endpoint
+from skylog.quorum.node import QuorumNode
+from skylog.quorum.storage import NodeStorage
 from skylog.replication.manager import ReplicaManager
 from skylog.security.connections import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
@@ -178,7 +178,7 @@ class Node:
         undo.callback(self._addresses.release)
         self._addresses.take(self.settings)
         logs = LogManager(
-            [str(directory) for directory in self._directories()],
+            [str(directory) for directory in directories(self.settings)],
             self._clock,
             self._executor,
             log_manager_settings(self.settings),
@@ -198,38 +198,20 @@ class Node:
             channel,
             lambda: self._publisher.end_offset,
         )
-        self._services = self._build_services(storage, logs, channel)
+        self._services = self._build_services(storage, logs, channel, quorum)
         await self._follow_metadata(quorum, logs)
         await self._bind(securities)
         await self._join(storage, logs)
         await self._listeners.serve()
         self._start_background(controller, logs, open_backup(self._services, storage, quorum))
 
-    def _directories(self) -> list[Path]:
-        return [Path(directory).absolute() for directory in self.settings.node.log_dirs]
-
     def _open_storage(self) -> NodeStorage:
-        settings = self.settings
-        controllers = settings.controller_listeners
-        first = controllers[0] if controllers else settings.listeners[0]
-        metadata_dir = settings.node.metadata_log_dir
-        return format_if_new(
-            self._directories(),
-            settings.node.node_id,
-            Endpoint(first.name, advertised_host(first), self._addresses.port(first.name)),
-            self._rng,
-            self._clock.now_ms(),
-            metadata_dir=Path(metadata_dir).absolute() if metadata_dir else None,
-        )
+        return open_storage(self.settings, self._addresses.port, self._rng, self._clock.now_ms())
 
     async def _start_quorum(self, storage: NodeStorage) -> QuorumNode:
-        endpoints = [
-            Endpoint(listener.name, advertised_host(listener), self._addresses.port(listener.name))
-            for listener in self.settings.controller_listeners
-        ]
         quorum = QuorumNode(
             storage,
-            QuorumConfig.from_settings(self.settings.quorum, endpoints),
+            quorum_config(self.settings, self._addresses.port),
             files=self._files,
             clock=self._clock,
             executor=self._executor,
@@ -250,12 +232,18 @@ class Node:
             rng=self._rng,
             on_failure=self._on_failure,
         )
-        await controller.start()
+        quorum.on_leadership(controller.lead)
+        if quorum.is_leader:
+            await controller.start()
         self._undo.callback(controller.stop)
         return controller
 
     def _build_services(
-        self, storage: NodeStorage, logs: LogManager, channel: LocalController
+        self,
+        storage: NodeStorage,
+        logs: LogManager,
+        channel: LocalController,
+        quorum: QuorumNode,
     ) -> Services:
         settings, clock = self.settings, self._clock
         configs = Configs(settings, self._image)
@@ -274,6 +262,7 @@ class Node:
             replicas=ReplicaManager(settings.node.node_id, logs),
             groups=groups,
             controller=channel,
+            quorum=quorum,
             producer_ids=ProducerIds(self._lifecycle, channel),
             fetch_sessions=FetchSessions(sessions, clock, self._rng),
             quotas=QuotaGate(self._client_quotas, clock),

@@ -18,8 +18,9 @@ from skylog.kernel.ids import Uuid
 from skylog.kernel.rng import system_random
 from skylog.kernel.settings import BrokerSettings, load_settings
 from skylog.quorum.bootstrap import bootstrap_records
+from skylog.quorum.config import CONTROLLER_LISTENER
 from skylog.quorum.storage import FormatPlan, format_directory, new_cluster_id
-from skylog.quorum.voters import Endpoint
+from skylog.quorum.voters import Endpoint, ReplicaKey, Voter, VoterSet, parse_servers
 
 app = new_app()
 
@@ -43,17 +44,61 @@ def format_(
             "--ignore-formatted", help="Leave directories alone that are formatted already."
         ),
     ] = False,
+    initial_controllers: Annotated[
+        str | None,
+        typer.Option(
+            help="Who votes from the beginning, as id@host:port:directory-id,…; this node alone"
+            " without."
+        ),
+    ] = None,
+    no_initial_controllers: Annotated[
+        bool,
+        typer.Option(
+            "--no-initial-controllers", help="For a node that joins a cluster that there is."
+        ),
+    ] = False,
 ) -> None:
-    """Format the directories of a node, as kafka-storage format --standalone does.
+    """Format the directories of a node, as kafka-storage format does.
 
-    `skylog server` does so on its first start; this is for choosing the cluster id beforehand.
+    A node of its own does so on its first start. The nodes of a cluster share a cluster id.
     """
     settings = load_settings(config, os.environ, override or [])
-    format_node(settings, cluster_id, ignore_formatted=ignore_formatted)
+    voters = initial_voters(settings, initial_controllers)
+    if voters is not None and no_initial_controllers:
+        raise ConfigError("--initial-controllers and --no-initial-controllers exclude each other")
+    joins = no_initial_controllers or bool(settings.quorum.voters)
+    format_node(settings, cluster_id, ignore_formatted=ignore_formatted, voters=voters, joins=joins)
+
+
+def initial_voters(settings: BrokerSettings, text: str | None) -> VoterSet | None:
+    """``id@host:port:directory-id`` of each; ConfigError for anything else."""
+    if text is None:
+        return None
+    names = settings.listener_texts.controller_names
+    listener, found = names[0] if names else CONTROLLER_LISTENER, []
+    for entry in text.split(","):
+        try:
+            node_id, _, rest = entry.strip().partition("@")
+            address, _, directory = rest.rpartition(":")
+            endpoint = parse_servers([address], listener)[0]
+            key = ReplicaKey(int(node_id), Uuid.parse(directory))
+        except ValueError as error:
+            raise ConfigError(
+                f"--initial-controllers {entry}: {error}; allowed is id@host:port:directory-id"
+            ) from error
+        found.append(Voter(key, (endpoint,)))
+    if len({voter.key.id for voter in found}) < len(found):
+        raise ConfigError(f"--initial-controllers {text}: a node is named twice")
+    return VoterSet(tuple(found))
 
 
 def format_node(
-    settings: BrokerSettings, cluster_id: str | None, *, ignore_formatted: bool
+    settings: BrokerSettings,
+    cluster_id: str | None,
+    *,
+    ignore_formatted: bool,
+    voters: VoterSet | None = None,
+    joins: bool = False,
 ) -> None:
     """Format every directory of the node; StorageError or ConfigError, and nothing is changed."""
     rng = system_random()
@@ -70,6 +115,8 @@ def format_node(
         cluster_id or new_cluster_id(rng),
         Endpoint(first.name, advertised_host(first), first.port),
         bootstrap_records(),
+        voters,
+        joins=joins and voters is None,
     )
     metadata_dir = settings.node.metadata_log_dir
     storage = format_directory(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -46,6 +47,8 @@ class Controller:
         """``on_failure`` hears of a machine that had to be given up; ``start`` may try again."""
         self._log = log
         self._rng = rng
+        self._on_failure = on_failure
+        self._loading: asyncio.Task[None] | None = None
         kind: MachineKind[Request] = MachineKind(
             name="controller",
             create=lambda: ControllerMachine(settings, configs),
@@ -62,6 +65,20 @@ class Controller:
     def stop(self) -> None:
         """Stop answering, for example because another node leads; callers are told so."""
         self._runtime.unload()
+
+    def lead(self, leads: bool) -> None:
+        """The node of this controller begins to lead the quorum, or no longer does."""
+        if not leads:
+            self.stop()
+            return
+
+        async def load() -> None:
+            try:
+                await self.start()
+            except Exception as error:  # noqa: BLE001 — a leader without its state is none
+                self._on_failure(error)
+
+        self._loading = asyncio.get_running_loop().create_task(load())
 
     @property
     def active(self) -> bool:
@@ -88,4 +105,6 @@ class Controller:
         )
 
     async def snapshot_if_due(self) -> bool:
+        if self._runtime.state is State.UNLOADED:
+            return await self._runtime.snapshot_standby_if_due()
         return await self._runtime.snapshot_if_due()

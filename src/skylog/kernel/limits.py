@@ -11,6 +11,8 @@ RUNTIME_PENDING_REQUESTS_MAX: Final = 20_000
 METADATA_BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 # A quorum-state or meta.properties file is a few lines; anything larger is not one.
 QUORUM_FILE_BYTES_MAX: Final = 64 * 1024
+# Replicas of the metadata log that its leader keeps account of.
+QUORUM_OBSERVERS_MAX: Final = 10_000
 
 # Connections. A client that has not proved who it is gets little memory and little time.
 UNAUTHENTICATED_REQUEST_BYTES_MAX: Final = 512 * 1024

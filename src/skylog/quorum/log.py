@@ -23,19 +23,24 @@ from skylog.log.log import Log, LogHost, Opening
 from skylog.log.writer import LogWriter
 from skylog.quorum.control import ControlRecord, QuorumRecords
 from skylog.quorum.integrity import check_segments
+from skylog.quorum.messages import EpochEnd
 from skylog.quorum.retention import KnownSnapshot, Retention
 from skylog.quorum.snapshots import (
     SUFFIX,
     Snapshot,
     SnapshotId,
     encode_snapshot,
+    finish_pieces,
     parse_name,
     read_header,
     read_snapshot,
+    write_piece,
     write_snapshot,
 )
+from skylog.quorum.voters import VoterSet
 from skylog.replicated.log import KeyValue
-from skylog.wire.batch import Batch, split_batches
+from skylog.wire.batch import HEADER_BYTES, Batch, batch_size, split_batches
+from skylog.wire.buffers import Buffer
 from skylog.wire.control_records import parse_control
 from skylog.wire.messages.k_raft_version_record import KRaftVersionRecord
 from skylog.wire.messages.voters_record import VotersRecord
@@ -138,6 +143,14 @@ class MetadataLog:
         return self._snapshots[-1].id if self._snapshots else None
 
     @property
+    def earliest_snapshot(self) -> SnapshotId | None:
+        return self._snapshots[0].id if self._snapshots else None
+
+    def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
+        """The bytes of a snapshot; None for one that is not here."""
+        return next((each.size for each in self._snapshots if each.id == snapshot_id), None)
+
+    @property
     def snapshots(self) -> list[SnapshotId]:
         return [snapshot.id for snapshot in self._snapshots]
 
@@ -147,9 +160,26 @@ class MetadataLog:
         return self._quorum[-1][1]
 
     @property
-    def has_voters_in_log(self) -> bool:
-        """Whether a voters record was ever written; those of formatting lie in a snapshot at 0."""
-        return self._quorum[-1][0] >= 0
+    def voters_offset(self) -> int:
+        """Where the latest voters stand; −1 while there are only those of formatting, if any."""
+        return self._quorum[-1][0]
+
+    @property
+    def voters_before(self) -> VoterSet | None:
+        return self._quorum[-2][1].voters if len(self._quorum) > 1 else None
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        """The largest epoch up to this one that the log has, and where it ends."""
+        latest, first = self._log.latest_epoch, self.earliest_snapshot
+        if 0 <= latest <= epoch:
+            return EpochEnd(latest, self.end_offset)
+        found, end_offset = epoch, self.start_offset
+        if latest >= 0:
+            found, end_offset = self._log.epoch_end_offset(epoch)
+        if first is not None and end_offset <= first.offset == self.start_offset:
+            # Of epochs before the log only the snapshot tells.
+            return EpochEnd(first.epoch, first.offset)
+        return EpochEnd(found, end_offset)
 
     @property
     def stored(self) -> Log:
@@ -181,6 +211,29 @@ class MetadataLog:
         self.unsnapshotted_bytes += len(batch)
         return self.end_offset
 
+    def append_fetched(self, records: Buffer, epoch: int, now_ms: int) -> list[Batch]:
+        """Append what the leader of ``epoch`` has sent, as it placed it; CORRUPT_MESSAGE if not."""
+        batches = whole_batches(records)
+        offset, last_epoch = self.end_offset, self.last_epoch
+        for batch in batches:
+            placed = batch.base_offset == offset and last_epoch <= batch.leader_epoch <= epoch
+            if not placed or not batch.crc_ok():
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE, f"{batch} does not follow {offset} of {last_epoch}"
+                )
+            offset, last_epoch = batch.next_offset, batch.leader_epoch
+        if batches:
+            self._log.append_as_follower(batches, now_ms)
+            self.unsnapshotted_bytes += sum(batch.size for batch in batches)
+            self._note_batches(batches)
+        return batches
+
+    def truncate(self, offset: int) -> None:
+        """Forget the log from here on; who voted before counts again."""
+        self._log.truncate_to(offset)
+        while self._quorum[-1][0] >= offset:
+            self._quorum.pop()
+
     def sync(self) -> None:
         """Make everything appended so far durable; after a failure the log is offline."""
         self._log.sync()
@@ -201,6 +254,11 @@ class MetadataLog:
             return []
         found = self._log.read(offset, _READ_BYTES, end_offset, min_one=True, block=True)
         return [batch for batch in split_batches(found.buffer) if batch.next_offset <= end_offset]
+
+    def read_bytes(self, offset: int, bytes_max: int) -> memoryview:
+        """Batches for a follower, committed or not; at least one, however large."""
+        found = self._log.read(offset, bytes_max, self.end_offset, min_one=True, block=True)
+        return memoryview(found.buffer)
 
     def scan(self, offset: int, end_offset: int) -> Iterator[Batch]:
         """Every batch of a stretch."""
@@ -224,6 +282,32 @@ class MetadataLog:
         path = self._directory / snapshot_id.file_name
         write_snapshot(self._files, path, encode_snapshot(snapshot_id.epoch, snapshot, now_ms))
         return KnownSnapshot(snapshot_id, path.stat().st_size, snapshot.last_timestamp)
+
+    def read_piece(self, snapshot_id: SnapshotId, position: int, size: int) -> bytes:
+        """Some bytes of a snapshot file; empty when it has gone meanwhile."""
+        try:
+            with (self._directory / snapshot_id.file_name).open("rb") as file:
+                file.seek(position)
+                return file.read(size)
+        except FileNotFoundError:
+            return b""
+
+    def write_piece(self, snapshot_id: SnapshotId, position: int, data: Buffer) -> None:
+        write_piece(self._files, self._directory / snapshot_id.file_name, position, data)
+
+    def install(self, snapshot_id: SnapshotId) -> Snapshot:
+        """Take up a fetched snapshot: the log goes on, empty, where it ends."""
+        path = self._directory / snapshot_id.file_name
+        snapshot = finish_pieces(self._files, path)
+        self._log.truncate_fully_and_start_at(snapshot_id.offset)
+        older, known = self._snapshots, path.stat().st_size
+        self._snapshots = [KnownSnapshot(snapshot_id, known, snapshot.last_timestamp)]
+        self._quorum = [(snapshot_id.offset - 1, snapshot.quorum)]
+        self.unsnapshotted_bytes = 0
+        for each in older:
+            if each.id != snapshot_id:
+                self._files.remove(str(self._directory / each.id.file_name))
+        return snapshot
 
     def add_snapshot(self, snapshot: KnownSnapshot, now_ms: int) -> None:
         """Count a written snapshot in, and let go of what is no longer needed."""
@@ -283,6 +367,10 @@ class MetadataLog:
         start = max(self.start_offset, latest.offset if latest else 0)
         for batch in self.scan(start, self.end_offset):
             self.unsnapshotted_bytes += batch.size
+            self._note_batches([batch])
+
+    def _note_batches(self, batches: Sequence[Batch]) -> None:
+        for batch in batches:
             if batch.is_control:
                 for record in decode_records(batch):
                     self._note_control(record.offset, record.key, record.value)
@@ -291,3 +379,16 @@ class MetadataLog:
         _, message = parse_control(key, value)
         if isinstance(message, KRaftVersionRecord | VotersRecord):
             self._quorum.append((offset, self.quorum.with_control(message)))
+
+
+def whole_batches(records: Buffer) -> list[Batch]:
+    """The batches of an answer to a fetch, whose last one may be cut off."""
+    view = memoryview(records)
+    end = 0
+    while len(view) - end >= HEADER_BYTES:
+        size = batch_size(view, end)
+        if size > len(view) - end:
+            break
+        # One that makes no sense is for ``split_batches`` to refuse.
+        end += max(size, HEADER_BYTES)
+    return list(split_batches(view[:end]))

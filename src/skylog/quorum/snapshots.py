@@ -21,6 +21,7 @@ from skylog.log.files import Files
 from skylog.quorum.control import QuorumRecords
 from skylog.replicated.log import KeyValue
 from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, Batch, batch_size
+from skylog.wire.buffers import Buffer
 from skylog.wire.control_records import ControlType, control_record, parse_control
 from skylog.wire.messages.snapshot_footer_record import SnapshotFooterRecord
 from skylog.wire.messages.snapshot_header_record import SnapshotHeaderRecord
@@ -159,7 +160,7 @@ def _collect(path: Path, batches: Iterable[Batch]) -> tuple[Snapshot, bool]:
 
 def write_snapshot(files: Files, path: Path, batches: Iterator[bytes]) -> None:
     """Write aside, sync, rename, sync the directory. The file is never changed again."""
-    partial = path.with_name(path.name.removesuffix(SUFFIX) + PARTIAL_SUFFIX)
+    partial = partial_path(path)
     # A left-over of a crash may be read-only already.
     files.remove(str(partial))
     try:
@@ -170,6 +171,35 @@ def write_snapshot(files: Files, path: Path, batches: Iterator[bytes]) -> None:
             files.remove(str(partial))
         raise
     files.sync_directory(str(path.parent))
+
+
+def partial_path(path: Path) -> Path:
+    """Where a snapshot is until all of it is there."""
+    return path.with_name(path.name.removesuffix(SUFFIX) + PARTIAL_SUFFIX)
+
+
+def write_piece(files: Files, path: Path, position: int, data: Buffer) -> None:
+    """Keep a piece of a fetched snapshot aside; the first one begins anew."""
+    partial = partial_path(path)
+    if position == 0:
+        files.remove(str(partial))
+        files.create(str(partial))
+    files.write_all(str(partial), [data], position)
+
+
+def finish_pieces(files: Files, path: Path) -> Snapshot:
+    """Take up a snapshot of which all pieces are there; StorageError for one that is damaged."""
+    partial = partial_path(path)
+    files.sync(str(partial))
+    try:
+        snapshot = read_snapshot(partial)
+    except StorageError:
+        files.remove(str(partial))
+        raise
+    partial.chmod(0o400)
+    files.rename(str(partial), str(path))
+    files.sync_directory(str(path.parent))
+    return snapshot
 
 
 def _write(files: Files, path: Path, batches: Iterator[bytes]) -> None:

@@ -1,10 +1,11 @@
-"""The states of the quorum machine."""
+"""The states of the quorum machine. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from skylog.quorum.voters import ReplicaKey
+from skylog.quorum.snapshots import SnapshotId
+from skylog.quorum.voters import Endpoint, ReplicaKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,19 +16,30 @@ class Tally:
     rejected: frozenset[int] = frozenset()
 
     def with_vote(self, voter_id: int, *, granted: bool) -> Tally:
-        if voter_id in self.granted or voter_id in self.rejected:
+        if voter_id in self:
             return self
         if granted:
             return Tally(self.granted | {voter_id}, self.rejected)
         return Tally(self.granted, self.rejected | {voter_id})
 
+    def __contains__(self, voter_id: int) -> bool:
+        return voter_id in self.granted or voter_id in self.rejected
+
 
 @dataclass(slots=True)
 class Progress:
-    """How far a voter's log is known to reach; −1 before anything is known."""
+    """How far a replica's log is known to reach, and when it was heard of; −1 is never."""
 
     key: ReplicaKey
     end_offset: int = -1
+    last_fetch_ms: int = -1
+    last_caught_up_ms: int = -1
+    # When it last fetched anything, a snapshot too: what keeps a leader in office.
+    heard_ms: int = -1
+    # When it last acknowledged who leads.
+    told_ms: int = -1
+    # Where the leader's log ended at the last fetch.
+    leader_end_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,7 @@ class Prospective:
     epoch: int
     leader_id: int | None
     voted: ReplicaKey | None
+    endpoints: tuple[Endpoint, ...]
     tally: Tally
     deadline_ms: int
 
@@ -66,18 +79,39 @@ class Leader:
 
     epoch: int
     epoch_start_offset: int
-    progress: dict[int, Progress] = field(default_factory=dict)
+    since_ms: int
+    progress: dict[ReplicaKey, Progress] = field(default_factory=dict)
     high_watermark: int | None = None
 
+    def of(self, key: ReplicaKey) -> Progress:
+        found = self.progress.get(key)
+        if found is None:
+            found = self.progress[key] = Progress(key)
+        return found
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
+class SnapshotFetch:
+    """A snapshot that is being fetched, and how much of it is here."""
+
+    id: SnapshotId
+    position: int = 0
+
+
+@dataclass(slots=True)
 class Follower:
     """Fetches from the leader."""
 
     epoch: int
     leader_id: int
     voted: ReplicaKey | None
+    endpoints: tuple[Endpoint, ...]
     deadline_ms: int
+    # Once it has, it helps nobody to replace the leader.
+    has_fetched: bool = False
+    snapshot: SnapshotFetch | None = None
+    leader_high_watermark: int = -1
+    update_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +120,8 @@ class Resigned:
 
     epoch: int
     deadline_ms: int
+    successors: tuple[ReplicaKey, ...] = ()
+    told: frozenset[int] = frozenset()
 
 
 State = Unattached | Prospective | Candidate | Leader | Follower | Resigned

@@ -76,6 +76,18 @@ class FormatPlan:
     cluster_id: str
     controller: Endpoint
     bootstrap: Sequence[KeyValue]
+    # Who votes from the beginning: this node alone, where nothing is said.
+    voters: VoterSet | None = None
+    # Nobody whom the log knows: static voters stand in the settings, a node that joins is added.
+    joins: bool = False
+
+    def check(self) -> None:
+        """StorageError where this node would not be what its directory says."""
+        if self.voters is not None and self.voters.get(self.node_id) is None:
+            raise StorageError(
+                f"the initial controllers do not name node.id={self.node_id}: "
+                f"{', '.join(str(key.id) for key in self.voters.keys)}"
+            )
 
 
 def new_cluster_id(rng: Random) -> str:
@@ -92,6 +104,7 @@ def format_directory(
     ignore_formatted: bool = False,
 ) -> NodeStorage:
     """Format every directory that is not formatted yet, and open all of them."""
+    plan.check()
     metadata_dir, dirs = _with_metadata_dir(dirs, metadata_dir)
     found = {directory: read_meta_properties(directory) for directory in dirs}
     formatted = [directory for directory, properties in found.items() if properties is not None]
@@ -240,7 +253,8 @@ def _format(
     directory: Path, plan: FormatPlan, rng: Random, now_ms: int, *, is_metadata: bool
 ) -> None:
     files = Files(_FORMAT_FILES_MAX)
-    directory_id = random_uuid(rng)
+    known = plan.voters.get(plan.node_id) if plan.voters and is_metadata else None
+    directory_id = random_uuid(rng) if known is None else known.key.directory_id
     lock: DirectoryLock | None = None
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -251,9 +265,10 @@ def _format(
             log = directory / METADATA_DIRECTORY
             log.mkdir(exist_ok=True)
             voter = Voter(ReplicaKey(plan.node_id, directory_id), (plan.controller,))
-            quorum = QuorumRecords(KRAFT_VERSION_MAX, VoterSet((voter,)))
+            quorum = QuorumRecords(KRAFT_VERSION_MAX, plan.voters or VoterSet((voter,)))
             batches = encode_snapshot(0, Snapshot((), quorum, now_ms), now_ms)
-            write_snapshot(files, log / BOOTSTRAP_ID.file_name, batches)
+            if not plan.joins:
+                write_snapshot(files, log / BOOTSTRAP_ID.file_name, batches)
         properties = MetaProperties(plan.cluster_id, plan.node_id, directory_id)
         write_meta_properties(files, directory, properties)
     except OSError as error:

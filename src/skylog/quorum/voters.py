@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from skylog.kernel.errors import invariant
-from skylog.kernel.ids import Uuid
+from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.wire.messages import voters_record
 from skylog.wire.messages.voters_record import VotersRecord
 
@@ -40,6 +41,11 @@ class Voter:
     endpoints: tuple[Endpoint, ...]
     kraft_versions: tuple[int, int] = (KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)
 
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Where it listens under this name; a static voter has one address and no choice."""
+        named = (each for each in self.endpoints if each.listener == listener)
+        return next(named, self.endpoints[0] if self.endpoints else None)
+
 
 @dataclass(frozen=True, slots=True)
 class VoterSet:
@@ -59,11 +65,23 @@ class VoterSet:
     def majority(self) -> int:
         return len(self.voters) // 2 + 1
 
-    def __contains__(self, key: ReplicaKey) -> bool:
-        return key in self.keys
+    def key_of(self, replica: ReplicaKey) -> ReplicaKey | None:
+        """The key of the voter that this replica is, None for an observer.
 
-    def is_only(self, key: ReplicaKey) -> bool:
-        return self.keys == (key,)
+        A voter of ``controller.quorum.voters`` is known by its id alone, whatever its disk.
+        """
+        for voter in self.voters:
+            key = voter.key
+            if key.id == replica.id:
+                known = key.directory_id in (replica.directory_id, ZERO_UUID)
+                return key if known else None
+        return None
+
+    def __contains__(self, replica: ReplicaKey) -> bool:
+        return self.key_of(replica) is not None
+
+    def is_only(self, replica: ReplicaKey) -> bool:
+        return len(self.voters) == 1 and replica in self
 
     def get(self, voter_id: int) -> Voter | None:
         return next((voter for voter in self.voters if voter.key.id == voter_id), None)
@@ -72,8 +90,14 @@ class VoterSet:
         """The same members, one with new endpoints or versions."""
         invariant(changed.key in self, f"{changed.key} is no voter")
         return VoterSet(
-            tuple(changed if voter.key == changed.key else voter for voter in self.voters)
+            tuple(changed if voter.key.id == changed.key.id else voter for voter in self.voters)
         )
+
+    def added(self, voter: Voter) -> VoterSet:
+        return VoterSet((*self.voters, voter))
+
+    def removed(self, key: ReplicaKey) -> VoterSet:
+        return VoterSet(tuple(voter for voter in self.voters if voter.key != key))
 
     def to_record(self) -> VotersRecord:
         return VotersRecord(version=0, voters=[_to_wire(voter) for voter in self.voters])
@@ -81,6 +105,28 @@ class VoterSet:
     @classmethod
     def from_record(cls, record: VotersRecord) -> VoterSet:
         return cls(tuple(_from_wire(voter) for voter in record.voters))
+
+
+NOBODY: Final = VoterSet(())
+
+
+def parse_voters(voters: Sequence[str], listener: str) -> VoterSet:
+    """``controller.quorum.voters``: ``id@host:port`` each, with disks that nobody knows."""
+    found = []
+    for text in voters:
+        node_id, _, address = text.partition("@")
+        endpoint = parse_servers([address], listener)[0]
+        found.append(Voter(ReplicaKey(int(node_id), ZERO_UUID), (endpoint,)))
+    return VoterSet(tuple(found))
+
+
+def parse_servers(servers: Sequence[str], listener: str) -> tuple[Endpoint, ...]:
+    """``controller.quorum.bootstrap.servers``: ``host:port`` each, checked with the settings."""
+    found = []
+    for text in servers:
+        host, _, port = text.rpartition(":")
+        found.append(Endpoint(listener, host.strip("[]"), int(port)))
+    return tuple(found)
 
 
 def _to_wire(voter: Voter) -> voters_record.Voter:

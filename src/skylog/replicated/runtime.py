@@ -187,6 +187,24 @@ class Runtime(Generic[RequestT]):
         await self._log.write_snapshot(end_offset, records)
         return True
 
+    async def snapshot_standby_if_due(self) -> bool:
+        """Write a snapshot of what is committed, on a node that does not lead.
+
+        Its log grows like the leader's. The state is built for this alone, once in a long while.
+        """
+        end_offset = self._log.high_watermark
+        if self._state is not State.UNLOADED or not self._log.snapshot_due(self._clock.now_ms()):
+            return False
+        machine = self._kind.create()
+        async for batch in self._log.read_all():
+            # A snapshot may have come from the leader meanwhile, and then this one is not needed.
+            if batch.offset_of(len(batch.records)) > end_offset:
+                break
+            self._replay(machine, batch)
+        records = [self._kind.codec.encode(record) for record in machine.snapshot()]
+        await self._log.write_snapshot(end_offset, records)
+        return True
+
     def _replay(self, machine: Machine[RequestT], batch: LoadedBatch) -> None:
         decode = self._kind.codec.decode
         for index, (key, value) in enumerate(batch.records):

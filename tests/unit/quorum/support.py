@@ -10,8 +10,9 @@ from pathlib import Path
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.executor import Executor, InlineExecutor
 from skylog.log.files import Descriptor, Files
+from skylog.quorum.config import QuorumConfig
 from skylog.quorum.log import MetadataLogConfig
-from skylog.quorum.node import QuorumConfig, QuorumNode
+from skylog.quorum.node import QuorumNode
 from skylog.quorum.storage import NodeStorage, format_if_new
 from skylog.quorum.voters import Endpoint
 from skylog.replicated.log import KeyValue, LoadedBatch
@@ -64,13 +65,13 @@ class Rig:
         await self.settle()
 
     async def settle(self) -> None:
-        if self.node._syncing is not None:
-            await self.node._syncing
+        if self.node.driver.syncing is not None:
+            await self.node.driver.syncing
 
     def kill(self) -> None:
         """The process is gone in the middle of whatever it did; its lock is gone with it."""
-        if self.node._syncing is not None:
-            self.node._syncing.cancel()
+        if self.node.driver.syncing is not None:
+            self.node.driver.syncing.cancel()
         self.node._unlock()
 
     async def load(self) -> list[LoadedBatch]:

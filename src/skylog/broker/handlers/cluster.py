@@ -12,7 +12,6 @@ from typing import Any, Final
 from skylog.broker.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.security.acls import CLUSTER_NAME
 from skylog.wire.apis import ApiKey
 from skylog.wire.messages.api_versions_request import ApiVersionsRequest
@@ -33,11 +32,6 @@ from skylog.wire.messages.describe_log_dirs_response import (
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
-)
-from skylog.wire.messages.describe_quorum_request import (
-    DescribeQuorumRequest,
-    PartitionData,
-    TopicData,
 )
 from skylog.wire.messages.init_producer_id_request import InitProducerIdRequest
 from skylog.wire.messages.init_producer_id_response import InitProducerIdResponse
@@ -152,7 +146,7 @@ def init_producer_id_failed(_: InitProducerIdRequest, error: KafkaError) -> Init
     return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
 
 
-async def describe_controllers(
+def describe_controllers(
     context: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
     """Handle DescribeCluster on a controller's listener: who the controllers are."""
@@ -162,17 +156,16 @@ async def describe_controllers(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             "The request was sent to an endpoint of type CONTROLLER, but asked for another type.",
         )
-    asked = DescribeQuorumRequest([TopicData(CLUSTER_METADATA, [PartitionData(0)])])
-    quorum = await context.services.controller.submit(asked, DescribeQuorumRequest.VERSIONS.high)
+    quorum = context.services.quorum
     response = DescribeClusterResponse(
         endpoint_type=CONTROLLER_ENDPOINTS,
         cluster_id=context.services.cluster_id,
-        controller_id=quorum.topics[0].partitions[0].leader_id,
+        controller_id=quorum.leader_and_epoch.leader_id,
     )
-    for node in quorum.nodes:
-        for listener in node.listeners:
-            if listener.name == context.listener:
-                found = DescribeClusterBroker(node.node_id, listener.host, listener.port)
+    for voter in quorum.voters.voters:
+        for listener in voter.endpoints:
+            if listener.listener == context.listener:
+                found = DescribeClusterBroker(voter.key.id, listener.host, listener.port)
                 response.brokers.append(found)
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = context.authorized_operations(

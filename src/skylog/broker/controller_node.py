@@ -1,0 +1,93 @@
+"""A process that is a controller and no broker: its part of the quorum, and a listener for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from skylog.broker.controller_channel import LocalController
+from skylog.broker.followers import AclFollower, ConfigFollower, QuotaFollower
+from skylog.broker.lifecycle import Lifecycle
+from skylog.broker.listeners import listener_securities
+from skylog.broker.storage import directories
+from skylog.broker.translate import advertised_host, log_manager_settings
+from skylog.broker.wiring import (
+    SNAPSHOT_CHECK_INTERVAL_MS,
+    SWEEP_INTERVAL_MS,
+    TLS_RELOAD_INTERVAL_MS,
+    Node,
+)
+from skylog.log.manager import LogManager
+
+if TYPE_CHECKING:
+    from skylog.broker.diskless import DisklessEngine
+    from skylog.broker.publisher import Follower
+
+
+class ControllerNode(Node):
+    """Takes part in the quorum from its start; who leads is found out later."""
+
+    def address(self, listener: str | None = None) -> str:
+        """``host:port`` of a listener, the first one by default."""
+        settings = self.settings.listener(listener or self.settings.listeners[0].name)
+        return f"{advertised_host(settings)}:{self._listeners[settings.name].port}"
+
+    def health(self) -> dict[str, Any]:
+        """Who it is, and whom it takes for the leader."""
+        told = self._services.quorum.leader_and_epoch
+        return {
+            "status": "ok" if told.leader_id >= 0 else "starting",
+            "node_id": self.settings.node.node_id,
+            "cluster_id": self._services.cluster_id,
+            "leader_id": told.leader_id,
+            "leader_epoch": told.epoch,
+        }
+
+    async def start_http(self) -> None:
+        """Its metrics are those of the quorum, which DescribeQuorum tells."""
+
+    def _open_engine(self) -> DisklessEngine:
+        return None  # type: ignore[return-value]  # only brokers serve topics
+
+    async def _start(self) -> None:
+        undo, settings = self._undo, self.settings
+        undo.callback(self._executor.close)
+        undo.callback(self._validators.close)
+        securities = listener_securities(settings, self._image, self._rng)
+        undo.callback(self._addresses.release)
+        self._addresses.take(settings)
+        logs = LogManager(
+            [str(directory) for directory in directories(settings)],
+            self._clock,
+            self._executor,
+            log_manager_settings(settings),
+            self._rng,
+            self._files,
+        )
+        storage = self._open_storage()
+        undo.callback(logs.unlock)
+        logs.lock()
+        quorum = await self._start_quorum(storage)
+        controller = await self._start_controller(storage, quorum)
+        channel = LocalController(controller, quorum)
+        self._lifecycle = Lifecycle(
+            settings, storage.cluster_id, self._rng, channel, lambda: self._publisher.end_offset
+        )
+        self._services = self._build_services(storage, logs, channel, quorum)
+        undo.callback(await quorum.subscribe(self._publisher.committed))
+        self._follow()
+        await self._bind(securities)
+        await self._listeners.serve()
+        every = self._background.every
+        undo.push_async_callback(self._background.stop)
+        every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)
+        every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
+        every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
+
+    def _follow(self) -> None:
+        services = self._services
+        followers: list[Follower] = [ConfigFollower(services.configs)]
+        if services.authorizer is not None:
+            followers.append(AclFollower(services.authorizer, services.fetch_sessions))
+        followers.append(QuotaFollower(self._client_quotas, self._connections))
+        services.configs.on_change(self._limit_connections)
+        self._publisher.start(followers)

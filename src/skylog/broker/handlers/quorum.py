@@ -1,0 +1,11 @@
+"""The metadata quorum's own APIs, on the controllers' listener."""
+
+from __future__ import annotations
+
+from skylog.broker.context import RequestContext
+from skylog.wire.schema import Message
+
+
+async def serve(context: RequestContext, request: Message) -> Message:
+    """Handle what another replica asks, or an operator who changes the voters."""
+    return await context.services.quorum.serve(request, context.version)

@@ -1,0 +1,100 @@
+"""What the quorum's machine wants done, in this order, before anything else happens. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skylog.quorum.election import ElectionState
+from skylog.quorum.messages import PeerRequest
+from skylog.quorum.snapshots import SnapshotId
+from skylog.quorum.voters import Endpoint, ReplicaKey, VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class SaveElection:
+    """Make this durable before going on."""
+
+    election: ElectionState
+
+
+@dataclass(frozen=True, slots=True)
+class BeginEpoch:
+    """This node leads: write the records that begin its epoch."""
+
+    epoch: int
+    granting: tuple[ReplicaKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AppendVoters:
+    """Write a new set of voters; it counts from when it is in the log."""
+
+    voters: VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class AppendFetched:
+    """Append what the leader has sent, make it durable, then call ``log_synced``."""
+
+    records: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTo:
+    """Forget the log from this offset on: the leader has other records there."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSnapshot:
+    """Keep a piece of a snapshot that is being fetched; position 0 begins anew."""
+
+    snapshot_id: SnapshotId
+    position: int
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class InstallSnapshot:
+    """All of it is here: make it durable; the log begins, empty, at its end."""
+
+    snapshot_id: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceHighWatermark:
+    """Everything before this offset can no longer be lost."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Where a request goes. Servers that are only known by their address have negative ids."""
+
+    id: int
+    endpoint: Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a request; its answer, or its failure, goes to ``answered`` under this number."""
+
+    correlation_id: int
+    peer: Peer
+    request: PeerRequest
+
+
+Effect = (
+    SaveElection
+    | BeginEpoch
+    | AppendVoters
+    | AppendFetched
+    | TruncateTo
+    | WriteSnapshot
+    | InstallSnapshot
+    | AdvanceHighWatermark
+    | Send
+)

@@ -1,0 +1,172 @@
+"""What replicas of the metadata log say to each other. Pure: values, apart from their wire form.
+
+Every answer tells the epoch of who answers and its leader, if it knows one: this is how anybody
+learns of an election.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from skylog.kernel.errors import ErrorCode
+from skylog.quorum.snapshots import SnapshotId
+from skylog.quorum.voters import Endpoint, ReplicaKey, Voter
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRequest:
+    """Votes for me, or (a pre-vote) would you."""
+
+    candidate: ReplicaKey
+    epoch: int
+    last_epoch: int
+    end_offset: int
+    pre_vote: bool
+    # Whom it is meant for: an address may have got a new owner.
+    voter: ReplicaKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BeginEpochRequest:
+    """A new leader makes itself known to a voter that does not fetch yet."""
+
+    leader_id: int
+    epoch: int
+    endpoints: tuple[Endpoint, ...] = ()
+    voter: ReplicaKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndEpochRequest:
+    """A leader stops; those who are to stand first come first."""
+
+    leader_id: int
+    epoch: int
+    successors: tuple[ReplicaKey, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """Gives what follows ``offset``; says that everything before it is durable here."""
+
+    replica: ReplicaKey
+    epoch: int
+    offset: int
+    last_epoch: int
+    high_watermark: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotRequest:
+    """Gives a piece of a snapshot."""
+
+    replica: ReplicaKey
+    epoch: int
+    snapshot_id: SnapshotId
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddVoterRequest:
+    voter: Voter
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveVoterRequest:
+    key: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateVoterRequest:
+    """A voter tells of its new endpoints or versions."""
+
+    voter: Voter
+    epoch: int
+
+
+PeerRequest = (
+    VoteRequest
+    | BeginEpochRequest
+    | EndEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+    | AddVoterRequest
+    | RemoveVoterRequest
+    | UpdateVoterRequest
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """The epoch, and its leader with the way to it where they are known."""
+
+    epoch: int
+    leader_id: int | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VoteResponse:
+    error: ErrorCode
+    leadership: Leadership
+    granted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EpochResponse:
+    """To the begin or the end of an epoch."""
+
+    error: ErrorCode
+    leadership: Leadership
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """An epoch and the offset after its last record."""
+
+    epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse:
+    """Records, or where the logs part, or which snapshot to take first."""
+
+    error: ErrorCode
+    leadership: Leadership
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    diverging: EpochEnd | None = None
+    snapshot_id: SnapshotId | None = None
+    # Where to read the records that belong into this answer; whoever sends it puts them in.
+    read_from: int | None = None
+    records: Any = ()
+
+    def with_records(self, records: Any) -> FetchResponse:
+        return replace(self, read_from=None, records=records)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotResponse:
+    error: ErrorCode
+    leadership: Leadership
+    snapshot_id: SnapshotId | None = None
+    size: int = 0
+    position: int = 0
+    # Whoever sends it reads the bytes at ``position`` and puts them in.
+    data: Any = b""
+
+
+@dataclass(frozen=True, slots=True)
+class VoterResponse:
+    """To a change of voters; one that was begun is done when ``end_offset`` is committed."""
+
+    error: ErrorCode
+    leadership: Leadership
+    message: str | None = None
+    end_offset: int | None = None
+
+
+PeerResponse = VoteResponse | EpochResponse | FetchResponse | FetchSnapshotResponse | VoterResponse

@@ -1,0 +1,95 @@
+"""Connections to other replicas: one for fetches, which wait at the leader, one for the rest."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+from skylog.client.connection import ClientConnection, open_connection
+from skylog.client.settings import Address, ClientSettings, Ports
+from skylog.kernel.errors import KafkaError, ProtocolError
+from skylog.kernel.logging import get_logger
+from skylog.quorum import messages as m
+from skylog.quorum.codec import from_wire, to_wire
+from skylog.quorum.effects import Peer
+from skylog.quorum.outgoing import is_fetch
+from skylog.quorum.voters import Endpoint
+from skylog.wire.messages.api_versions_request import ApiVersionsRequest
+
+_logger = get_logger("quorum.peers")
+# From these versions on replicas tell their directories, and ask before they stand.
+_VERSION_MIN: Final[dict[type, int]] = {m.VoteRequest: 2, m.FetchRequest: 17}
+KRAFT_VERSION: Final = "kraft.version"
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSettings:
+    """How other controllers are reached and how much is fetched from them at once."""
+
+    client: ClientSettings
+    cluster_id: str
+    listener: str
+    wait_ms: int = 500
+    fetch_bytes_max: int = 8 * 1024 * 1024
+    snapshot_bytes_max: int = 8 * 1024 * 1024
+
+
+class Peers:
+    """Asks other replicas. All calls come from the event loop."""
+
+    def __init__(self, settings: PeerSettings, ports: Ports) -> None:
+        self._settings = settings
+        self._ports = ports
+        self._connections: dict[tuple[Address, bool], ClientConnection] = {}
+        self._opening: dict[tuple[Address, bool], asyncio.Lock] = {}
+
+    async def ask(self, peer: Peer, request: m.PeerRequest) -> m.PeerResponse | None:
+        """The answer; None where there is none that says anything."""
+        settings = self._settings
+        fetch = is_fetch(request)
+        snapshot = isinstance(request, m.FetchSnapshotRequest)
+        bytes_max = settings.snapshot_bytes_max if snapshot else settings.fetch_bytes_max
+        message = to_wire(request, settings.cluster_id, settings.wait_ms, bytes_max)
+        try:
+            connection = await self._connection(peer.endpoint, fetch=fetch)
+            version_min = _VERSION_MIN.get(type(request), 0)
+            answer = await connection.request(message, version_min=version_min)
+            return from_wire(request, answer, settings.listener)
+        except (KafkaError, ProtocolError, OSError) as error:
+            kind = type(request).__name__
+            _logger.debug("no answer", peer=peer.id, request=kind, why=str(error))
+            return None
+
+    async def kraft_versions(self, endpoint: Endpoint) -> tuple[int, int] | None:
+        """Which versions of the protocol a node supports; None if it does not say."""
+        try:
+            connection = await self._connection(endpoint, fetch=False)
+            asked = ApiVersionsRequest(
+                client_software_name="skylog", client_software_version="0.1.0"
+            )
+            answer: Any = await connection.request(asked, version_min=4)
+        except (KafkaError, OSError):
+            return None
+        for feature in answer.supported_features:
+            if feature.name == KRAFT_VERSION:
+                return feature.min_version, feature.max_version
+        return 0, 0
+
+    async def _connection(self, endpoint: Endpoint, *, fetch: bool) -> ClientConnection:
+        line = (Address(endpoint.host, endpoint.port), fetch)
+        async with self._opening.setdefault(line, asyncio.Lock()):
+            known = self._connections.get(line)
+            if known is not None and known.usable:
+                return known
+            if known is not None:
+                await self._connections.pop(line).close()
+            opened = await open_connection(line[0], self._settings.client, self._ports)
+            self._connections[line] = opened
+            return opened
+
+    async def close(self) -> None:
+        connections = list(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            await connection.close()
