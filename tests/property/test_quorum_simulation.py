@@ -10,8 +10,8 @@ import pytest
 from sim.quorum.__main__ import KINDS, play
 from sim.quorum.world import World
 
-SEEDS = 200
-SHARES = 4
+SEEDS = 2_000
+SHARES = 8
 
 
 @pytest.fixture(autouse=True)
