@@ -110,16 +110,15 @@ async def measure(case: Case, total: int) -> None:
     log = manager.get_or_create("bench", 0, TOPIC_ID, CONFIG)
     records = await asyncio.to_thread(fill, log, case, total)
     before = log.size
-    cleaner = LogCleaner(
-        manager, SystemClock(), executor, random.Random(1), lambda: CleanerSettings()
-    )
+    cleaner = LogCleaner(manager, SystemClock(), executor, random.Random(1), CleanerSettings)
     with PeakMemory() as memory:
         began, cpu = time.monotonic(), time.process_time()
         assert await cleaner.run_once() == 1
         seconds, cpu_seconds = time.monotonic() - began, time.process_time() - cpu
     print(
-        f"| {case.name} | {before / 1e6:,.0f} | {log.size / 1e6:,.0f} | {before / seconds / 1e6:,.0f} "
-        f"| {records / seconds / 1e6:.2f} | {cpu_seconds / before * 1e9:.2f} "
+        f"| {case.name} | {before / 1e6:,.0f} | {log.size / 1e6:,.0f} "
+        f"| {before / seconds / 1e6:,.0f} | {records / seconds / 1e6:.2f} "
+        f"| {cpu_seconds / before * 1e9:.2f} "
         f"| {(memory.peak - memory.before) / 1e6:,.0f} |",
         flush=True,
     )
