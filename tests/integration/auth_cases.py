@@ -52,7 +52,9 @@ from skylog.wire.messages import (
     produce_request,
     update_features_request,
 )
+from skylog.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from skylog.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from skylog.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from skylog.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from skylog.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -65,19 +67,25 @@ from skylog.wire.messages.describe_diskless_coordinators_request import (
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
 from skylog.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData
 from skylog.wire.messages.describe_quorum_request import TopicData as QuorumTopic
+from skylog.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from skylog.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
 from skylog.wire.messages.init_producer_id_request import InitProducerIdRequest
 from skylog.wire.messages.list_config_resources_request import ListConfigResourcesRequest
 from skylog.wire.messages.list_diskless_files_request import ListDisklessFilesRequest
 from skylog.wire.messages.list_groups_request import ListGroupsRequest
+from skylog.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from skylog.wire.messages.sync_group_request import SyncGroupRequest
 from skylog.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from skylog.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest
+from skylog.wire.messages.vote_request import VoteRequest
 from skylog.wire.records import encode_batch
 from skylog.wire.schema import Message
 
 TOPIC_CONFIG, ANY, LITERAL, ALLOW, DENY = 2, 1, 3, 3, 2
 CLUSTER = "kafka-cluster"
+OTHER_CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,6 +425,14 @@ CONTROLLER_CASES: dict[ApiKey, Case] = {
         (cluster(Op.ALTER),),
         NO_CLUSTER,
     ),
+    # It has the metadata log alone, for the other replicas of it.
+    ApiKey.FETCH: Case(
+        _fetch,
+        (cluster(Op.CLUSTER_ACTION),),
+        NO_CLUSTER,
+        frozenset({Code.INVALID_REQUEST}),
+        silent_before=7,
+    ),
 }
 
 CASES: dict[ApiKey, Case] = {
@@ -563,6 +579,21 @@ CASES: dict[ApiKey, Case] = {
         _alter_partition,
         (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER, frozenset({Code.STALE_BROKER_EPOCH}),
     ),
+    **{
+        ApiKey(message.API_KEY): Case(
+            lambda *_, message=message: message(cluster_id=OTHER_CLUSTER),
+            (cluster(operation),), NO_CLUSTER, frozenset({Code.INCONSISTENT_CLUSTER_ID}),
+        )
+        for message, operation in (
+            (VoteRequest, Op.CLUSTER_ACTION),
+            (BeginQuorumEpochRequest, Op.CLUSTER_ACTION),
+            (EndQuorumEpochRequest, Op.CLUSTER_ACTION),
+            (FetchSnapshotRequest, Op.CLUSTER_ACTION),
+            (UpdateRaftVoterRequest, Op.CLUSTER_ACTION),
+            (AddRaftVoterRequest, Op.ALTER),
+            (RemoveRaftVoterRequest, Op.ALTER),
+        )
+    },
 }  # fmt: skip
 
 # These come before anybody is known, so they need no permission.

@@ -65,6 +65,7 @@ OFFERED = frozenset(
         *(ApiKey(number) for number in range(8, 24)),
         *(ApiKey(number) for number in (29, 30, 31, 32, 33, 35, 36, 37, 42, 43, 44, 45, 46, 47)),
         *(ApiKey(number) for number in (48, 49, 50, 51, 55, 57, 60, 61, 64, 68, 69, 74, 75)),
+        *(ApiKey(number) for number in (80, 81)),
     }
 )
 # For our own tools: served to those who know, not in the answer to ApiVersions.
@@ -73,6 +74,8 @@ OFFERED_BY_CONTROLLERS = frozenset(
     {
         *(ApiKey(number) for number in (17, 18, 19, 20, 30, 31, 29, 32, 33, 36, 37, 43, 44, 45)),
         *(ApiKey(number) for number in (46, 49, 51, 55, 56, 57, 60, 62, 63, 64, 67)),
+        # The quorum's own.
+        *(ApiKey(number) for number in (1, 52, 53, 54, 59, 80, 81, 82)),
     }
 )
 LISTENERS = {"broker": broker_table(), "controller": controller_table()}
