@@ -431,7 +431,6 @@ CONTROLLER_CASES: dict[ApiKey, Case] = {
         (cluster(Op.CLUSTER_ACTION),),
         NO_CLUSTER,
         frozenset({Code.INVALID_REQUEST}),
-        silent_before=7,
     ),
 }
 

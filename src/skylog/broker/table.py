@@ -220,7 +220,13 @@ def broker_table(*, inter_broker: bool = False) -> Mapping[ApiKey, Row]:
 def controller_table() -> Mapping[ApiKey, Row]:
     """What a controller's listener serves."""
     rows = {key: row for key, row in _rows().items() if row.controller}
-    rows[_Key.FETCH] = _row(_Key.FETCH, quorum.serve, _cluster(_Op.CLUSTER_ACTION), **_CONTROLLER)
+    rows[_Key.FETCH] = _row(
+        _Key.FETCH,
+        quorum.serve,
+        _cluster(_Op.CLUSTER_ACTION),
+        fail=failures.fetch,
+        **_CONTROLLER,
+    )
     rows[_Key.DESCRIBE_CLUSTER] = _row(
         _Key.DESCRIBE_CLUSTER, cluster.describe_controllers, _cluster(_Op.ALTER), **_CONTROLLER
     )

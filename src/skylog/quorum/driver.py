@@ -31,7 +31,7 @@ from skylog.quorum.effects import (
 from skylog.quorum.election import ElectionState
 from skylog.quorum.log import MetadataLog
 from skylog.quorum.machine import QuorumMachine
-from skylog.quorum.messages import FetchResponse, FetchSnapshotResponse, PeerRequest
+from skylog.quorum.messages import FetchResponse, FetchSnapshotResponse, Leadership, PeerRequest
 from skylog.quorum.peers import Peers
 from skylog.quorum.publishing import Publishing
 from skylog.quorum.states import Leader
@@ -129,6 +129,10 @@ class Driver:
             _logger.error("the metadata log failed", error=str(error))
             self._stop_timer()
             self._outlets.failure(error)
+
+    @property
+    def leadership(self) -> Leadership:
+        return self._machine.leadership
 
     async def receive(self, request: PeerRequest, bytes_max: int) -> Any:
         """The machine's answer, with the bytes that belong into it."""

@@ -39,6 +39,7 @@ from skylog.quorum.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    Leadership,
     PeerRequest,
     PeerResponse,
     RemoveVoterRequest,
@@ -65,6 +66,11 @@ class QuorumMachine:
         self._leading = Leading(self._replica)
         self._following = Following(self._replica)
         self._membership = Membership(self._replica)
+
+    @property
+    def leadership(self) -> Leadership:
+        """Who leads, as far as this replica knows."""
+        return self._replica.leadership
 
     @property
     def state(self) -> State:

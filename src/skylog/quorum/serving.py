@@ -18,6 +18,7 @@ from skylog.quorum.messages import (
 )
 from skylog.quorum.served import answer, parse
 from skylog.wire.messages.add_raft_voter_request import AddRaftVoterRequest
+from skylog.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from skylog.wire.schema import Message
 
 if TYPE_CHECKING:
@@ -50,7 +51,13 @@ class Serving:
     async def serve(self, message: Any, version: int) -> Message:
         """The answer to a request; a KafkaError refuses it as a whole."""
         config = self._config
-        request = parse(message, version, self._cluster_id, config.listener)
+        try:
+            request = parse(message, version, self._cluster_id, config.listener)
+        except KafkaError as error:
+            if not isinstance(message, UpdateRaftVoterRequest):
+                raise
+            # A voter that is refused still learns who leads.
+            return answer(message, VoterResponse(error.code, self._node.driver.leadership))
         if isinstance(request, AddVoterRequest):
             request = await self._with_versions(request)
         bytes_max = config.fetch_bytes_max

@@ -21,6 +21,7 @@ from skylog.wire.messages import (
     describe_producers_response,
     describe_user_scram_credentials_response,
     elect_leaders_response,
+    fetch_response,
     incremental_alter_configs_response,
     list_offsets_response,
     list_partition_reassignments_response,
@@ -117,6 +118,25 @@ def describe_groups(request: Any, error: KafkaError) -> Message:
     module = describe_groups_response
     return module.DescribeGroupsResponse(
         groups=[module.DescribedGroup(error.code, group_id=group) for group in request.groups]
+    )
+
+
+def fetch(request: Any, error: KafkaError) -> Message:
+    """Of old versions clients look only at the partitions; new ones have the error once."""
+    module = fetch_response
+    return module.FetchResponse(
+        error_code=error.code,
+        responses=[
+            module.FetchableTopicResponse(
+                topic.topic,
+                partitions=[
+                    module.PartitionData(part.partition, error.code, -1, records=b"")
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+            if topic.topic
+        ],
     )
 
 
