@@ -1,7 +1,7 @@
 """Where jobs put what they make: a directory or a bucket, by anything that pyarrow can open.
 
-A file is there whole or not at all: a bucket shows an object when its upload ends, a directory when
-it is renamed.
+A file is there whole or not at all: it is written under a name of its own, which no other attempt
+of the same task has, and moved to its place when all of it is there.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import fcntl
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
+from uuid import uuid4
 
 from pyarrow import fs
 
@@ -20,6 +21,7 @@ from skylog.kernel.errors import ConfigError
 from skylog.wire.buffers import Buffer
 
 _LOCK: Final = "_skylog.lock"
+_UNFINISHED: Final = ".new"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +58,16 @@ class Folder:
         """A new file, or a new version of one; after an error there is none."""
         system, path = self._open()
         system.create_dir(path, recursive=True)
-        target = f"{path}/{name}"
-        local = isinstance(system, fs.LocalFileSystem)
-        place = f"{target}.new" if local else target
-        stream = system.open_output_stream(place)
+        # An upload that is only dropped may still be completed by the library, so it is closed.
+        place = f"{path}/{name}.{uuid4().hex}{_UNFINISHED}"
         try:
-            yield stream
+            with system.open_output_stream(place) as stream:
+                yield stream
         except BaseException:
-            # Not closed: an upload that is not completed leaves nothing.
-            if local:
-                stream.close()
+            with suppress(FileNotFoundError):
                 system.delete_file(place)
             raise
-        stream.close()
-        if local:
-            system.move(place, target)
+        system.move(place, f"{path}/{name}")
 
     def write(self, name: str, parts: Iterable[Buffer]) -> None:
         with self.writing(name) as stream:
