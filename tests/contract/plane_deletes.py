@@ -301,22 +301,6 @@ async def only_marked_files_are_forgotten(scene: Scene) -> None:
 
 
 @check
-async def the_oldest_file(scene: Scene) -> None:
-    """Q21: of those with live batches."""
-    assert await scene.plane.oldest_file_ms() is None
-    await scene.commit(batch((STRANGER, 0)))
-    assert await scene.plane.oldest_file_ms() is None
-    scene.clock.advance(10)
-    first = scene.now
-    await scene.commit(batch())
-    scene.clock.advance(10)
-    await scene.commit(batch())
-    assert await scene.plane.oldest_file_ms() == first
-    await scene.plane.delete_records([(*T0, 1)])
-    assert await scene.plane.oldest_file_ms() == first + 10
-
-
-@check
 async def the_topics_that_are_known(scene: Scene) -> None:
     """Each once, however many partitions and coordinators it has."""
     assert sorted(await scene.plane.known_topics()) == [TOPIC, OTHER]

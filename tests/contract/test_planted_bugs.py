@@ -544,14 +544,6 @@ def unknown_files_look_free(patch: Patch) -> None:
     wrap(patch, MemoryPlane, "describe_files", mild)
 
 
-@caught_by("the_oldest_file")
-def free_files_count_as_oldest(patch: Patch) -> None:
-    async def any_file(_original: Any, self: Any) -> int | None:
-        return min((f.committed_ms for f in self._files.values()), default=None)
-
-    wrap(patch, MemoryPlane, "oldest_file_ms", any_file)
-
-
 @caught_by("commits_are_heard")
 def commits_are_not_told(patch: Patch) -> None:
     patch.setattr(listeners.Listeners, "tell", lambda *_: None)

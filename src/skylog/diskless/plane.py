@@ -351,9 +351,6 @@ class ControlPlane(BulkPlane, Protocol):
     async def confirm_deleted(self, keys: Sequence[str]) -> None:
         """Their objects are gone: forget these files. Others than such files are left alone."""
 
-    async def oldest_file_ms(self) -> int | None:
-        """When the oldest of the files with live batches was committed."""
-
     async def list_files(self, after: str, limit: int) -> list[FileInfo]:
         """Files by key, from the first that is greater than ``after`` on; at most ``limit`` (> 0).
 

@@ -41,15 +41,6 @@ class Handover:
             results.append(DescribeFileResult(code, live, pinned))
         return results
 
-    async def oldest_file_ms(self) -> int | None:
-        answers = await asyncio.gather(
-            *(
-                self._coordinators.get(number).submit(ask.OldestFile())
-                for number in self._coordinators.led()
-            )
-        )
-        return min((answer for answer in answers if answer is not None), default=None)
-
     async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
         """A coordinator that cannot answer now holds up its own files only."""
         deletable: dict[str, int] = {}

@@ -347,9 +347,6 @@ class MemoryPlane:
             if file is not None and file.marked_ms is not None:
                 del self._files[key]
 
-    async def oldest_file_ms(self) -> int | None:
-        return min((f.committed_ms for f in self._files.values() if f.live_batches), default=None)
-
     async def list_files(self, after: str, limit: int) -> list[FileInfo]:
         live_bytes: dict[str, int] = {}
         for log in self._logs.values():

@@ -295,9 +295,6 @@ class TopicPlane:
     async def confirm_deleted(self, keys: Sequence[str]) -> None:
         await self._handover.confirm_deleted(keys)
 
-    async def oldest_file_ms(self) -> int | None:
-        return await self._handover.oldest_file_ms()
-
     async def list_files(self, after: str, limit: int) -> list[FileInfo]:
         return await inspection.list_files(self._coordinators, after, limit)
 

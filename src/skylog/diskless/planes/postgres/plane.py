@@ -269,9 +269,6 @@ class PostgresPlane:
 
         await self._database.change(work)
 
-    async def oldest_file_ms(self) -> int | None:
-        return await self._database.read(reading.oldest_file_ms)
-
     async def list_files(self, after: str, limit: int) -> list[FileInfo]:
         return await self._database.read(lambda c: reading.list_files(c, after, limit))
 

@@ -205,10 +205,3 @@ async def counts(connection: Any) -> CoordinatorInfo:
 async def known_topics(connection: Any) -> list[Uuid]:
     rows = await connection.fetch("SELECT DISTINCT topic_id FROM logs")
     return [row["topic_id"] for row in rows]
-
-
-async def oldest_file_ms(connection: Any) -> int | None:
-    found: int | None = await connection.fetchval(
-        "SELECT min(committed_ms) FROM files WHERE marked_ms IS NULL"
-    )
-    return found
