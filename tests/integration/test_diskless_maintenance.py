@@ -73,19 +73,20 @@ def test_retention_deletion_and_orphans_end_in_an_empty_bucket() -> None:
         path = broker.directory / OBJECTS_DIRECTORY / orphan.text
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"never committed")
-        assert len(wal_objects(broker)) == 4
+        assert {kept, path} <= set(wal_objects(broker))
         for future in admin.delete_topics(["deleted"]).values():
             future.result()
         until(lambda: set(wal_objects(broker)) <= {kept, path})
-        assert metric(broker, "skylog_diskless_cleaner_files_deleted_total") == 2
-        assert metric(broker, "skylog_diskless_retention_batches_deleted_total") == 1
+        # A file is counted when its plane has forgotten it, after the object is gone.
+        until(lambda: metric(broker, "skylog_diskless_cleaner_files_deleted_total") == 2)
+        until(lambda: metric(broker, "skylog_diskless_retention_batches_deleted_total") == 1)
         # The oldest file holds it back as long as it is kept (DC-51).
         for future in admin.delete_topics(["kept", "short"]).values():
             future.result()
         until(lambda: wal_objects(broker) == [])
-        assert metric(broker, "skylog_diskless_orphans_deleted_total") == 1
+        until(lambda: metric(broker, "skylog_diskless_orphans_deleted_total") == 1)
+        until(lambda: metric(broker, 'skylog_objects_requests_total{operation="delete"}') >= 3)
         assert metric(broker, 'skylog_diskless_last_success_age_seconds{stage="orphans"}') < 60
-        assert metric(broker, 'skylog_objects_requests_total{operation="delete"}') >= 3
 
 
 def test_a_cluster_without_diskless_topics_has_no_work_for_them() -> None:  # DC-61
