@@ -10,7 +10,8 @@ active     unloaded: ``unload`` (leadership lost), a failed append or sync, a fa
 
 The event loop appends and replies; the machine and its cache belong to one thread, which works in
 turns. Writes do not wait for one another: while some wait for the high watermark, the next ones
-are judged on top of them. A reply is told once the cache holds everything that it rests on.
+are judged on top of them. A reply is told once the high watermark has passed everything that it
+rests on; the cache takes that up before it answers any question that comes later.
 """
 
 from __future__ import annotations
@@ -55,12 +56,13 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeSettings:
-    """``batch_bytes_max`` is the metadata topic's ``max.message.bytes``."""
+    """``batch_bytes_max`` is the metadata topic's ``max.message.bytes``, ``sync`` the log's."""
 
     rules: PlaneRules = field(default_factory=PlaneRules)
     batch_bytes_max: int = 1_048_588
     # Log after which a snapshot is taken.
     snapshot_bytes: int = 20 * 1024 * 1024
+    sync: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,8 @@ class Ports:
 class _Waiter:
     request: Any
     future: asyncio.Future[Any]
-    # Where the log must be applied to before the outcome may be told.
+    # Where the high watermark must be before the outcome may be told; a strict read looks at the
+    # cache, which must be there too.
     end_offset: int = 0
     outcome: Any = None
     # The request may have taken effect, whoever leads next.
@@ -155,6 +158,8 @@ class CoordinatorRuntime:
 
     async def look(self, read: Callable[[StateView, Snapshots], T]) -> T:
         """Read committed state at leisure, on a thread beside the coordinator's own."""
+        # Its turn comes after everything that is committed by now.
+        await self.find(ForgetFiles(()))
         machine, snapshots = self._machine, self._ports.snapshots
         if machine is None:
             raise self._not_active()
@@ -212,7 +217,7 @@ class CoordinatorRuntime:
 
     async def _load(self, life: int) -> CoordinatorMachine | None:
         log = self._log
-        await log.open(self._wakeup.set, self._fail)
+        await log.open(self._committed, self._fail)
         while log.high_watermark < log.end_offset:
             if life != self._life:
                 return None
@@ -310,19 +315,28 @@ class CoordinatorRuntime:
         for handled in turn.handled:
             if not self._proceed(self._requests.popleft(), handled, turn.now_ms):
                 return
-        while self._replies and self._replies[0].end_offset <= self._applied:
-            waiter = self._replies.popleft()
-            waiter.settle(waiter.outcome)
+        self._reply()
         for partition, high_watermark in turn.moved.items():
             self._ports.moved(partition, high_watermark)
         self._snapshot_if_due()
+
+    def _committed(self) -> None:
+        self._wakeup.set()
+        self._reply()
+
+    def _reply(self) -> None:
+        high_watermark = self._log.high_watermark
+        while self._replies and self._replies[0].end_offset <= high_watermark:
+            waiter = self._replies.popleft()
+            waiter.settle(waiter.outcome)
 
     def _proceed(self, waiter: _Waiter, handled: Handled, now_ms: int) -> bool:
         """Append what was decided and wait for it. False: this coordinator's life is over."""
         waiter.end_offset, waiter.outcome = handled.end_offset, handled.reply
         waiter.appended = handled.joined
-        (self._reads if handled.wait else self._replies).append(waiter)
+        line = self._reads if handled.wait else self._replies
         if handled.batch is None:
+            line.append(waiter)
             return True
         try:
             end_offset = self._log.append(handled.batch.encoded, now_ms)
@@ -332,8 +346,11 @@ class CoordinatorRuntime:
         except Exception as error:  # noqa: BLE001 - what later writes rest on is not in the log
             known = isinstance(error, KafkaError) and not error.ambiguous
             waiter.appended = waiter.appended or not known
+            line.append(waiter)
             self._fail(error)
             return False
+        # Only now: the append itself may have moved the high watermark.
+        line.append(waiter)
         self._batches.append(handled.batch)
         return True
 
