@@ -64,6 +64,10 @@ def opened(root: Path, files: Files | None = None) -> LocalStore:
     return LocalStore(root, InlineExecutor(), files=files)
 
 
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
 async def keys_of(store: LocalStore) -> list[str]:
     return [info.key.text async for info in store.list("")]
 
@@ -97,14 +101,14 @@ async def test_a_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> N
 
 async def test_few_folders_are_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skylog.objects.local.OBJECT_FOLDERS_KEPT_MAX", 3)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     store = opened(tmp_path)
     for number in range(10):
         await store.put(ObjectKey.named("backup", str(number), "a"), b"data")
         await store.put(ObjectKey.named("backup", str(number), "b"), b"data")
-    assert len(os.listdir("/proc/self/fd")) == before + 1 + 3
+    assert open_files() == before + 1 + 3
     await store.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files() == before
 
 
 @pytest.mark.parametrize("if_absent", [False, True])
