@@ -19,6 +19,7 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -28,17 +29,23 @@ from typing import Any, TypeVar
 from skylog.diskless.coordinator.loading import Loader, StateFactory
 from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.machine import CoordinatorMachine
-from skylog.diskless.coordinator.requests import Find, ForgetFiles, StrictRead, Write
+from skylog.diskless.coordinator.queries import find_batches
+from skylog.diskless.coordinator.requests import Find, FindBatches, ForgetFiles, StrictRead, Write
 from skylog.diskless.coordinator.snapshot_records import snapshot_records
 from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
 from skylog.diskless.coordinator.state import StateStore, StateView
+from skylog.diskless.coordinator.tail import NotInTail, Tail
 from skylog.diskless.coordinator.turn import Handled, PendingBatch, Turn
 from skylog.diskless.plane import TopicPartition
 from skylog.diskless.planes.rules import PlaneRules
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.executor import Executor
-from skylog.kernel.limits import DISKLESS_PENDING_REQUESTS_MAX, DISKLESS_REQUESTS_PER_TURN_MAX
+from skylog.kernel.limits import (
+    DISKLESS_PENDING_REQUESTS_MAX,
+    DISKLESS_REQUESTS_PER_TURN_MAX,
+    DISKLESS_TAIL_BATCHES_MAX,
+)
 from skylog.kernel.logging import get_logger
 from skylog.kernel.stages import Stage
 from skylog.quorum.snapshots import SnapshotId
@@ -113,6 +120,7 @@ class CoordinatorRuntime:
         self._state = State.UNLOADED
         self._machine: CoordinatorMachine | None = None
         self._applied = 0
+        self._tail = Tail(DISKLESS_TAIL_BATCHES_MAX)
         # Callers stay in their line until their turn is over.
         self._finds: deque[_Waiter] = deque()
         self._requests: deque[_Waiter] = deque()
@@ -151,6 +159,9 @@ class CoordinatorRuntime:
 
     async def find(self, request: Find | ForgetFiles) -> Any:
         """An answer from committed state, at once."""
+        if isinstance(request, FindBatches) and self._state is State.ACTIVE:
+            with suppress(NotInTail):
+                return find_batches(self._tail, request)
         return await self._enqueue(self._finds, request)
 
     async def look(self, read: Callable[[StateView, Snapshots], T]) -> T:
@@ -231,6 +242,7 @@ class CoordinatorRuntime:
         self._life += 1
         self._state = State.UNLOADED
         self._machine = None
+        self._tail = Tail(DISKLESS_TAIL_BATCHES_MAX)
         self._log.close()
         self._batches.clear()
         self._wakeup.set()
@@ -303,6 +315,7 @@ class CoordinatorRuntime:
             self._finds.popleft().settle(outcome)
         for outcome in turn.read:
             self._reads.popleft().settle(outcome)
+        self._tail.follow(turn.changed, turn.topics_deleted)
         for batch in turn.committed:
             self._applied = batch.end_offset
             self._bytes_since_snapshot += len(batch.encoded)
@@ -313,7 +326,7 @@ class CoordinatorRuntime:
         while self._replies and self._replies[0].end_offset <= self._applied:
             waiter = self._replies.popleft()
             waiter.settle(waiter.outcome)
-        for partition, high_watermark in turn.moved.items():
+        for partition, high_watermark in turn.moved():
             self._ports.moved(partition, high_watermark)
         self._snapshot_if_due()
 
