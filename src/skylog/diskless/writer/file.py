@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from skylog.diskless.layout import Extent, Layout, arrange
 from skylog.diskless.plane import BatchToCommit, FileToCommit
@@ -23,8 +24,8 @@ from skylog.wire.buffers import Buffer
 ProducerPartition = tuple[Uuid, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class AppendResult:
+# Those of which there is one for every batch are tuples: they are made several times as fast.
+class AppendResult(NamedTuple):
     """What became of one batch."""
 
     error: ErrorCode
@@ -37,8 +38,7 @@ class AppendResult:
 _NOT_KNOWN_YET = AppendResult(ErrorCode.REQUEST_TIMED_OUT)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One validated batch of a request."""
 
     topic: str
@@ -93,8 +93,9 @@ class Request:
         return [self._results.get(at, _NOT_KNOWN_YET) for at in range(len(self.items))]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
+    """A batch of a file, and for whom it is there."""
+
     request: Request
     at: int
     item: Item

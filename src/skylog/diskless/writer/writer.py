@@ -289,7 +289,8 @@ class DisklessWriter:
             piece.request.settle(piece.at, _appended(result))
         self.stats.commits += 1
         self.stats.batches += len(to_commit.batches)
-        part.fail(_AFTER_LOST)
+        if len(pieces) < len(part.pieces):
+            part.fail(_AFTER_LOST)
 
     async def _commit_until_known(
         self, to_commit: FileToCommit, part: FilePart
