@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from struct import Struct
 from typing import Any, Final
@@ -357,6 +357,11 @@ class SqliteState:
             yield view
         finally:
             view.close()
+
+    def checkpoint(self) -> None:
+        """Not within a transaction's commit: everybody who waits for it would wait for this too."""
+        with closing(sqlite3.connect(self._path)) as db:
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
         self._db.close()

@@ -268,6 +268,10 @@ class StateStore(StateView, Protocol):
         """The state as it is now, for another thread to read while this one goes on."""
         ...
 
+    def checkpoint(self) -> None:
+        """Bring what lies on disk in order, on another thread while this one goes on."""
+        ...
+
     def close(self) -> None: ...
 
 
