@@ -7,7 +7,7 @@ Old data is read past the cache and can never push out the tail.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
@@ -38,10 +38,8 @@ class HeldObject:
             self._starts.append(start)
             start += len(part)
         self.end = start
-        # Ranges that are right, in order, as two lists: where they begin and where they end.
-        self._checked: tuple[list[int], list[int]] = ([], [])
-        if checked:
-            self.note_checked(self.start, self.end)
+        # Where ranges that are right begin and end, in turns.
+        self._checked = [self.start, self.end] if checked else []
 
     @property
     def size(self) -> int:
@@ -67,18 +65,15 @@ class HeldObject:
         return found
 
     def is_checked(self, start: int, end: int) -> bool:
-        starts, ends = self._checked
-        at = bisect_right(starts, start) - 1
-        return at >= 0 and end <= ends[at]
+        at = bisect_right(self._checked, start)
+        return at % 2 == 1 and end <= self._checked[at]
 
     def note_checked(self, start: int, end: int) -> None:
         """All batches of the range are right; it begins and ends with one."""
-        starts, ends = self._checked
-        first, last = bisect_right(ends, start - 1), bisect_right(starts, end)
-        if first < last:
-            start, end = min(start, starts[first]), max(end, ends[last - 1])
-        starts[first:last] = [start]
-        ends[first:last] = [end]
+        first, last = bisect_left(self._checked, start), bisect_right(self._checked, end)
+        # Within a range that is known already nothing begins, or ends, here.
+        begins, ends = [start] if first % 2 == 0 else [], [end] if last % 2 == 0 else []
+        self._checked[first:last] = begins + ends
 
 
 class ObjectCache:

@@ -7,8 +7,7 @@ object that touch or nearly do are read together: a request costs more than the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from skylog.diskless.plane import BatchCoordinate
 
@@ -16,17 +15,12 @@ from skylog.diskless.plane import BatchCoordinate
 GAP_BYTES_MAX: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Range:
+class Range(NamedTuple):
     """Bytes of one object."""
 
     key: str
     start: int
     end: int
-
-    @property
-    def size(self) -> int:
-        return self.end - self.start
 
 
 def ranges_of(partitions: Iterable[Iterable[BatchCoordinate]]) -> list[Range]:
