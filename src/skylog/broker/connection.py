@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from skylog.broker.answers import Answer, Close, Overlapping
 from skylog.kernel import limits
 from skylog.kernel.errors import ProtocolError
 from skylog.kernel.logging import get_logger
@@ -32,19 +33,6 @@ if TYPE_CHECKING:
 
 log = get_logger("broker.connection")
 PRODUCE = b"\0\0"  # the API key with which the frame of a Produce request begins
-
-
-class Close(Exception):  # noqa: N818 - a verdict, not an error
-    """The connection ends here, without an answer."""
-
-
-class Overlapping:
-    """An answer that takes long and does not keep the next Produce request from beginning."""
-
-    __slots__ = ("answer",)
-
-    def __init__(self, answer: Awaitable[Any]) -> None:
-        self.answer = answer
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -69,7 +57,9 @@ class Connection(asyncio.BufferedProtocol):
         self._answers_held = 0
         self._turn_is_over = False
         self._task: asyncio.Task[None] | None = None
-        self._overlapping: deque[tuple[asyncio.Future[Any], int]] = deque()
+        self._overlapping: deque[tuple[Overlapping, int]] = deque()
+        # For an answer that must not overtake those.
+        self._overlapping_sent: asyncio.Future[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
         self._writing_paused = False
         self._reading_paused = False
@@ -199,7 +189,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             answer = self.listener.dispatcher.dispatch(self, frame)
             if isinstance(answer, Overlapping):
-                self._overlap(asyncio.ensure_future(answer.answer), len(frame))
+                self._overlap(answer, len(frame))
             elif answer is not None and not isinstance(answer, Answer):
                 self._working_bytes += len(frame)
                 finish = self._finish(answer, len(frame))
@@ -207,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
             elif self._overlapping:
                 settled = asyncio.get_running_loop().create_future()
                 settled.set_result(answer)
-                self._overlap(settled, 0)
+                self._overlap(Overlapping(settled, settled.result), 0)
             else:
                 self._send(answer)
         except (Close, ProtocolError) as verdict:
@@ -216,34 +206,53 @@ class Connection(asyncio.BufferedProtocol):
             log.exception("request failed", address=self.address)
             self.close("internal error")
 
-    def _overlap(self, answer: asyncio.Future[Any], size: int) -> None:
+    def _overlap(self, answer: Overlapping, size: int) -> None:
         self._overlapping.append((answer, size))
         self._working_bytes += size
-        answer.add_done_callback(self._overlapped)
+        answer.start(self._overlapped)
 
-    def _overlapped(self, _: asyncio.Future[Any]) -> None:
-        """Send the answers whose turn has come."""
-        while self._overlapping and self._overlapping[0][0].done():
-            answer, size = self._overlapping.popleft()
+    def _overlapped(self) -> None:
+        """Send the answers whose turn has come, all at once."""
+        if not self._overlapping or not self._overlapping[0][0].over:
+            return  # sent together with an earlier one, or not its turn
+        parts: list[Buffer] = []
+        while self._overlapping and self._overlapping[0][0].over:
+            overlapping, size = self._overlapping.popleft()
             self._working_bytes -= size
-            if answer.cancelled():
+            answer = self._finished(overlapping)
+            if answer is None:
                 continue
-            error = answer.exception()
-            if error is None:
-                self._send(answer.result())
-            elif isinstance(error, Close | ProtocolError):
-                self.close(str(error))
-            else:
-                log.error("request failed", address=self.address, why=repr(error))
-                self.close("internal error")
+            parts += answer.parts
+            if answer.mute_ms > 0 or answer.close:
+                self._send(Answer(parts, answer.mute_ms, answer.close))
+                parts = []
+        self._send(Answer(parts))
+        if not self._overlapping and self._overlapping_sent is not None:
+            self._overlapping_sent.set_result(None)
+            self._overlapping_sent = None
         self._pump()
         self._report_requests()
+
+    def _finished(self, overlapping: Overlapping) -> Answer | None:
+        try:
+            answer: Answer | None = overlapping.finish()
+        except asyncio.CancelledError:
+            return None
+        except (Close, ProtocolError) as verdict:
+            self.close(str(verdict))
+        except Exception:
+            log.exception("request failed", address=self.address)
+            self.close("internal error")
+        else:
+            return answer
+        return None
 
     async def _finish(self, answer: Any, size: int) -> None:
         try:
             result = await answer
             if self._overlapping:
-                await asyncio.wait([outstanding for outstanding, _ in self._overlapping])
+                self._overlapping_sent = asyncio.get_running_loop().create_future()
+                await self._overlapping_sent
             self._send(result)
         except (Close, ProtocolError) as verdict:
             self.close(str(verdict))
@@ -379,14 +388,3 @@ class Connection(asyncio.BufferedProtocol):
         elif self._reading_paused and not pause:
             self._transport.resume_reading()
         self._reading_paused = pause
-
-
-class Answer:
-    """What goes back: the frame's parts, how long the client is muted, whether it is the last."""
-
-    __slots__ = ("close", "mute_ms", "parts")
-
-    def __init__(self, parts: list[Buffer], mute_ms: int = 0, close: bool = False) -> None:
-        self.parts = parts
-        self.mute_ms = mute_ms
-        self.close = close

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from struct import Struct as Format
 from typing import TYPE_CHECKING, Any, Final
 
-from skylog.broker.connection import Answer, Close, Connection, Overlapping
+from skylog.broker.answers import Answer, Close, Overlapping
+from skylog.broker.connection import Connection
 from skylog.broker.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
@@ -117,8 +118,17 @@ class Dispatcher:
         if response is None or isinstance(response, Message):
             return self._answer(context, response)
         if isinstance(response, Overlapping):
-            return Overlapping(self._later(context, request, response.answer))
+            response.finish = partial(self._finished, context, request, response.finish)
+            return response
         return self._later(context, request, response)
+
+    def _finished(
+        self, context: RequestContext, request: Any, finish: Callable[[], Response]
+    ) -> Answer | None:
+        try:
+            return self._answer(context, finish())
+        except KafkaError as error:
+            return self._answer(context, self._failed(context, request, error))
 
     async def _later(
         self, context: RequestContext, request: Any, response: Awaitable[Response]

@@ -20,7 +20,7 @@ _HEAP_BUFFER_BYTES_MAX: Final = 32 * 1024 * 1024
 _KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 # Heaps. Threads that share the interpreter's lock hardly meet in one, and each more of them keeps
 # freed memory of its own: with glibc's default a reader of old objects took twice the memory.
-_ARENAS: Final = 2
+_ARENAS: Final = 1
 
 
 def keep_freed_buffers() -> None:

@@ -8,6 +8,7 @@ import gc
 import resource
 import signal
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from skylog.broker.controller_node import ControllerNode
 from skylog.broker.memory import keep_freed_buffers
@@ -16,6 +17,9 @@ from skylog.kernel.logging import get_logger
 from skylog.kernel.settings import BrokerSettings
 
 log = get_logger("broker.run")
+# Objects that a busy broker has under way at once: with fewer, the collector would look at each of
+# them several times before they are gone, and find nothing.
+COLLECTED_OBJECTS: Final = 50_000
 
 
 def run_node(
@@ -56,6 +60,7 @@ async def _run(
     await node.start()
     # What is alive now stays alive: the collector, which was off so far, need not look at it.
     gc.freeze()
+    gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
     gc.enable()
     try:
         await node.start_http()

@@ -122,8 +122,7 @@ class FindRequest:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BatchCoordinate:
+class BatchCoordinate(NamedTuple):
     """Where a committed batch lies, and what its records are called. Never changes."""
 
     batch_id: int

@@ -160,6 +160,12 @@ OBJECT_KEYS_PER_REQUEST: Final = 1000
 DISKLESS_CACHED_ROWS_MAX: Final = 100_000
 DISKLESS_PENDING_REQUESTS_MAX: Final = 10_000
 DISKLESS_REQUESTS_PER_TURN_MAX: Final = 32
+# Turns after which a coordinator's write-ahead log is carried into its database by another thread,
+# and pages after which, if that is not enough, its own thread does it while everybody waits.
+DISKLESS_TURNS_PER_CHECKPOINT: Final = 32
+DISKLESS_CHECKPOINT_PAGES_MAX: Final = 16_384
+# The latest batches of a coordinator that are found without its cache; each takes 300 bytes.
+DISKLESS_TAIL_BATCHES_MAX: Final = 32_768
 DISKLESS_ANSWERS_KEPT_MS: Final = 2 * 60 * 60 * 1000
 # How much of a coordinator's log is read at once while it is loaded.
 DISKLESS_LOAD_READ_BYTES: Final = 4 * 1024 * 1024

@@ -7,11 +7,12 @@ the bytes that are there, not to the numbers that stand in them.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import TypeVar
 
 from skylog.kernel.errors import ProtocolError
 from skylog.kernel.limits import WIRE_RECORDS_JOINED_BYTES_MAX
-from skylog.wire.buffers import Buffer
+from skylog.wire.buffers import Buffer, Chain
 from skylog.wire.compile import READERS, WRITERS, reader, writer
 from skylog.wire.schema import Message
 
@@ -42,7 +43,7 @@ def decode(cls: type[MessageT], data: Buffer, version: int, offset: int = 0) -> 
 
 def encode(message: Message, version: int) -> bytes:
     """The whole message as one piece."""
-    return b"".join(_parts(message, version)[0])
+    return b"".join(encode_parts(message, version))
 
 
 def encode_parts(message: Message, version: int) -> list[Buffer]:
@@ -55,11 +56,17 @@ def encode_parts(message: Message, version: int) -> list[Buffer]:
     for mark in marks:
         records = parts[mark]
         if len(records) > WIRE_RECORDS_JOINED_BYTES_MAX:
-            out += (b"".join(parts[start:mark]), records)
+            out += (b"".join(parts[start:mark]), *_pieces(records))
             start = mark + 1
+        elif isinstance(records, Chain):
+            parts[mark] = b"".join(records.parts)
     if start < len(parts):
         out.append(b"".join(parts[start:]))
     return out
+
+
+def _pieces(records: Buffer | Chain) -> Sequence[Buffer]:
+    return records.parts if isinstance(records, Chain) else (records,)
 
 
 def _parts(message: Message, version: int) -> tuple[list[Buffer], list[int]]:

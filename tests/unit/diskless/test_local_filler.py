@@ -32,7 +32,7 @@ SMALL = LocalLimits(partition_bytes=64 * 1024, bytes_max=1 << 30)
 
 def forget_objects(engine: Engine) -> None:
     """Nothing of what was written is in memory any more."""
-    for key in list(engine.cache._entries):
+    for key in list(engine.cache._objects):
         engine.cache.forget(key)
 
 

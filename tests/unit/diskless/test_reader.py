@@ -7,12 +7,13 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 
 from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate
-from skylog.diskless.reader import DisklessReader, ObjectCache, ReadRequest
-from skylog.diskless.reader.cache import ENTRY_BYTES
-from skylog.diskless.reader.patch import serve
-from skylog.diskless.reader.plan import GAP_BYTES_MAX, Range, merged, ranges_of
+from skylog.diskless.reader import DisklessReader, ObjectCache, ReadRequest, patch
+from skylog.diskless.reader.cache import ENTRY_BYTES, HeldObject
+from skylog.diskless.reader.patch import VIEWED_BYTES_MIN, Served, serve
+from skylog.diskless.reader.plan import GAP_BYTES_MAX, Range, merged, ranges_of, runs_of
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import NotFound
@@ -186,12 +187,12 @@ def test_the_cache_is_bounded_and_serves_ranges_across_parts() -> None:
     keys = [ObjectKey.new("wal", 1, RNG) for _ in range(3)]
     cache.put(keys[0], [b"a" * 10, b"b" * 30], 40)
     cache.put(keys[1], [b"c" * 50], 50)
-    pieces = cache.read(str(keys[0]), 5, 15)
-    assert pieces is not None
-    assert b"".join(pieces) == b"aaaaabbbbb"
-    assert cache.read(str(keys[0]), 5, 41) is None
+    held = cache.get(str(keys[0]), 5, 15)
+    assert held is not None
+    assert b"".join(held.read(5, 15)) == b"aaaaabbbbb"
+    assert cache.get(str(keys[0]), 5, 41) is None
     cache.put(keys[2], [b"d" * 40], 40)
-    assert cache.read(str(keys[1]), 0, 1) is None  # used longest ago
+    assert cache.get(str(keys[1]), 0, 1) is None  # used longest ago
     assert cache.bytes == 80 + 2 * ENTRY_BYTES
     too_large = 101 + ENTRY_BYTES
     cache.put(ObjectKey.new("wal", 2, RNG), [b"e" * too_large], too_large)
@@ -220,7 +221,151 @@ def test_many_small_parts_are_kept_as_one() -> None:
     small, large = (ObjectKey.new("wal", 1, RNG) for _ in range(2))
     cache.put(small, [b"%d" % (number % 10) for number in range(1000)], 1000)
     cache.put(large, [bytearray(5000), bytearray(5000)], 10_000)
-    found = cache.read(str(small), 15, 25)
+    found = cache.get(str(small), 15, 25)
     assert found is not None
-    assert [bytes(piece) for piece in found] == [b"5678901234"]
-    assert len(cache.read(str(large), 4_000, 6_000) or []) == 2
+    assert [bytes(piece) for piece in found.read(15, 25)] == [b"5678901234"]
+    found = cache.get(str(large), 4_000, 6_000)
+    assert found is not None
+    assert len(found.read(4_000, 6_000)) == 2
+
+
+def test_batches_that_follow_one_another_are_one_run() -> None:
+    def batch(key: str, start: int, base: int, *, stamp: int = 9, kind: int = 0) -> BatchCoordinate:
+        return BatchCoordinate(base, key, start, 10, base, base + 1, stamp, -1, kind)
+
+    a = [batch("a", 1, 0), batch("a", 11, 2), batch("a", 21, 4)]
+    assert runs_of([]) == []
+    assert runs_of(a[:1]) == a[:1]
+    assert runs_of(a) == [a[0]._replace(byte_size=30, last_offset=5)]
+    apart = [
+        batch("b", 31, 6),  # another object
+        batch("b", 51, 8),  # bytes between
+        batch("b", 61, 11),  # offsets between
+        batch("b", 71, 13, stamp=10),
+        batch("b", 81, 15, stamp=10, kind=LOG_APPEND_TIME),
+    ]
+    assert runs_of([*a, *apart]) == [*runs_of(a), *apart]
+
+
+def stored_run(sizes: list[int], first: int = 40) -> tuple[bytes, BatchCoordinate]:
+    """Batches of records of these sizes, and the coordinate of them all."""
+    batches = [bytes(item(b"v" * size, count=2).buffer) for size in sizes]
+    data = b"".join(batches)
+    last = first + 2 * len(batches) - 1
+    return data, BatchCoordinate(1, "k", 1, len(data), first, last, -1, -1, 0)
+
+
+LARGE = VIEWED_BYTES_MIN
+
+
+@pytest.mark.parametrize("sizes", [[1], [1, 2, 3], [LARGE], [LARGE, LARGE, 1], [1, LARGE]])
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_run_is_served_as_its_batches_are_one_by_one(sizes: list[int], copy: bool) -> None:
+    data, run = stored_run(sizes)
+    expected, position, offset = b"", 0, 40
+    for size in sizes:
+        batch, _ = stored_run([size])
+        one = run._replace(byte_size=len(batch), base_offset=offset, last_offset=offset + 1)
+        expected += serve(one, [memoryview(data)[position : position + len(batch)]])
+        position, offset = position + len(batch), offset + 2
+    served = Served(run, copy=copy)
+    served.add_all([memoryview(data)])
+    assert b"".join(served.parts) == expected
+    assert served.size == len(expected)
+    assert served.error is None
+    assert [batch.base_offset for batch in split_batches(expected)] == [*range(40, offset, 2)]
+    assert all(batch.crc_ok() for batch in split_batches(expected))
+
+
+@pytest.mark.parametrize("size", [1, LARGE])
+def test_the_good_beginning_of_a_run_is_served(size: int) -> None:
+    data, run = stored_run([size] * 3)
+    broken = bytearray(data)
+    broken[-1] ^= 1
+    served = Served(run)
+    served.add_all([memoryview(broken)])
+    assert served.error is not None
+    assert served.error.code is ErrorCode.CORRUPT_MESSAGE
+    found = b"".join(served.parts)
+    assert len(found) == served.size == len(data) * 2 // 3
+    assert [batch.base_offset for batch in split_batches(found)] == [40, 42]
+
+
+def test_large_batches_are_not_copied_and_the_stored_bytes_stay_as_they_are() -> None:
+    data, run = stored_run([LARGE, LARGE])
+    kept = bytes(data)
+    served = Served(run)
+    served.add_all([memoryview(data)])
+    views = [part for part in served.parts if isinstance(part, memoryview)]
+    assert [view.obj is data for view in views] == [True, True]
+    assert data == kept
+    copied = Served(run, copy=True)
+    copied.add_all([memoryview(data)])
+    assert not any(isinstance(p, memoryview) and p.obj is data for p in copied.parts)
+
+
+async def test_bytes_from_the_store_are_checked_once_and_own_ones_not_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = await Engine(CountingStore).start()
+    await engine.writer.append(1, [item(b"a"), item(b"b")])
+    checked = []
+
+    def counting(data: Any) -> int:
+        checked.append(len(data))
+        return crc32c(data)
+
+    monkeypatch.setattr(patch, "crc32c", counting)
+    assert await engine.values() == [(0, b"a"), (1, b"b")]
+    assert checked == []
+    reader = DisklessReader(engine.plane, engine.store, ObjectCache(1 << 20), engine.clock)
+    for _ in range(3):
+        found = await reader.fetch([ReadRequest(TOPIC_ID, 0, 0, 1 << 20)], 1 << 20)
+        assert records(found[0].records) == [(0, b"a"), (1, b"b")]
+    assert len(checked) == 2
+    assert len(engine.store.gets) == 1
+
+
+async def test_an_answer_does_not_hold_an_object_of_which_it_uses_little() -> None:
+    engine = await Engine(CountingStore).start()
+    large = b"x" * LARGE
+    await engine.writer.append(1, [item(large, n) for n in range(4)] * 2)
+    reader = DisklessReader(engine.plane, engine.store, ObjectCache(1 << 20), engine.clock)
+
+    async def holding(partitions: int) -> int:
+        requests = [ReadRequest(TOPIC_ID, n, 0, 1) for n in range(partitions)]
+        results = await reader.fetch(requests, 1 << 20)
+        parts = [part for result in results for part in result.parts]
+        return sum(isinstance(p, memoryview) and isinstance(p.obj, bytes) for p in parts)
+
+    assert await holding(1) == 0
+    assert await holding(4) == 4
+
+
+def test_what_was_checked_is_remembered_in_ranges() -> None:
+    held = HeldObject([bytes(100)])
+    assert not held.is_checked(0, 1)
+    for start, end in ((10, 20), (40, 50), (20, 30), (60, 70)):
+        held.note_checked(start, end)
+    assert held.is_checked(10, 30)
+    assert held.is_checked(12, 13)
+    assert not held.is_checked(10, 31)
+    assert not held.is_checked(30, 40)
+    held.note_checked(25, 65)
+    assert held.is_checked(10, 70)
+    assert not held.is_checked(9, 70)
+    assert not held.is_checked(10, 71)
+    assert HeldObject([bytes(9)], 5, checked=True).is_checked(5, 14)
+
+
+async def test_an_object_that_is_too_short_is_corrupt() -> None:
+    engine = await Engine(CountingStore).start()
+    await engine.writer.append(1, [item(b"a"), item(b"b"), item(b"c", 1)])
+    key = ObjectKey.parse(engine.plane.commits[0].object_key)
+    whole = await engine.memory.get(key)
+    await engine.memory.delete_many([key])
+    await engine.memory.put(key, whole[: engine.plane.commits[0].batches[1].byte_offset + 9])
+    requests = [ReadRequest(TOPIC_ID, n, 0, 1 << 20) for n in (0, 1)]
+    first, second = await engine.cold().fetch(requests, 1 << 20)
+    assert (first.error, records(first.records)) == (ErrorCode.NONE, [(0, b"a")])
+    assert (second.error, second.size) == (ErrorCode.CORRUPT_MESSAGE, 0)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
 
 from skylog.diskless.plane import LOG_APPEND_TIME
+from skylog.diskless.writer.file import ClosedFile, Piece
 from skylog.diskless.writer.lost import LostBatches
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.store import ObjectError, Outcome
@@ -263,3 +265,16 @@ async def test_log_append_time_is_the_time_of_the_commit() -> None:
     created = (await engine.writer.append(2, [item()]))[0]
     assert created.log_append_time == -1
     assert engine.plane.commits[0].batches[0].topic_id == TOPIC_ID
+
+
+async def test_what_is_committed_is_let_go_without_the_collector() -> None:
+    engine = await Engine().start()
+    gc.collect()
+    gc.disable()
+    try:
+        await engine.writer.append(1, [item(b"a"), item(b"b", 1)])
+        await engine.writer.close()
+        left = [one for one in gc.get_objects() if isinstance(one, ClosedFile | Piece)]
+    finally:
+        gc.enable()
+    assert left == []

@@ -7,6 +7,7 @@ import pytest
 from skylog.kernel.errors import ProtocolError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import WIRE_EMPTY_ELEMENTS_MAX, WIRE_RECORDS_JOINED_BYTES_MAX
+from skylog.wire.buffers import chained
 from skylog.wire.codec import decode, decode_at, encode, encode_parts
 from skylog.wire.messages.api_versions_request import ApiVersionsRequest
 from skylog.wire.messages.fetch_response import (
@@ -83,6 +84,22 @@ def test_large_records_are_parts_of_their_own_and_small_ones_are_not() -> None:
     parts = encode_parts(response, 18)
     assert [part is large for part in parts] == [False, True, False, True, False]
     assert b"".join(parts) == encode(response, 18)
+    decoded = decode(FetchResponse, encode(response, 18), 18).responses[0].partitions
+    assert [None if p.records is None else bytes(p.records) for p in decoded] == values
+
+
+def test_records_in_several_places_are_sent_from_there() -> None:
+    first, second = b"x" * WIRE_RECORDS_JOINED_BYTES_MAX, b"y" * 10
+    large, small = chained([first, second], len(first) + len(second)), chained([b"a", b"b"], 2)
+    values = [large, small, chained([first], len(first)), chained([], 0), large]
+    partitions = [PartitionData(partition_index=i, records=r) for i, r in enumerate(values)]
+    response = FetchResponse(responses=[FetchableTopicResponse(partitions=partitions)])
+    parts = encode_parts(response, 18)
+    places = [at for at, part in enumerate(parts) if part is first]
+    assert [parts[at + 1] is second for at in places] == [True, True]
+    decoded = decode(FetchResponse, encode(response, 18), 18).responses[0].partitions
+    whole = first + second
+    assert [bytes(p.records or b"") for p in decoded] == [whole, b"ab", first, b"", whole]
 
 
 def test_bytes_after_a_message_are_left_alone() -> None:

@@ -11,6 +11,7 @@ from skylog.broker.handlers.diskless_errors import read_error
 from skylog.diskless.partitions import DisklessPartition
 from skylog.diskless.reader import ReadRequest, ReadResult
 from skylog.kernel.errors import KafkaError
+from skylog.wire.buffers import chained
 from skylog.wire.messages.fetch_request import FetchPartition
 from skylog.wire.messages.fetch_response import PartitionData
 
@@ -47,7 +48,7 @@ def read_remote(
             last_stable_offset=result.high_watermark,
             log_start_offset=result.log_start_offset,
             aborted_transactions=[] if read_committed else None,
-            records=result.records,
+            records=chained(result.parts, result.size),
         )
         for (_, found), result in zip(wanted, results, strict=True)
     ]

@@ -9,21 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
+from functools import partial
 
-from skylog.broker.connection import Close, Overlapping
+from skylog.broker.answers import Close, Overlapping
 from skylog.broker.context import RequestContext
+from skylog.broker.handlers.produce_transactional import transactional_denied
 from skylog.controller.image.topics import Topic
 from skylog.diskless.partitions import DisklessPartition
 from skylog.diskless.plane import CREATE_TIME, LOG_APPEND_TIME
 from skylog.diskless.writer import Item
 from skylog.diskless.writer import Request as WriterRequest
-from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.topics import is_internal
 from skylog.kernel.waiting import done_within
 from skylog.replication.partition import Partition
-from skylog.wire.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
 from skylog.wire.buffers import Buffer
 from skylog.wire.messages.produce_request import (
     PartitionProduceData,
@@ -90,7 +90,7 @@ def produce(
     """Handle a Produce request; None for ``acks=0``."""
     response = ProduceResponse()
     slots: list[Slot] = []
-    transactional = _transactional_denied(context, request)
+    transactional = transactional_denied(context, request)
     for topic in _each_once(request.topic_data):
         added = _slots(context, request, topic, transactional)
         answers = [slot.answer for slot in added]
@@ -107,9 +107,13 @@ def produce(
             _append(context, request, slot, validated, now_ms, pending)
     if pending.remote:
         written = _submit(context, pending)
-        answer = _written(context, request, response, pending, written)
-        # Without room in the writer the client's next request waits.
-        return answer if written.waits else Overlapping(answer)
+        if written.waits:  # for room in the writer: so does the client's next request
+            return _written(context, request, response, pending, written)
+        if pending.waits:
+            both = asyncio.ensure_future(_written(context, request, response, pending, written))
+            return Overlapping(both, both.result)
+        finish = partial(_note_written, context, request, response, pending, written)
+        return Overlapping(written.done, finish, max(request.timeout_ms, 0) / 1000)
     if pending.waits:
         return _wait(context, request, response, pending.waits)
     return _finish(context, request, response)
@@ -187,33 +191,6 @@ def _writable(
         if len(partition.isr) < needed:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     return partition
-
-
-def _transactional_denied(context: RequestContext, request: ProduceRequest) -> KafkaError | None:
-    """Transactional batches need a transactional id that the client may write with.
-
-    The batch's own attributes decide, not what the client says of itself.
-    """
-    if not any(map(_has_transactional, request.topic_data)):
-        return None
-    allowed = request.transactional_id is not None and context.authorize(
-        AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
-    )
-    if not allowed:
-        return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    return KafkaError(ErrorCode.INVALID_TXN_STATE, "Transactions are not supported yet.")
-
-
-def _has_transactional(topic: TopicProduceData) -> bool:
-    for data in topic.partition_data:
-        records = data.records
-        if (
-            records is not None
-            and len(records) >= HEADER_BYTES
-            and records[ATTRIBUTES_AT] & TRANSACTIONAL_BIT
-        ):
-            return True
-    return False
 
 
 def _records(slot: Slot) -> Buffer:
@@ -334,6 +311,20 @@ async def _written(
 ) -> ProduceResponse | None:
     """Until the object store has it and offsets are assigned; then whatever else there is."""
     await done_within(written.done, max(request.timeout_ms, 0) / 1000)
+    answer = _note_written(context, request, response, pending, written)
+    if pending.waits:
+        return await _wait(context, request, response, pending.waits)
+    return answer
+
+
+def _note_written(
+    context: RequestContext,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    pending: Pending,
+    written: WriterRequest,
+) -> ProduceResponse | None:
+    """What became of the diskless partitions, as far as it is known; and with that, the answer."""
     for (slot, item), result in zip(pending.remote, written.results(), strict=True):
         if result.error is not ErrorCode.NONE:
             _fail(context, slot, KafkaError(result.error, result.message), item.topic)
@@ -342,9 +333,7 @@ async def _written(
         slot.answer.log_append_time_ms = result.log_append_time
         slot.answer.log_start_offset = result.log_start_offset
         context.services.traffic.produced(item.topic, item.batch)
-    if pending.waits:
-        return await _wait(context, request, response, pending.waits)
-    return _finish(context, request, response)
+    return None if pending.waits else _finish(context, request, response)
 
 
 async def _wait(

@@ -206,5 +206,8 @@ class MemoryState:
     def snapshot_view(self) -> Iterator[StateView]:
         yield deepcopy(self)
 
+    def checkpoint(self) -> None:
+        """Nothing lies on disk."""
+
     def close(self) -> None:
         """Nothing to let go of."""

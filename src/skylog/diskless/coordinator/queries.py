@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
 from skylog.diskless.coordinator.requests import (
@@ -38,6 +38,14 @@ from skylog.kernel.errors import ErrorCode
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+class Findable(Protocol):
+    """What finds look at: a ``StateView``, or the tail of one."""
+
+    def log(self, partition: TopicPartition) -> rules.LogState | None: ...
+
+    def batches(self, partition: TopicPartition, from_offset: int) -> Iterator[BatchCoordinate]: ...
+
+
 def read(state: StateView, request: StrictRead, now_ms: int, plane_rules: rules.PlaneRules) -> Any:
     match request:
         case ListOffsets(requests, from_offset):
@@ -54,8 +62,7 @@ def read(state: StateView, request: StrictRead, now_ms: int, plane_rules: rules.
 def find(state: StateView, request: Find, coordinator_id: int) -> Any:
     match request:
         case FindBatches():
-            budget = rules.FindBudget(request.fetch_max_bytes, request.max_batches_per_partition)
-            return [_find(state, one, budget) for one in request.requests]
+            return find_batches(state, request)
         case DescribeLogs(partitions):
             logs = [state.log(partition) for partition in partitions]
             return [
@@ -70,6 +77,11 @@ def find(state: StateView, request: Find, coordinator_id: int) -> Any:
             return [state.file(key) for key in keys]
         case KnownTopics():
             return list({partition[0] for partition, _, _ in state.all_partitions()})
+
+
+def find_batches(state: Findable, request: FindBatches) -> list[FindResult]:
+    budget = rules.FindBudget(request.fetch_max_bytes, request.max_batches_per_partition)
+    return [_find(state, one, budget) for one in request.requests]
 
 
 def plan_look(
@@ -124,7 +136,7 @@ def retention(
     return RetentionResult(ErrorCode.NONE, len(gone), sum(gone), start)
 
 
-def _find(state: StateView, request: FindRequest, budget: rules.FindBudget) -> FindResult:
+def _find(state: Findable, request: FindRequest, budget: rules.FindBudget) -> FindResult:
     partition = (request.topic_id, request.partition)
     log = state.log(partition)
     if log is None:

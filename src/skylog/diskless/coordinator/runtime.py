@@ -20,6 +20,7 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -29,17 +30,25 @@ from typing import Any, TypeVar
 from skylog.diskless.coordinator.loading import Loader, StateFactory
 from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.machine import CoordinatorMachine
-from skylog.diskless.coordinator.requests import Find, ForgetFiles, StrictRead, Write
+from skylog.diskless.coordinator.queries import find_batches
+from skylog.diskless.coordinator.requests import Find, FindBatches, ForgetFiles, StrictRead, Write
 from skylog.diskless.coordinator.snapshot_records import snapshot_records
 from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
 from skylog.diskless.coordinator.state import StateStore, StateView
+from skylog.diskless.coordinator.tail import NotInTail, Tail
 from skylog.diskless.coordinator.turn import Handled, PendingBatch, Turn
+from skylog.diskless.coordinator.waiter import Waiter
 from skylog.diskless.plane import TopicPartition
 from skylog.diskless.planes.rules import PlaneRules
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.executor import Executor
-from skylog.kernel.limits import DISKLESS_PENDING_REQUESTS_MAX, DISKLESS_REQUESTS_PER_TURN_MAX
+from skylog.kernel.limits import (
+    DISKLESS_PENDING_REQUESTS_MAX,
+    DISKLESS_REQUESTS_PER_TURN_MAX,
+    DISKLESS_TAIL_BATCHES_MAX,
+    DISKLESS_TURNS_PER_CHECKPOINT,
+)
 from skylog.kernel.logging import get_logger
 from skylog.kernel.stages import Stage
 from skylog.quorum.snapshots import SnapshotId
@@ -85,26 +94,6 @@ class Ports:
     failed: Callable[[Exception], None]
 
 
-@dataclass(slots=True)
-class _Waiter:
-    request: Any
-    future: asyncio.Future[Any]
-    # Where the high watermark must be before the outcome may be told; a strict read looks at the
-    # cache, which must be there too.
-    end_offset: int = 0
-    outcome: Any = None
-    # The request may have taken effect, whoever leads next.
-    appended: bool = False
-
-    def settle(self, outcome: Any) -> None:
-        if self.future.done():  # the caller has gone away
-            return
-        if isinstance(outcome, KafkaError):
-            self.future.set_exception(outcome)
-        else:
-            self.future.set_result(outcome)
-
-
 class CoordinatorRuntime:
     """One coordinator on the leader of its log. All calls come from the event loop."""
 
@@ -116,16 +105,19 @@ class CoordinatorRuntime:
         self._state = State.UNLOADED
         self._machine: CoordinatorMachine | None = None
         self._applied = 0
+        self._tail = Tail(DISKLESS_TAIL_BATCHES_MAX)
         # Callers stay in their line until their turn is over.
-        self._finds: deque[_Waiter] = deque()
-        self._requests: deque[_Waiter] = deque()
-        self._reads: deque[_Waiter] = deque()
-        self._replies: deque[_Waiter] = deque()
+        self._finds: deque[Waiter] = deque()
+        self._requests: deque[Waiter] = deque()
+        self._reads: deque[Waiter] = deque()
+        self._replies: deque[Waiter] = deque()
         self._batches: deque[PendingBatch] = deque()
         self._wakeup = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._bytes_since_snapshot = 0
         self._snapshot_task: asyncio.Task[Any] | None = None
+        self._turns_since_checkpoint = 0
+        self._checkpoint_task: asyncio.Task[Any] | None = None
         # Each load and unload starts a new life; work of an older one has no effect.
         self._life = 0
 
@@ -154,6 +146,10 @@ class CoordinatorRuntime:
 
     async def find(self, request: Find | ForgetFiles) -> Any:
         """An answer from committed state, at once."""
+        current = self._state is State.ACTIVE and self._applied >= self._log.high_watermark
+        if current and isinstance(request, FindBatches):
+            with suppress(NotInTail):
+                return find_batches(self._tail, request)
         return await self._enqueue(self._finds, request)
 
     async def look(self, read: Callable[[StateView, Snapshots], T]) -> T:
@@ -180,12 +176,12 @@ class CoordinatorRuntime:
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
         )
 
-    async def _enqueue(self, line: deque[_Waiter], request: Any) -> Any:
+    async def _enqueue(self, line: deque[Waiter], request: Any) -> Any:
         if self._state is not State.ACTIVE:
             raise self._not_active()
         if len(line) + len(self._replies) >= DISKLESS_PENDING_REQUESTS_MAX:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Too many requests wait.")
-        waiter = _Waiter(request, asyncio.get_running_loop().create_future())
+        waiter = Waiter(request, asyncio.get_running_loop().create_future())
         line.append(waiter)
         self._wakeup.set()
         return await waiter.future
@@ -236,6 +232,7 @@ class CoordinatorRuntime:
         self._life += 1
         self._state = State.UNLOADED
         self._machine = None
+        self._tail = Tail(DISKLESS_TAIL_BATCHES_MAX)
         self._log.close()
         self._batches.clear()
         self._wakeup.set()
@@ -279,15 +276,22 @@ class CoordinatorRuntime:
                 await run(partial(turn.run, machine))
                 if life == self._life:
                     self._finish(turn)
+                    self._checkpoint_if_due(turn, machine.state)
         except Exception as error:  # noqa: BLE001 - whatever it was, the cache is in doubt now
+            await self._beside()
             await run(machine.state.close)
             await run(self._ports.factory.drop)
             if life == self._life:
                 self._fail(error)
             return
-        if self._snapshot_task is not None:
-            await asyncio.wait({self._snapshot_task})
+        await self._beside()
         await run(machine.state.close)
+
+    async def _beside(self) -> None:
+        """Until nobody else has the cache open."""
+        for task in (self._snapshot_task, self._checkpoint_task):
+            if task is not None:
+                await asyncio.wait({task})
 
     def _next_turn(self) -> Turn:
         high_watermark = self._log.high_watermark
@@ -308,6 +312,7 @@ class CoordinatorRuntime:
             self._finds.popleft().settle(outcome)
         for outcome in turn.read:
             self._reads.popleft().settle(outcome)
+        self._tail.follow(turn.changed, turn.topics_deleted)
         for batch in turn.committed:
             self._applied = batch.end_offset
             self._bytes_since_snapshot += len(batch.encoded)
@@ -316,7 +321,7 @@ class CoordinatorRuntime:
             if not self._proceed(self._requests.popleft(), handled, turn.now_ms):
                 return
         self._reply()
-        for partition, high_watermark in turn.moved.items():
+        for partition, high_watermark in turn.moved():
             self._ports.moved(partition, high_watermark)
         self._snapshot_if_due()
 
@@ -330,7 +335,7 @@ class CoordinatorRuntime:
             waiter = self._replies.popleft()
             waiter.settle(waiter.outcome)
 
-    def _proceed(self, waiter: _Waiter, handled: Handled, now_ms: int) -> bool:
+    def _proceed(self, waiter: Waiter, handled: Handled, now_ms: int) -> bool:
         """Append what was decided and wait for it. False: this coordinator's life is over."""
         waiter.end_offset, waiter.outcome = handled.end_offset, handled.reply
         waiter.appended = handled.joined
@@ -354,7 +359,21 @@ class CoordinatorRuntime:
         self._batches.append(handled.batch)
         return True
 
-    # Snapshots
+    # Beside the turns
+
+    def _checkpoint_if_due(self, turn: Turn, state: StateStore) -> None:
+        self._turns_since_checkpoint += bool(turn.committed)
+        if self._turns_since_checkpoint < DISKLESS_TURNS_PER_CHECKPOINT:
+            return
+        if self._checkpoint_task is None or self._checkpoint_task.done():
+            self._turns_since_checkpoint = 0
+            self._checkpoint_task = self._start(self._checkpoint(state))
+
+    async def _checkpoint(self, state: StateStore) -> None:
+        try:
+            await self._ports.background.run(state.checkpoint)
+        except (OSError, sqlite3.Error) as error:  # if it lasts, turns meet it too
+            _log.warning("no checkpoint", coordinator=self.coordinator_id, why=str(error))
 
     def _snapshot_if_due(self) -> None:
         if self._bytes_since_snapshot < self._settings.snapshot_bytes:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from skylog.diskless.coordinator.state import Applied
+from skylog.diskless.coordinator.state import BATCH_SPACING_BITS, FILE_POSITION_BITS, Applied
+from skylog.kernel.limits import DISKLESS_CHECKPOINT_PAGES_MAX
 
 # Raised with every change of the tables: a file of another version is thrown away.
 VERSION: Final = 2
@@ -91,6 +92,12 @@ _BATCH: Final = (
     "base_offset, last_offset, b.log_offset, byte_offset, b.byte_size, log_append_timestamp,"
     " batch_max_timestamp, timestamp_type, magic"
 )
+# The columns of a BatchCoordinate; the first is ``state.batch_id``.
+_COORDINATE: Final = (
+    f"(b.log_offset << {FILE_POSITION_BITS}) | (byte_offset >> {BATCH_SPACING_BITS}),"
+    " f.object_key, byte_offset, b.byte_size, base_offset, last_offset, log_append_timestamp,"
+    " batch_max_timestamp, timestamp_type, magic"
+)
 _FILE: Final = (
     "object_key, format, size, uploader_broker_id, owner_ids, log_offset, committed_ms,"
     " live_batches, deletable_since_ms, received"
@@ -121,15 +128,15 @@ SET_LOG: Final = (
 DROP_PARTITION: Final = "DELETE FROM partitions WHERE id = ?"
 
 BATCHES: Final = (
-    f"SELECT f.object_key, {_BATCH} {_FROM}"
+    f"SELECT {_COORDINATE} {_FROM}"
     " WHERE b.partition_id = ? AND b.last_offset >= ? ORDER BY b.last_offset"
 )
 BATCH_AT_TIME: Final = (
-    f"SELECT f.object_key, {_BATCH} {_FROM} WHERE b.partition_id = ? AND b.last_offset >= ?"
+    f"SELECT {_COORDINATE} {_FROM} WHERE b.partition_id = ? AND b.last_offset >= ?"
     f" AND {_STAMP} >= ? ORDER BY b.last_offset LIMIT 1"
 )
 LATEST_BATCH: Final = (
-    f"SELECT f.object_key, {_BATCH} {_FROM} WHERE b.partition_id = ? AND b.last_offset >= ?"
+    f"SELECT {_COORDINATE} {_FROM} WHERE b.partition_id = ? AND b.last_offset >= ?"
     f" ORDER BY {_STAMP} DESC, b.last_offset LIMIT 1"
 )
 MAX_SEEN: Final = (
@@ -231,6 +238,7 @@ def prepare(db: sqlite3.Connection, identity: str, *, read_only: bool) -> Applie
         return applied(db)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
+    db.execute(f"PRAGMA wal_autocheckpoint = {DISKLESS_CHECKPOINT_PAGES_MAX}")
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version == 0:
         db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from struct import Struct
 from typing import Any, Final
@@ -127,8 +127,8 @@ class SqliteState:
     def batches(self, partition: TopicPartition, from_offset: int) -> Iterator[BatchCoordinate]:
         row = self._row(partition)
         if row is not None:
-            for found in self._db.execute(schema.BATCHES, (row.id, from_offset)):
-                yield StoredBatch(*found[1:]).coordinate(found[0])
+            found = self._db.execute(schema.BATCHES, (row.id, from_offset))
+            yield from map(BatchCoordinate._make, found)
 
     def batch_at_time(
         self, partition: TopicPartition, timestamp: int, from_offset: int
@@ -154,7 +154,7 @@ class SqliteState:
         if first is None:
             return None
         at = self._db.execute(schema.BATCH_AT_TIME, (row.id, first, timestamp)).fetchone()
-        return StoredBatch(*at[1:]).coordinate(at[0]) if at else None
+        return BatchCoordinate._make(at) if at else None
 
     def latest_batch(self, partition: TopicPartition, from_offset: int) -> BatchCoordinate | None:
         row = self._row(partition)
@@ -164,7 +164,7 @@ class SqliteState:
         if likely is not None:
             return likely
         found = self._db.execute(schema.LATEST_BATCH, (row.id, from_offset)).fetchone()
-        return StoredBatch(*found[1:]).coordinate(found[0]) if found else None
+        return BatchCoordinate._make(found) if found else None
 
     def split_page(
         self, partition: TopicPartition, span: Span, split_bytes: int, limit: int
@@ -357,6 +357,11 @@ class SqliteState:
             yield view
         finally:
             view.close()
+
+    def checkpoint(self) -> None:
+        """Not within a transaction's commit: everybody who waits for it would wait for this too."""
+        with closing(sqlite3.connect(self._path)) as db:
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:
         self._db.close()

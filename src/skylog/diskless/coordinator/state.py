@@ -21,8 +21,8 @@ from skylog.kernel.ids import Uuid
 
 # Batches are never closer than this in their file (a batch header is larger), so that the place of
 # the commit in the log and the place in the file, in units of it, make an id of 63 bits.
-_BATCH_SPACING_BITS: Final = 5
-_FILE_POSITION_BITS: Final = 31 - _BATCH_SPACING_BITS
+BATCH_SPACING_BITS: Final = 5
+FILE_POSITION_BITS: Final = 31 - BATCH_SPACING_BITS
 
 
 class Applied(NamedTuple):
@@ -130,7 +130,7 @@ class Pin(NamedTuple):
 
 def batch_id(log_offset: int, byte_offset: int) -> int:
     """The same on all replicas, and after a snapshot."""
-    return log_offset << _FILE_POSITION_BITS | byte_offset >> _BATCH_SPACING_BITS
+    return log_offset << FILE_POSITION_BITS | byte_offset >> BATCH_SPACING_BITS
 
 
 class PinStore(Protocol):
@@ -266,6 +266,10 @@ class StateStore(StateView, Protocol):
 
     def snapshot_view(self) -> AbstractContextManager[StateView]:
         """The state as it is now, for another thread to read while this one goes on."""
+        ...
+
+    def checkpoint(self) -> None:
+        """Bring what lies on disk in order, on another thread while this one goes on."""
         ...
 
     def close(self) -> None: ...

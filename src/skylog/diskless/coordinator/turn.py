@@ -10,12 +10,17 @@ from typing import Any
 
 from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.requests import Find, ForgetFiles, StrictRead, Write
-from skylog.diskless.coordinator.state import Applied
-from skylog.diskless.plane import TopicPartition
+from skylog.diskless.coordinator.state import Applied, batch_id
+from skylog.diskless.coordinator.tail import Changed
+from skylog.diskless.plane import BatchCoordinate, TopicPartition
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
 from skylog.wire.batch import Batch, Compression
-from skylog.wire.messages.file_committed_record import FileCommittedRecord
+from skylog.wire.messages.file_committed_record import CommittedBatch, FileCommittedRecord
+from skylog.wire.messages.records_deleted_record import RecordsDeletedRecord
+from skylog.wire.messages.records_pruned_record import RecordsPrunedRecord
+from skylog.wire.messages.topic_deleted_record import TopicDeletedRecord
 from skylog.wire.metadata_records import encode_diskless
 from skylog.wire.records import encode_batch
 from skylog.wire.schema import Message
@@ -65,13 +70,23 @@ class Turn:
     now_ms: int
     batch_bytes_max: int
     found: list[Any] = field(default_factory=list)
-    moved: dict[TopicPartition, int] = field(default_factory=dict)
+    # Partitions that the committed batches changed, and what was added to them.
+    changed: dict[TopicPartition, Changed] = field(default_factory=dict)
+    topics_deleted: list[Uuid] = field(default_factory=list)
     read: list[Any] = field(default_factory=list)
     handled: list[Handled] = field(default_factory=list)
 
     @property
     def idle(self) -> bool:
         return not (self.finds or self.committed or self.reads or self.requests)
+
+    def moved(self) -> list[tuple[TopicPartition, int]]:
+        """The high watermarks that the turn has moved."""
+        return [
+            (partition, one.log.high_watermark)
+            for partition, one in self.changed.items()
+            if one.added and one.log is not None
+        ]
 
     def run(self, machine: CoordinatorMachine) -> None:
         """Raises only when the state can no longer be trusted."""
@@ -105,15 +120,26 @@ class Turn:
                 machine.apply(batch.records, batch.applied())
         machine.committed()
         for batch in self.committed:
-            for record in batch.records:
-                if isinstance(record, FileCommittedRecord):
-                    self._note_moved(record)
+            offset = batch.end_offset - len(batch.records)
+            for place, record in enumerate(batch.records):
+                self._note_changed(record, offset + place)
+        for partition, changed in self.changed.items():
+            changed.log = machine.state.log(partition)
 
-    def _note_moved(self, record: FileCommittedRecord) -> None:
-        for topic in record.topics:
-            for partition in topic.partitions:
-                last = partition.batches[-1].assigned_last_offset
-                self.moved[topic.topic_id, partition.partition_index] = last + 1
+    def _note_changed(self, record: Message, offset: int) -> None:
+        match record:
+            case FileCommittedRecord():
+                for topic in record.topics:
+                    for part in topic.partitions:
+                        changed = self._changed(topic.topic_id, part.partition_index)
+                        changed.added += coordinates(record.object_key, offset, part.batches)
+            case RecordsDeletedRecord() | RecordsPrunedRecord():
+                self._changed(record.topic_id, record.partition_index)
+            case TopicDeletedRecord():
+                self.topics_deleted.append(record.topic_id)
+
+    def _changed(self, topic_id: Uuid, index: int) -> Changed:
+        return self.changed.setdefault((topic_id, index), Changed())
 
     def _handle(self, machine: CoordinatorMachine, write: Write) -> Handled:
         try:
@@ -153,6 +179,27 @@ def _answer(ask: Callable[[Any], Any], request: Any) -> Any:
 def _failed(request: Any) -> KafkaError:
     _log.exception("coordinator cannot handle a request", request=type(request).__name__)
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def coordinates(
+    object_key: str, log_offset: int, batches: Sequence[CommittedBatch]
+) -> list[BatchCoordinate]:
+    """Batches that a commit at ``log_offset`` has just added."""
+    return [
+        BatchCoordinate(
+            batch_id(log_offset, batch.byte_offset),
+            object_key,
+            batch.byte_offset,
+            batch.byte_size,
+            batch.assigned_base_offset,
+            batch.assigned_last_offset,
+            batch.log_append_timestamp,
+            batch.batch_max_timestamp,
+            batch.timestamp_type,
+            batch.magic,
+        )
+        for batch in batches
+    ]
 
 
 def encode_records(records: Sequence[Message], now_ms: int) -> bytes:

@@ -35,8 +35,8 @@ class _Answer:
 
     def add(self, number: int, result: ReadResult) -> None:
         self.results[number] = result
-        self.used += len(result.records)
-        self.left -= len(result.records)
+        self.used += result.size
+        self.left -= result.size
 
 
 class LocalFetch:
@@ -117,7 +117,8 @@ class LocalFetch:
                 return None  # deleted meanwhile
             self._partitions.stats.reads += 1
             self._partitions.stats.bytes_read += len(found)
-        return ReadResult(ErrorCode.NONE, found, one.log_start, one.high_watermark)
+        offsets = one.log_start, one.high_watermark
+        return ReadResult(ErrorCode.NONE, (found,), len(found), *offsets)
 
     async def _read_batches(
         self, copy: LocalCopy, offset: int, max_bytes: int, min_one: bool

@@ -244,9 +244,8 @@ class Round:
         """A few bytes for copies with room: a thread would cost more than it spares, as with the
         logs of classic topics."""
         copy_bytes = self._parts.sizes.copy_bytes
-        return 0 < sum(len(one.result.records) for one in fillings) <= INLINE_BYTES_MAX and all(
-            one.partition.copy is not None
-            and one.partition.copy.takes(len(one.result.records), copy_bytes)
+        return 0 < sum(one.result.size for one in fillings) <= INLINE_BYTES_MAX and all(
+            one.partition.copy is not None and one.partition.copy.takes(one.result.size, copy_bytes)
             for one in fillings
         )
 

@@ -106,9 +106,9 @@ class TopicPlane:
     async def commit_file(
         self, file: FileToCommit, *, lane: int | None = None
     ) -> list[CommitResult]:
-        check_file(file)
         if lane is not None:
-            return await self._commit(lane, file)
+            return await self._commit(lane, file)  # which checks it
+        check_file(file)
         division = self._unsettled.pop(file.object_key, None) or self._divide(file)
         if not division:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "no coordinator is here")

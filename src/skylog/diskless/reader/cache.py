@@ -7,7 +7,7 @@ Old data is read past the cache and can never push out the tail.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
@@ -21,37 +21,59 @@ PART_BYTES_MIN: Final = 4096
 ENTRY_BYTES: Final = 512
 
 
-class _Entry:
-    """The parts of an object, and where each begins."""
+class HeldObject:
+    """Bytes of an object from ``start`` on, and which of them are known to be right.
 
-    __slots__ = ("parts", "size", "starts")
+    A batch never lies in two of the parts.
+    """
 
-    def __init__(self, parts: Sequence[Buffer], size: int) -> None:
-        self.parts = parts
-        self.size = size
-        self.starts: list[int] = []
-        position = 0
+    __slots__ = ("_checked", "_parts", "_starts", "end", "start")
+
+    def __init__(self, parts: Sequence[Buffer], start: int = 0, *, checked: bool = False) -> None:
+        """``checked``: whoever put them together has checked every batch."""
+        self.start = start
+        self._parts = parts
+        self._starts: list[int] = []
         for part in parts:
-            self.starts.append(position)
-            position += len(part)
+            self._starts.append(start)
+            start += len(part)
+        self.end = start
+        # Where ranges that are right begin and end, in turns.
+        self._checked = [self.start, self.end] if checked else []
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
 
     @property
     def memory(self) -> int:
         return self.size + ENTRY_BYTES
 
-    def read(self, start: int, end: int) -> list[memoryview] | None:
-        """The bytes of a range, in pieces; None beyond the end."""
-        if end > self.size:
-            return None
+    def holds(self, start: int, end: int) -> bool:
+        return self.start <= start and end <= self.end
+
+    def read(self, start: int, end: int) -> list[memoryview]:
+        """The bytes of a range that it holds, in pieces."""
         found: list[memoryview] = []
-        at = bisect_right(self.starts, start) - 1
+        at = bisect_right(self._starts, start) - 1
         while start < end:
-            begin = self.starts[at]
-            piece = memoryview(self.parts[at])[start - begin : end - begin]
+            begin = self._starts[at]
+            piece = memoryview(self._parts[at])[start - begin : end - begin]
             found.append(piece)
             start += len(piece)
             at += 1
         return found
+
+    def is_checked(self, start: int, end: int) -> bool:
+        at = bisect_right(self._checked, start)
+        return at % 2 == 1 and end <= self._checked[at]
+
+    def note_checked(self, start: int, end: int) -> None:
+        """All batches of the range are right; it begins and ends with one."""
+        first, last = bisect_left(self._checked, start), bisect_right(self._checked, end)
+        # Within a range that is known already nothing begins, or ends, here.
+        begins, ends = [start] if first % 2 == 0 else [], [end] if last % 2 == 0 else []
+        self._checked[first:last] = begins + ends
 
 
 class ObjectCache:
@@ -59,44 +81,48 @@ class ObjectCache:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._objects: OrderedDict[str, HeldObject] = OrderedDict()
         self.bytes = 0
         self.hits = 0
         self.misses = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._objects)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._entries
+        return key in self._objects
 
     def put(self, key: ObjectKey, parts: Sequence[Buffer], size: int) -> None:
-        """Keep an object; one that is larger than the cache is not kept."""
-        if size + ENTRY_BYTES > self._bytes_max or str(key) in self._entries:
+        """Keep an object that this broker has put together from batches that it had checked."""
+        if size + ENTRY_BYTES > self._bytes_max:
             return
         if size < len(parts) * PART_BYTES_MIN:
             parts = [b"".join(parts)]
-        entry = _Entry(parts, size)
-        self._entries[str(key)] = entry
-        self.bytes += entry.memory
+        self.keep(str(key), HeldObject(parts, checked=True))
+
+    def keep(self, key: str, held: HeldObject) -> None:
+        """Keep an object; one that is larger than the cache is not kept."""
+        if held.memory > self._bytes_max or key in self._objects:
+            return
+        self._objects[key] = held
+        self.bytes += held.memory
         while self.bytes > self._bytes_max:
-            _, gone = self._entries.popitem(last=False)
+            _, gone = self._objects.popitem(last=False)
             self.bytes -= gone.memory
 
-    def read(self, key: str, start: int, end: int) -> list[memoryview] | None:
-        """The bytes of a range in pieces, or None when they are not here."""
-        entry = self._entries.get(key)
-        found = entry.read(start, end) if entry is not None else None
-        if found is None:
+    def get(self, key: str, start: int, end: int) -> HeldObject | None:
+        """The object, if it is here and has this range."""
+        held = self._objects.get(key)
+        if held is None or not held.holds(start, end):
             self.misses += 1
             return None
-        self._entries.move_to_end(key)
+        self._objects.move_to_end(key)
         self.hits += 1
-        return found
+        return held
 
     def forget(self, key: str) -> bool:
         """Drop an object whose bytes turned out to be wrong; whether it was here."""
-        gone = self._entries.pop(key, None)
+        gone = self._objects.pop(key, None)
         if gone is not None:
             self.bytes -= gone.memory
         return gone is not None

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from skylog.diskless.reader.cache import ObjectCache
+from skylog.diskless.reader.cache import HeldObject, ObjectCache
 from skylog.diskless.reader.plan import Range
 from skylog.kernel.clock import Clock
 from skylog.kernel.stages import Stage
@@ -41,14 +41,14 @@ class ObjectReader:
         self._settings = settings
         self._recent = asyncio.Semaphore(settings.concurrency)
         self._lagging = asyncio.Semaphore(settings.lagging_concurrency)
-        self._under_way: dict[Range, asyncio.Task[bytes]] = {}
+        self._under_way: dict[Range, asyncio.Task[HeldObject]] = {}
         # Reads from memory; an error is an object whose bytes were wrong.
         self.cache_stage = Stage(clock, timed=False)
         self.gets = 0
         self.hedged = 0
 
-    def cached(self, wanted: Range) -> list[memoryview] | None:
-        found = self.cache.read(wanted.key, wanted.start, wanted.end)
+    def cached(self, wanted: Range) -> HeldObject | None:
+        found = self.cache.get(wanted.key, wanted.start, wanted.end)
         if found is not None:
             self.cache_stage.succeeded(self.cache_stage.begin())
         return found
@@ -58,22 +58,21 @@ class ObjectReader:
         if self.cache.forget(key):
             self.cache_stage.failed(self.cache_stage.begin())
 
-    async def read(self, wanted: Range) -> memoryview:
-        """The bytes of a range; ObjectError when they cannot be had."""
+    async def read(self, wanted: Range) -> HeldObject:
+        """An object with the bytes of a range; ObjectError when they cannot be had."""
         key = ObjectKey.parse(wanted.key)
         age_ms = self._clock.now_ms() - (key.created_ms or 0)
         if age_ms > self._settings.recent_ms:
-            return memoryview(await self._shared(wanted, self._lagging, self._get_range))
+            return await self._shared(wanted, self._lagging, self._get_range)
         whole = Range(wanted.key, 0, -1)
-        data = await self._shared(whole, self._recent, self._get_whole)
-        return memoryview(data)[wanted.start : wanted.end]
+        return await self._shared(whole, self._recent, self._get_whole)
 
     async def _shared(
         self,
         wanted: Range,
         slots: asyncio.Semaphore,
-        get: Callable[[Range], Awaitable[bytes]],
-    ) -> bytes:
+        get: Callable[[Range], Awaitable[HeldObject]],
+    ) -> HeldObject:
         """One read for all who want the same; who goes away does not take it from the others."""
         task = self._under_way.get(wanted)
         if task is None:
@@ -86,12 +85,12 @@ class ObjectReader:
         self,
         wanted: Range,
         slots: asyncio.Semaphore,
-        get: Callable[[Range], Awaitable[bytes]],
-    ) -> bytes:
+        get: Callable[[Range], Awaitable[HeldObject]],
+    ) -> HeldObject:
         async with slots:
             return await self._hedge(lambda: get(wanted))
 
-    async def _hedge(self, get: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def _hedge(self, get: Callable[[], Awaitable[HeldObject]]) -> HeldObject:
         first = asyncio.ensure_future(get())
         if self._settings.hedge_ms <= 0:
             return await first
@@ -113,13 +112,14 @@ class ObjectReader:
             for task in attempts:
                 task.cancel()
 
-    async def _get_range(self, wanted: Range) -> bytes:
-        self.gets += 1
-        return await self._store.get(ObjectKey.parse(wanted.key), wanted.start, wanted.end)
-
-    async def _get_whole(self, wanted: Range) -> bytes:
+    async def _get_range(self, wanted: Range) -> HeldObject:
         self.gets += 1
         key = ObjectKey.parse(wanted.key)
-        data = await self._store.get(key)
-        self.cache.put(key, [data], len(data))
-        return data
+        data = await self._store.get(key, wanted.start, wanted.end)
+        return HeldObject([data], wanted.start)
+
+    async def _get_whole(self, wanted: Range) -> HeldObject:
+        self.gets += 1
+        held = HeldObject([await self._store.get(ObjectKey.parse(wanted.key))])
+        self.cache.keep(wanted.key, held)
+        return held

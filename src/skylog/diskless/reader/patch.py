@@ -1,7 +1,8 @@
-"""A stored batch as it is served: checked, with the offsets that its commit gave it. Pure.
+"""Stored batches as they are served: checked, with the offsets that their commit gave them. Pure.
 
 The CRC is checked before anything is changed. Base offset and leader epoch lie outside of it; a
-stamp of LogAppendTime lies inside, so the CRC is made anew then.
+stamp of LogAppendTime lies inside, so the CRC is made anew then. The stored bytes stay as they
+are: others read them too.
 """
 
 from __future__ import annotations
@@ -14,10 +15,17 @@ from crc32c import crc32c
 
 from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.wire.batch import HEADER_BYTES, Batch, batch_size, patch_offset
+from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD
+from skylog.wire.buffers import Buffer
 
 # Pure diskless partitions have no epochs of leaders: everything was written in this one.
 SERVED_EPOCH: Final = 0
+# Batches that begin with a smaller one are copied: to send each in two pieces would cost more.
+VIEWED_BYTES_MIN: Final = 4096
+# Length, magic, checksum, attributes and last offset delta.
+_FIELDS: Final = Struct(">8xi4xbIhi")
+# What stands before the magic: offset, length and leader epoch.
+_HEAD: Final = Struct(">qii")
 _CRC: Final = Struct(">I")
 _ATTRIBUTES: Final = Struct(">h")
 _MAX_TIMESTAMP: Final = Struct(">q")
@@ -26,34 +34,93 @@ _LOG_APPEND_TIME_FLAG: Final = 0x08
 
 def serve(coordinate: BatchCoordinate, pieces: Sequence[memoryview]) -> bytearray:
     """The batches of a coordinate, ready for a client; CORRUPT_MESSAGE if they are not what they
-    should be. Adjacent batches may share a coordinate: they are placed one after the other."""
-    data = bytearray().join(pieces)
-    view = memoryview(data)
-    position, offset = 0, coordinate.base_offset
-    while position < len(data):
-        left = len(data) - position
-        size = batch_size(view, position) if left >= HEADER_BYTES else 0
-        if not HEADER_BYTES <= size <= left:
-            raise _corrupt(coordinate, f"a batch of {size} bytes where {left} are left")
-        offset = _place(coordinate, view[position : position + size], offset)
-        position += size
-    if offset != coordinate.last_offset + 1:
-        raise _corrupt(coordinate, f"records up to {offset - 1}, not {coordinate.last_offset}")
-    return data
+    should be."""
+    served = Served(coordinate)
+    served.add_all(pieces)
+    if served.error is not None:
+        raise served.error
+    return bytearray().join(served.parts)
 
 
-def _place(coordinate: BatchCoordinate, view: memoryview, offset: int) -> int:
-    batch = Batch(view)
-    if batch.magic != coordinate.magic or not batch.crc_ok():
-        raise _corrupt(coordinate, "a batch whose checksum does not fit")
-    patch_offset(view, offset, SERVED_EPOCH)
-    if coordinate.timestamp_type == LOG_APPEND_TIME:
-        _ATTRIBUTES.pack_into(view, 21, batch.attributes | _LOG_APPEND_TIME_FLAG)
-        _MAX_TIMESTAMP.pack_into(view, 35, coordinate.log_append_timestamp)
-        _CRC.pack_into(view, 17, crc32c(view[21:]))
-    return int(offset + batch.last_offset_delta + 1)
+class Served:
+    """The batches of a coordinate; adjacent ones may share it, and are placed one after the other.
 
+    ``error`` says why ``parts`` end before the coordinate does. ``checked``: the bytes are known to
+    be right. ``copy``: nothing of them may be held beyond this call.
+    """
 
-def _corrupt(coordinate: BatchCoordinate, why: str) -> KafkaError:
-    place = f"{coordinate.object_key} at {coordinate.byte_offset}"
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{place}: {why}")
+    __slots__ = ("_checked", "_coordinate", "_copy", "_offset", "error", "parts", "size")
+
+    def __init__(
+        self, coordinate: BatchCoordinate, *, checked: bool = False, copy: bool = False
+    ) -> None:
+        self._coordinate = coordinate
+        self._checked = checked
+        self._copy = copy
+        self._offset = coordinate.base_offset
+        self.parts: list[Buffer] = []
+        self.size = 0
+        self.error: KafkaError | None = None
+
+    def add_all(self, pieces: Sequence[memoryview]) -> None:
+        """The stored bytes, each piece of whole batches."""
+        for piece in pieces:
+            self._add(piece)
+            if self.error is not None:
+                return
+        last_offset = self._coordinate.last_offset
+        if self._offset != last_offset + 1:
+            self.parts, self.size = [], 0
+            self._fail(f"records up to {self._offset - 1}, not {last_offset}")
+
+    def _add(self, piece: memoryview) -> None:
+        """Place a piece, up to the first batch of it that is not right."""
+        stamped = self._coordinate.timestamp_type == LOG_APPEND_TIME
+        small = len(piece) >= HEADER_BYTES and _FIELDS.unpack_from(piece)[0] < VIEWED_BYTES_MIN
+        if stamped or small or self._copy:
+            piece = memoryview(bytearray(piece))
+            end = self._place(piece, None)
+            if end:
+                self.parts.append(piece[:end])
+        else:
+            end = self._place(piece, self.parts)
+        self.size += end
+
+    def _place(self, piece: memoryview, parts: list[Buffer] | None) -> int:
+        """Where the last right batch ends. Without ``parts`` it is changed where it lies."""
+        magic_wanted, checked = self._coordinate.magic, self._checked
+        stamped = self._coordinate.timestamp_type == LOG_APPEND_TIME
+        position, end, offset = 0, len(piece), self._offset
+        while position < end:
+            left = end - position
+            if left < HEADER_BYTES:
+                self._fail(f"{left} bytes where a batch should be")
+                break
+            length, magic, crc, attributes, delta = _FIELDS.unpack_from(piece, position)
+            stop = position + LOG_OVERHEAD + length
+            if delta < 0 or not HEADER_BYTES <= length + LOG_OVERHEAD <= left:
+                self._fail(f"a batch of {length + LOG_OVERHEAD} bytes where {left} are left")
+                break
+            if magic != magic_wanted or not (checked or crc32c(piece[position + 21 : stop]) == crc):
+                self._fail("a batch whose checksum does not fit")
+                break
+            if parts is not None:
+                parts.append(_HEAD.pack(offset, length, SERVED_EPOCH))
+                parts.append(piece[position + _HEAD.size : stop])
+            else:
+                _HEAD.pack_into(piece, position, offset, length, SERVED_EPOCH)
+                if stamped:
+                    self._stamp(piece[position:stop], attributes)
+            offset += delta + 1
+            position = stop
+        self._offset = offset
+        return position
+
+    def _stamp(self, batch: memoryview, attributes: int) -> None:
+        _ATTRIBUTES.pack_into(batch, 21, attributes | _LOG_APPEND_TIME_FLAG)
+        _MAX_TIMESTAMP.pack_into(batch, 35, self._coordinate.log_append_timestamp)
+        _CRC.pack_into(batch, 17, crc32c(batch[21:]))
+
+    def _fail(self, why: str) -> None:
+        place = f"{self._coordinate.object_key} at {self._coordinate.byte_offset}"
+        self.error = KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{place}: {why}")

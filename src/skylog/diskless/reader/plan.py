@@ -6,9 +6,8 @@ object that touch or nearly do are read together: a request costs more than the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 from skylog.diskless.plane import BatchCoordinate
 
@@ -16,21 +15,12 @@ from skylog.diskless.plane import BatchCoordinate
 GAP_BYTES_MAX: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Range:
+class Range(NamedTuple):
     """Bytes of one object."""
 
     key: str
     start: int
     end: int
-
-    def holds(self, coordinate: BatchCoordinate) -> bool:
-        end = coordinate.byte_offset + coordinate.byte_size
-        return (
-            self.key == coordinate.object_key
-            and self.start <= coordinate.byte_offset
-            and end <= self.end
-        )
 
 
 def ranges_of(partitions: Iterable[Iterable[BatchCoordinate]]) -> list[Range]:
@@ -56,3 +46,34 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
         else:
             joined.append(one)
     return joined
+
+
+def runs_of(batches: Sequence[BatchCoordinate]) -> Sequence[BatchCoordinate]:
+    """Batches that follow one another in their partition and in their object, under one coordinate:
+    what is done for each costs once for all of them."""
+    if len(batches) <= 1:
+        return batches
+    runs: list[BatchCoordinate] = []
+    first = last = batches[0]
+    for batch in batches[1:]:
+        if (
+            batch.base_offset != last.last_offset + 1
+            or batch.byte_offset != last.byte_offset + last.byte_size
+            or batch.object_key != last.object_key
+            or batch.log_append_timestamp != last.log_append_timestamp
+            or batch.timestamp_type != last.timestamp_type
+        ):
+            runs.append(_run(first, last))
+            first = batch
+        last = batch
+    runs.append(_run(first, last))
+    return runs
+
+
+def _run(first: BatchCoordinate, last: BatchCoordinate) -> BatchCoordinate:
+    if first is last:
+        return first
+    return first._replace(
+        byte_size=last.byte_offset + last.byte_size - first.byte_offset,
+        last_offset=last.last_offset,
+    )

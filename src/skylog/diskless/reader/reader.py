@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
 
 from skylog.diskless.plane import BatchCoordinate, ControlPlane, FindRequest, FindResult
-from skylog.diskless.reader.cache import ObjectCache
+from skylog.diskless.reader.cache import HeldObject, ObjectCache
 from skylog.diskless.reader.objects import ObjectReader, ObjectReaderSettings
-from skylog.diskless.reader.patch import serve
-from skylog.diskless.reader.plan import Range, ranges_of
+from skylog.diskless.reader.patch import Served
+from skylog.diskless.reader.plan import Range, ranges_of, runs_of
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
@@ -24,6 +25,8 @@ from skylog.objects.store import ObjectError, ObjectStore
 from skylog.wire.buffers import Buffer
 
 _log = get_logger("diskless.reader")
+# An answer holds objects until its client has taken it: at most so many times its own size.
+USED_SHARE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,30 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """Whole batches from the one that holds the offset on."""
+    """Whole batches from the one that holds the offset on, in parts that lie where they lie."""
 
     error: ErrorCode
-    records: Buffer = b""
+    parts: Sequence[Buffer] = ()
+    size: int = 0
     log_start_offset: int = -1
     high_watermark: int = -1
+
+    @property
+    def records(self) -> Buffer:
+        """All of it in one piece: a copy, unless there is one part."""
+        return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+
+
+class _Source(NamedTuple):
+    """Where the bytes of a range are, or why they are not."""
+
+    range: Range
+    held: HeldObject | ObjectError
+    # An answer uses too little of the object to hold all of it until the client has taken it.
+    sparse: bool
+
+
+_Sources: TypeAlias = dict[str, list[_Source]]
 
 
 @dataclass(slots=True)
@@ -87,13 +108,13 @@ class DisklessReader:
         found = await self._find(requests, fetch_max_bytes)
         results = await self.read_found(found)
         self.stats.fetches += 1
-        self.stats.bytes += sum(len(result.records) for result in results)
+        self.stats.bytes += sum(result.size for result in results)
         return results
 
     async def offsets(self, requests: Sequence[ReadRequest]) -> list[ReadResult]:
         """The same without records: the budget was spent on others."""
         return [
-            ReadResult(found.error, b"", found.log_start_offset, found.high_watermark)
+            ReadResult(found.error, (), 0, found.log_start_offset, found.high_watermark)
             for found in await self._find(requests, 0)
         ]
 
@@ -108,87 +129,96 @@ class DisklessReader:
 
     async def read_found(self, found: Sequence[FindResult]) -> list[ReadResult]:
         """The records of what the plane has found, each range of an object read once."""
-        data = await self._read_all(found)
-        return [await self._answer(one, data) for one in found]
+        runs = [runs_of(one.batches) for one in found]
+        sources = await self._read_all(runs)
+        return [await self._answer(*one, sources) for one in zip(found, runs, strict=True)]
 
     async def read_batch(self, coordinate: BatchCoordinate) -> bytearray:
         """One batch, for who looks for a record in it."""
-        data = await self._read_all([FindResult(ErrorCode.NONE, [coordinate])])
-        return await self._serve(coordinate, data)
+        served = await self._serve(coordinate, await self._read_all([[coordinate]]))
+        if served.error is not None:
+            raise served.error
+        return bytearray().join(served.parts)
 
-    async def _read_all(self, found: Sequence[FindResult]) -> dict[Range, memoryview | ObjectError]:
-        """Every range that is not in the cache, all at once."""
-        missing = [
-            wanted
-            for wanted in ranges_of(result.batches for result in found)
-            if self.objects.cached(wanted) is None
-        ]
-        read = await asyncio.gather(
-            *(self.objects.read(wanted) for wanted in missing), return_exceptions=True
-        )
-        data: dict[Range, memoryview | ObjectError] = {}
-        for wanted, outcome in zip(missing, read, strict=True):
-            if isinstance(outcome, BaseException) and not isinstance(outcome, ObjectError):
-                raise outcome
-            data[wanted] = outcome
-        return data
+    async def _read_all(self, runs: Sequence[Sequence[BatchCoordinate]]) -> _Sources:
+        """Every range, those that are not in the cache all at once."""
+        wanted = ranges_of(runs)
+        held: list[HeldObject | ObjectError | None] = [*map(self.objects.cached, wanted)]
+        missing = [place for place, one in enumerate(held) if one is None]
+        if missing:
+            read = await asyncio.gather(
+                *(self.objects.read(wanted[place]) for place in missing), return_exceptions=True
+            )
+            for place, outcome in zip(missing, read, strict=True):
+                if isinstance(outcome, BaseException) and not isinstance(outcome, ObjectError):
+                    raise outcome
+                held[place] = outcome
+        used: dict[str, int] = {}
+        for partition in runs:
+            for run in partition:
+                used[run.object_key] = used.get(run.object_key, 0) + run.byte_size
+        sources: _Sources = {}
+        for where, one in zip(wanted, held, strict=True):
+            if one is not None:
+                sparse = isinstance(one, HeldObject) and used[where.key] * USED_SHARE < one.size
+                sources.setdefault(where.key, []).append(_Source(where, one, sparse))
+        return sources
 
     async def _answer(
-        self, found: FindResult, data: dict[Range, memoryview | ObjectError]
+        self, found: FindResult, runs: Sequence[BatchCoordinate], sources: _Sources
     ) -> ReadResult:
-        served: list[bytearray] = []
-        error = found.error
-        for coordinate in found.batches:
-            try:
-                served.append(await self._serve(coordinate, data))
-            except KafkaError as failure:
+        parts: list[Buffer] = []
+        size, error = 0, found.error
+        for run in runs:
+            served = await self._serve(run, sources)
+            parts += served.parts
+            size += served.size
+            if served.error is not None:
                 # The good beginning is served; the client meets the error with its next fetch.
-                error = found.error if served else failure.code
+                error = found.error if size else served.error.code
                 break
-        records = served[0] if len(served) == 1 else b"".join(served)
-        return ReadResult(error, records, found.log_start_offset, found.high_watermark)
+        return ReadResult(error, parts, size, found.log_start_offset, found.high_watermark)
 
-    async def _serve(
-        self, coordinate: BatchCoordinate, data: dict[Range, memoryview | ObjectError]
-    ) -> bytearray:
-        start, end = coordinate.byte_offset, coordinate.byte_offset + coordinate.byte_size
-        wanted = Range(coordinate.object_key, start, end)
-        pieces = self._from(data, coordinate) or self.objects.cached(wanted)
-        try:
-            if pieces is None:
-                pieces = [await self.objects.read(wanted)]
-            return serve(coordinate, pieces)
-        except ObjectError as error:
-            raise self._missing(coordinate, error) from error
-        except KafkaError as error:
-            return await self._serve_again(coordinate, wanted, error)
+    async def _serve(self, run: BatchCoordinate, sources: _Sources) -> Served:
+        """Its batches, up to the first that is not what it should be."""
+        start, end = run.byte_offset, run.byte_offset + run.byte_size
+        for source in sources[run.object_key]:
+            if source.range.start <= start and end <= source.range.end:
+                break
+        if isinstance(source.held, ObjectError):
+            return self._missing(run, source.held)
+        served = _placed(run, source.held, sparse=source.sparse)
+        if served.error is not None:
+            return await self._serve_again(run, served.error)
+        return served
 
-    def _from(
-        self, data: dict[Range, memoryview | ObjectError], coordinate: BatchCoordinate
-    ) -> list[memoryview] | None:
-        for wanted, found in data.items():
-            if wanted.holds(coordinate):
-                if isinstance(found, ObjectError):
-                    raise self._missing(coordinate, found)
-                start = coordinate.byte_offset - wanted.start
-                return [found[start : start + coordinate.byte_size]]
-        return None
-
-    async def _serve_again(
-        self, coordinate: BatchCoordinate, wanted: Range, first: KafkaError
-    ) -> bytearray:
+    async def _serve_again(self, run: BatchCoordinate, first: KafkaError) -> Served:
         """Bytes were wrong: perhaps only in memory or on the way. Ask the store once more."""
-        self.objects.forget(coordinate.object_key)
+        self.objects.forget(run.object_key)
+        start, end = run.byte_offset, run.byte_offset + run.byte_size
         try:
-            return serve(coordinate, [await self.objects.read(wanted)])
+            held = await self.objects.read(Range(run.object_key, start, end))
         except ObjectError as error:
-            raise self._missing(coordinate, error) from error
-        except KafkaError:
+            return self._missing(run, error)
+        served = _placed(run, held, sparse=True)
+        if served.error is not None:
             self.stats.corrupt += 1
-            _log.error("corrupt batch", key=coordinate.object_key, why=first.message)
-            raise
+            _log.error("corrupt batch", key=run.object_key, why=first.message)
+        return served
 
-    def _missing(self, coordinate: BatchCoordinate, error: ObjectError) -> KafkaError:
+    def _missing(self, run: BatchCoordinate, error: ObjectError) -> Served:
         self.stats.missing += 1
-        _log.error("object not read", key=coordinate.object_key, why=str(error))
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        _log.error("object not read", key=run.object_key, why=str(error))
+        served = Served(run)
+        served.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        return served
+
+
+def _placed(run: BatchCoordinate, held: HeldObject, *, sparse: bool) -> Served:
+    start, end = run.byte_offset, run.byte_offset + run.byte_size
+    checked = held.is_checked(start, end)
+    served = Served(run, checked=checked, copy=sparse)
+    served.add_all(held.read(start, min(end, held.end)))  # it may be shorter than it should be
+    if not checked and served.error is None:
+        held.note_checked(start, end)
+    return served

@@ -204,12 +204,13 @@ class DisklessWriter:
             return
         closed_ms = self._ticks_ms()
         key = ObjectKey.new("wal", self._clock.now_ms(), self._rng)
-        file = active.close(key, self._rng, closed_ms)
+        parts = active.close(key, self._rng, closed_ms)
+        file = parts[0].file
         self._plan.closed(self._requests, closed_ms)
         self.stages.rotate.succeeded(active.began)
         _log.debug("file closed", key=str(key), size=file.size, reason=reason.value)
         self._start(self._upload(file))
-        for part in file.parts:
+        for part in parts:
             if part.lane in self._lanes:
                 self._lanes[part.lane].append(part)
             else:
@@ -289,7 +290,8 @@ class DisklessWriter:
             piece.request.settle(piece.at, _appended(result))
         self.stats.commits += 1
         self.stats.batches += len(to_commit.batches)
-        part.fail(_AFTER_LOST)
+        if len(pieces) < len(part.pieces):
+            part.fail(_AFTER_LOST)
 
     async def _commit_until_known(
         self, to_commit: FileToCommit, part: FilePart
