@@ -25,6 +25,7 @@ from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random
 from skylog.replicated.log import RuntimeLog
+from skylog.replicated.partitioning import partition_of
 from skylog.replicated.runtime import COORDINATOR_REFUSALS, MachineKind, Runtime
 from skylog.replicated.timers import LoopTimers, Timers
 from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -61,15 +62,6 @@ _log = get_logger("groups.coordinator")
 _RELOAD_DELAY_MS: Final = 1_000
 
 
-def java_hash(text: str) -> int:
-    """Java's ``String.hashCode``, over UTF-16, as a signed 32-bit number."""
-    value = 0
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
-        value = (value * 31 + (high << 8 | low)) & 0xFFFFFFFF
-    return value - 2**32 if value >= 2**31 else value
-
-
 class GroupCoordinator:
     """Finds the machine of a group and speaks for it. All calls come from the event loop."""
 
@@ -103,9 +95,7 @@ class GroupCoordinator:
 
     def partition_for(self, group_id: str) -> int:
         """The partition of ``__consumer_offsets`` whose leader coordinates the group."""
-        # Java has no positive value for the smallest number; Kafka takes 0 for it.
-        number = java_hash(group_id)
-        return (0 if number == -(2**31) else abs(number)) % self.partition_count
+        return partition_of(group_id, self.partition_count)
 
     def partition_led(self, index: int, log: RuntimeLog) -> None:
         """This broker leads the partition now: load its groups, in the background."""
