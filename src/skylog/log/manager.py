@@ -156,6 +156,7 @@ class LogManager(LogHost):
             clean=home.was_clean,
             recovery_point=home.recovery_point(key),
             log_start_offset=home.log_start(key),
+            high_watermark=home.high_watermark(key),
         )
         try:
             log = Log.open(*key, opening, self)
