@@ -341,39 +341,43 @@ class TransactionCoordinator:
         return outcome
 
     def _carry_out(self, led: _Led, decided: Transaction) -> None:
-        transactional_id = decided.transactional_id
-        known = led.unfinished.get(transactional_id)
-        asked = (decided.producer_id, decided.producer_epoch)
-        if known is not None and (known[0].producer_id, known[0].producer_epoch) == asked:
-            return  # it is found again by a load
-        led.unfinished[transactional_id] = (decided, asyncio.Event())
+        known = led.unfinished.get(decided.transactional_id)
+        if known is not None and replace(known[0], partitions=decided.partitions) == decided:
+            return  # it is found once more by a load
+        led.unfinished[decided.transactional_id] = (decided, asyncio.Event())
         self._markers.deliver(Decision(decided, led.index, led.epoch), decided.partitions)
 
     def is_current(self, decision: Decision) -> bool:
+        return self._leading(decision) is not None
+
+    def _leading(self, decision: Decision) -> _Led | None:
+        """The partition, if it is this very decision that is being carried out there.
+
+        What is left of an earlier try must not touch the producer's next transaction, whose epoch
+        may be the same.
+        """
         led = self._led.get(decision.index)
-        return led is not None and led.epoch == decision.coordinator_epoch
+        known = led.unfinished.get(decision.transactional_id) if led is not None else None
+        return led if known is not None and known[0] is decision.transaction else None
 
     def markers_written(self, decision: Decision, partitions: Partitions) -> None:
         self._start(self._written(decision, partitions))
 
     async def _written(self, decision: Decision, partitions: Partitions) -> None:
-        led = self._led.get(decision.index)
-        if led is None or led.epoch != decision.coordinator_epoch:
+        led = self._leading(decision)
+        if led is None:
             return
         marked = decision.transaction
-        transactional_id = marked.transactional_id
         request = MarkersWritten(
-            transactional_id, marked.producer_id, marked.producer_epoch, partitions
+            marked.transactional_id, marked.producer_id, marked.producer_epoch, partitions
         )
         try:
             complete = await led.runtime.submit(request)
-        except KafkaError:  # the machine must hear of it: it asks for no marker twice
+        except KafkaError:  # it is asked for again, unless the partition is loaded anew
             self._timers.start(RETRY_MS, lambda: self.markers_written(decision, partitions))
             return
-        if complete:
-            known = led.unfinished.get(transactional_id)
-            if known is not None and known[0].producer_epoch == marked.producer_epoch:
-                led.end(transactional_id)
+        if complete and self.is_current(decision):
+            led.end(marked.transactional_id)
 
     async def _submit(self, transactional_id: str, request: TransactionRequest) -> Any:
         led = self._led.get(self.partition_for(transactional_id))

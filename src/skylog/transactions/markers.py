@@ -46,18 +46,23 @@ Start = Callable[[Coroutine[Any, Any, None]], None]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decided transaction, and in which term of leading which partition it is carried out."""
+    """A decided transaction, and the partition of ``__transaction_state`` that it is in."""
 
     transaction: Transaction
     index: int
+    # The leader epoch of that partition: partitions follow the latest coordinator.
     coordinator_epoch: int
+
+    @property
+    def transactional_id(self) -> str:
+        return self.transaction.transactional_id
 
 
 class DecisionOwner(Protocol):
     """Who wants decisions carried out."""
 
     def is_current(self, decision: Decision) -> bool:
-        """Whether it is still this broker that has to carry it out."""
+        """Whether it is still to be carried out, and by this broker."""
         ...
 
     def markers_written(self, decision: Decision, partitions: Partitions) -> None: ...
@@ -114,6 +119,9 @@ class Markers:
             self._sending.discard(node_id)
 
     async def _send_some(self, node_id: int, entries: list[tuple[Decision, Partitions]]) -> None:
+        entries = [entry for entry in entries if self._owner.is_current(entry[0])]
+        if not entries:
+            return
         request = WriteTxnMarkersRequest([_marker(*entry) for entry in entries])
         try:
             errors = _errors(await self._sender.send(node_id, request))
@@ -137,7 +145,7 @@ class Markers:
             if code is not ErrorCode.NONE:
                 _log.info(
                     "marker refused",
-                    transactional_id=decision.transaction.transactional_id,
+                    transactional_id=decision.transactional_id,
                     partition=f"{partition[0]}-{partition[1]}",
                     error=code.name,
                 )
