@@ -25,6 +25,7 @@ from skylog.broker.handlers import (
     groups,
     metadata,
     offsets,
+    partition_transactions,
     produce,
     quorum,
     security,
@@ -106,6 +107,10 @@ _TRANSACTIONS: Final[list[_Spec]] = [
     (_Key.END_TXN, transactions.end_txn, _transactional_id(_Op.WRITE), {}),
     (_Key.DESCRIBE_TRANSACTIONS, transactions.describe_transactions,
      _transactional_id(_Op.DESCRIBE), {"fail": transactions.describe_transactions_failed}),
+    (_Key.WRITE_TXN_MARKERS, partition_transactions.write_txn_markers, None,
+     {"fail": partition_transactions.write_txn_markers_failed}),
+    (_Key.TXN_OFFSET_COMMIT, partition_transactions.txn_offset_commit, _group(_Op.READ),
+     {"fail": partition_transactions.txn_offset_commit_failed}),
     (_Key.LIST_TRANSACTIONS, transactions.list_transactions, _transactional_id(_Op.DESCRIBE), {}),
 ]  # fmt: skip
 
