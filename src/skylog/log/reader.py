@@ -213,7 +213,9 @@ class LogReader:
                         position, stop, max_bytes, bound, min_one=min_one, block=block
                     )
                     parts.append(part)
-                    last = _ReadEnd(segment, position + len(part), following)
+                    # A batch that does not fit counts as far as it would: so Kafka has it.
+                    reached = min(position + max(len(part), max_bytes), stop)
+                    last = _ReadEnd(segment, reached, following)
                     max_bytes -= len(part)
                 if bound == limit or stop <= position or not _is_hollow(parts[-1]):
                     break

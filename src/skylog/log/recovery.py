@@ -276,21 +276,31 @@ class _Loader:
             return None
 
     def _load_producers(self, start: int, end: int) -> tuple[Producers, int]:
-        """The latest good snapshot, and what was written after it."""
+        """The latest good snapshot, and what was written after it.
+
+        The one at the begin of the first segment knows of transactions that were opened before:
+        whatever the log start is, what is left of them must not seem to be decided.
+        """
         bases = {segment.base_offset for segment in self.segments}
-        producers, snapshot = Producers(), start
+        is_empty = not self.segments[0].size
+        first = start + 1 if is_empty else self.segments[0].base_offset
+        found: Producers | None = None
+        snapshot = start
         for offset in reversed(self.snapshots):
-            usable = start < offset <= end
-            if usable and snapshot == start:
+            usable = first <= offset <= end
+            if usable and found is None:
                 found = self._read_snapshot(offset)
                 if found is not None:
-                    producers, snapshot = found, offset
+                    snapshot = offset
                     continue
                 usable = False
             if not usable or offset not in bases:
                 self.files.remove(f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}")
-        if snapshot < end:
-            self._replay(producers, snapshot, self.segments)
+        producers = found
+        if producers is None:
+            producers = Producers(decided_below=self.opening.high_watermark)
+        if snapshot < end or (found is None and not is_empty):
+            self._replay(producers, first if found is None else snapshot, self.segments)
             producers.expire(self.opening.now_ms, self.opening.config.producer_id_expiration_ms)
             snapshot = self._write_snapshot(producers, end)
         return producers, snapshot
@@ -298,16 +308,16 @@ class _Loader:
     def _producers_before(self, segment: Segment) -> Producers:
         """Producers as of a segment's begin, by what lies before it."""
         earlier = [one for one in self.segments if one.base_offset < segment.base_offset]
-        start = self.opening.log_start_offset
+        first = self.segments[0].base_offset
         for offset in reversed(self.snapshots):
-            if start < offset <= segment.base_offset:
+            if first <= offset <= segment.base_offset:
                 found = self._read_snapshot(offset)
                 if found is not None:
                     if offset < segment.base_offset:
                         self._replay(found, offset, earlier)
                     return found
         found = Producers()
-        self._replay(found, start, earlier)
+        self._replay(found, first, earlier)
         return found
 
     def _read_snapshot(self, offset: int) -> Producers | None:

@@ -9,6 +9,7 @@ possible, or a sync fails, the log goes offline: nobody knows any more what the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -331,9 +332,12 @@ class LogWriter(LogReader):
         self._check_usable()
         first = self._slot(segments, self.recovery_point)
         try:
-            for segment in segments[max(first - 1, 0) : -1]:
+            for segment, following in pairwise(segments[max(first - 1, 0) :]):
                 if segment.indexes_unsynced:
                     segment.sync_indexes()
+                    # Once this segment is deleted, nothing else knows its open transactions.
+                    name = file_name(following.base_offset, SNAPSHOT_SUFFIX)
+                    self._files.sync(f"{self.directory}/{name}")
             if end <= self.recovery_point:
                 return
             for segment in segments[first:]:
