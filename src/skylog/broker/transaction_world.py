@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from skylog.broker.txn_markers import write_markers
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.transactions.coordinator import TransactionCoordinator
 from skylog.transactions.settings import TransactionSettings
@@ -31,8 +32,6 @@ class LocalMarkers:
         self._services = services
 
     async def send(self, node_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        from skylog.broker.txn_markers import write_markers  # noqa: PLC0415
-
         services = self._services()
         if node_id != services.settings.node.node_id:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"There is no way to node {node_id}.")

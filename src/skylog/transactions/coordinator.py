@@ -95,7 +95,7 @@ class TransactionCoordinator:
         self._timers: Timers = LoopTimers() if timers is None else timers
         self._led: dict[int, _Led] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._markers = Markers(self, leader_of, sender, self._timers, self._start)
+        self._markers = Markers(self, leader_of, sender, self._timers, self._run)
         self._kind: MachineKind[TransactionRequest] = MachineKind(
             name="transaction coordinator",
             create=lambda: TransactionMachine(settings, version),
@@ -121,7 +121,7 @@ class TransactionCoordinator:
             on_failure=lambda error: self._reload_later(led, error),
         )
         self._led[index] = led
-        self._start(self._load(led))
+        self._run(self._load(led))
 
     def partition_resigned(self, index: int) -> None:
         """This broker leads the partition no more; its successor carries on."""
@@ -147,6 +147,10 @@ class TransactionCoordinator:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        """In the background."""
+        self._start(work)
+
     async def _load(self, led: _Led) -> None:
         if self._led.get(led.index) is not led or led.runtime.state is not State.UNLOADED:
             return
@@ -163,7 +167,7 @@ class TransactionCoordinator:
 
     def _reload_later(self, led: _Led, error: Exception) -> None:
         _log.error("transactions had to be unloaded", partition=led.index, why=str(error))
-        self._timers.start(_RELOAD_DELAY_MS, lambda: self._start(self._load(led)))
+        self._timers.start(_RELOAD_DELAY_MS, lambda: self._run(self._load(led)))
 
     async def _resume(self, led: _Led) -> None:
         """Carry out what was decided before."""
@@ -172,7 +176,7 @@ class TransactionCoordinator:
                 self._carry_out(led, decided)
         except KafkaError:
             if led.runtime.state is State.ACTIVE:  # else it is loaded again, or by another broker
-                self._timers.start(RETRY_MS, lambda: self._start(self._resume(led)))
+                self._timers.start(RETRY_MS, lambda: self._run(self._resume(led)))
 
     # Producers
 
@@ -361,7 +365,7 @@ class TransactionCoordinator:
         return led if known is not None and known[0] is decision.transaction else None
 
     def markers_written(self, decision: Decision, partitions: Partitions) -> None:
-        self._start(self._written(decision, partitions))
+        self._run(self._written(decision, partitions))
 
     async def _written(self, decision: Decision, partitions: Partitions) -> None:
         led = self._leading(decision)

@@ -138,7 +138,7 @@ class Markers:
         errors: dict[tuple[int, TopicPartition], ErrorCode],
     ) -> None:
         producer_id = decision.transaction.producer_id
-        settled, left = set(), set()
+        settled, left = set[TopicPartition](), set[TopicPartition]()
         for partition in partitions:
             code = errors.get((producer_id, partition), ErrorCode.UNKNOWN_SERVER_ERROR)
             (settled if code in _SETTLED else left).add(partition)

@@ -10,16 +10,14 @@ from skylog.wire.messages.api_versions_response import ApiVersionsResponse
 from skylog.wire.schema import Message
 from tests.interop.wire import CLOSED, Side, Wire, scenario, served
 
-# What Kafka serves and we do not: transactions, KIP-848 and share and streams groups, delegation
-# tokens, telemetry, moving replicas between directories, and changing the quorum.
+# What Kafka serves and we do not: share and streams groups, delegation tokens, telemetry, moving
+# replicas between directories, and changing the quorum.
 NOT_SERVED = {
     ApiKey.ALTER_REPLICA_LOG_DIRS,
     ApiKey.CREATE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
     ApiKey.DESCRIBE_DELEGATION_TOKEN,
-    ApiKey.WRITE_TXN_MARKERS,
-    ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.CONSUMER_GROUP_DESCRIBE,
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,

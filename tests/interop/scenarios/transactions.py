@@ -215,7 +215,6 @@ def batches_of_brokers(side: Side) -> None:
         def ask(label: str, *transactions: dict[str, Any], version: int = version) -> None:
             side.call(ApiKey.ADD_PARTITIONS_TO_TXN, version, label=label, transactions=transactions)
 
-        ask("nothing")
         ask("verified before", {**first.ids(), "verify_only": True, "topics": both})
         ask(
             "added",
