@@ -180,8 +180,7 @@ def read(address: str) -> dict[str, list[int]]:
 
 def settle(address: str) -> None:
     """Until no transaction is being ended."""
-    host, port = address.rsplit(":", 1)
-    with Wire((host, int(port))) as wire:
+    with Wire(address) as wire:
         while True:
             answer = wire.ask(ListTransactionsRequest())
             states = {found.transaction_state for found in answer.transaction_states}

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::Deprecati
 NewTopic = Callable[..., str]
 Name = Callable[[str], str]
 PROGRAM_SECONDS_MAX = 110
+QUIET: dict[str, Any] = {"log_level": 0}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,12 @@ def run_java(bootstrap: str, *given: str) -> str:
 def librdkafka(bootstrap: str, transactional_id: str, **more: Any) -> Any:
     from confluent_kafka import Producer
 
-    settings = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, **more}
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "transactional.id": transactional_id,
+        **QUIET,
+        **more,
+    }
     producer = Producer({key.replace("_", "."): value for key, value in settings.items()})
     producer.init_transactions(30)
     return producer
