@@ -162,6 +162,8 @@ class Case:
     allowed: frozenset[Code] = NOTHING_WRONG
     # Whether it leaves a trace when it is allowed, in its newest version.
     changes: bool = False
+    # Operations that do as well as the first one.
+    instead: frozenset[Op] = frozenset()
     # What is denied in versions before this one, which ask for other permissions.
     otherwise_before: int = 0
     otherwise_denied: frozenset[Code] = NOTHING_WRONG
@@ -559,12 +561,13 @@ CASES: dict[ApiKey, Case] = {
         (transactional_id(Op.WRITE),), NO_TRANSACTIONAL_ID, frozenset({Code.NOT_COORDINATOR}),
     ),
     ApiKey.WRITE_TXN_MARKERS: Case(
-        _write_markers, (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER, changes=True
+        _write_markers,
+        (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER, changes=True, instead=frozenset({Op.ALTER}),
     ),
     ApiKey.TXN_OFFSET_COMMIT: Case(
         _txn_offset_commit,
         (transactional_id(Op.WRITE), group(Op.READ), topic(Op.READ)),
-        NO_TRANSACTIONAL_ID, frozenset({Code.COORDINATOR_NOT_AVAILABLE}),
+        NO_TRANSACTIONAL_ID, frozenset({Code.NOT_COORDINATOR}),
     ),
     ApiKey.DESCRIBE_TRANSACTIONS: Case(
         lambda things, _: DescribeTransactionsRequest([things.transactional_id]),
