@@ -567,7 +567,7 @@ CASES: dict[ApiKey, Case] = {
     ApiKey.TXN_OFFSET_COMMIT: Case(
         _txn_offset_commit,
         (transactional_id(Op.WRITE), group(Op.READ), topic(Op.READ)),
-        NO_TRANSACTIONAL_ID, frozenset({Code.NOT_COORDINATOR}),
+        NO_TRANSACTIONAL_ID, frozenset({Code.COORDINATOR_NOT_AVAILABLE}),
     ),
     ApiKey.DESCRIBE_TRANSACTIONS: Case(
         lambda things, _: DescribeTransactionsRequest([things.transactional_id]),

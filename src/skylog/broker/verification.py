@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.topics import TRANSACTION_STATE
 
 if TYPE_CHECKING:
     from skylog.broker.services import Services
@@ -83,6 +84,15 @@ async def finish_verification(services: Services, verification: Verification) ->
     """Ask the coordinator; what it refuses is among the errors then."""
     writer = verification.writer
     coordinator = services.transactions
+    if (
+        services.image.partition(
+            TRANSACTION_STATE, coordinator.partition_for(writer.transactional_id)
+        )
+        is None
+    ):
+        missing = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        verification.errors.update(dict.fromkeys(verification.guards, missing))
+        return
     ask = coordinator.add if writer.knows >= Knows.ADDING else coordinator.verify
     codes = await ask(
         writer.transactional_id,
