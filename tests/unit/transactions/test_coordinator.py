@@ -221,6 +221,28 @@ async def test_a_log_that_fails_is_loaded_again(shell: Shell) -> None:
     assert await state(shell) == "CompleteCommit"
 
 
+async def test_what_is_left_of_an_earlier_try_spares_the_next_transaction(shell: Shell) -> None:
+    """Without version 2 the next transaction has the same epoch: a marker too many would end it."""
+    coordinator = shell.coordinator
+    shell.partitions.lost = "response"
+    producer = await begin(shell)
+    asked = (ID, producer.producer_id, producer.producer_epoch)
+    assert (await coordinator.end_txn(*asked, commit=True, client_version=0)).error is NONE
+    await turn()  # the answer is lost: the marker is to be sent once more, later
+    shell.log.failure = OSError("disk")
+    await coordinator.init_producer_id("other", TIMEOUT_MS, None)
+    shell.partitions.lost = ""
+    shell.coordinator._run(shell.coordinator._load(shell.coordinator._led[0]))
+    await turn()
+    assert await state(shell) == "CompleteCommit"
+    assert await coordinator.add_partitions(*asked, [A], 0) is NONE
+    sent = len(shell.partitions.markers)
+    await shell.later()
+    await shell.later()
+    assert len(shell.partitions.markers) == sent
+    assert await state(shell) == "Ongoing"
+
+
 async def test_a_marker_that_could_not_be_noted_is_noted_later(shell: Shell) -> None:
     producer = await begin(shell)
     shell.partitions.open.clear()

@@ -357,6 +357,15 @@ def test_time_outs(bench: Bench) -> None:
     assert bench.run(early) == Outcome(), "it is over already"
 
 
+def test_what_is_decided_cannot_time_out(bench: Bench) -> None:
+    bench.began(A, version=0)
+    late = AbortTimedOut(ID, *bench.producer)
+    bench.now_ms += TIMEOUT_MS + 1
+    bench.end(version=0)
+    assert bench.run(late) == Outcome()
+    assert bench.state is State.PREPARE_COMMIT
+
+
 def test_a_time_out_that_comes_late_ends_nothing_new(bench: Bench) -> None:
     bench.began(A)
     late = AbortTimedOut(ID, *bench.producer)
