@@ -208,8 +208,11 @@ async def _produce_verified(
             fail(context, slot, why, slot.partition.topic if slot.partition else "")
     outcome = _produce(context, request, response, slots)
     if isinstance(outcome, Overlapping):
-        return await outcome.answer
-    return await outcome if isinstance(outcome, Awaitable) else outcome
+        outcome = outcome.answer
+    if isinstance(outcome, Awaitable):
+        answer: ProduceResponse | None = await outcome
+        return answer
+    return outcome
 
 
 def _records(slot: Slot) -> Buffer:
