@@ -15,6 +15,7 @@ from skylog.kernel.errors import ErrorCode as Code
 from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.wire.apis import ApiKey
 from skylog.wire.messages import (
+    add_partitions_to_txn_request,
     alter_client_quotas_request,
     alter_configs_request,
     alter_partition_reassignments_request,
@@ -50,8 +51,11 @@ from skylog.wire.messages import (
     pin_staged_request,
     plan_ranges_request,
     produce_request,
+    txn_offset_commit_request,
     update_features_request,
+    write_txn_markers_request,
 )
+from skylog.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from skylog.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from skylog.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from skylog.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -67,7 +71,9 @@ from skylog.wire.messages.describe_diskless_coordinators_request import (
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
 from skylog.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData
 from skylog.wire.messages.describe_quorum_request import TopicData as QuorumTopic
+from skylog.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from skylog.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from skylog.wire.messages.end_txn_request import EndTxnRequest
 from skylog.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
@@ -75,6 +81,7 @@ from skylog.wire.messages.init_producer_id_request import InitProducerIdRequest
 from skylog.wire.messages.list_config_resources_request import ListConfigResourcesRequest
 from skylog.wire.messages.list_diskless_files_request import ListDisklessFilesRequest
 from skylog.wire.messages.list_groups_request import ListGroupsRequest
+from skylog.wire.messages.list_transactions_request import ListTransactionsRequest
 from skylog.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from skylog.wire.messages.sync_group_request import SyncGroupRequest
 from skylog.wire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -102,6 +109,10 @@ class Things:
     def user(self) -> str:
         return f"user-{self.topic}"
 
+    @property
+    def transactional_id(self) -> str:
+        return f"tx-{self.topic}"
+
 
 @dataclass(frozen=True, slots=True)
 class Grant:
@@ -123,6 +134,10 @@ def group(operation: Op) -> Grant:
     return Grant(operation, Resource.GROUP, lambda things: things.group)
 
 
+def transactional_id(operation: Op) -> Grant:
+    return Grant(operation, Resource.TRANSACTIONAL_ID, lambda things: things.transactional_id)
+
+
 def cluster(operation: Op) -> Grant:
     return Grant(operation, Resource.CLUSTER, lambda _: CLUSTER)
 
@@ -132,6 +147,7 @@ NO_TOPIC, NO_GROUP, NO_CLUSTER = (
     frozenset({Code.GROUP_AUTHORIZATION_FAILED}),
     frozenset({Code.CLUSTER_AUTHORIZATION_FAILED}),
 )
+NO_TRANSACTIONAL_ID = frozenset({Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED})
 NOTHING_WRONG: frozenset[Code] = frozenset()
 NOT_DISKLESS = frozenset({Code.INVALID_REQUEST})
 
@@ -146,12 +162,19 @@ class Case:
     allowed: frozenset[Code] = NOTHING_WRONG
     # Whether it leaves a trace when it is allowed, in its newest version.
     changes: bool = False
+    # Operations that do as well as the first one.
+    instead: frozenset[Op] = frozenset()
+    # What is denied in versions before this one, which ask for other permissions.
+    otherwise_before: int = 0
+    otherwise_denied: frozenset[Code] = NOTHING_WRONG
     # Versions whose answer is empty because it has no place for an error.
     silent_before: int = 0
     # Versions that name topics by an id, which may be told to be unknown.
     by_id_from: int = 1 << 15
 
     def denied_in(self, version: int) -> frozenset[Code]:
+        if version < self.otherwise_before:
+            return self.otherwise_denied
         return NOTHING_WRONG if version < self.silent_before else self.denied
 
 
@@ -163,6 +186,33 @@ def _produce(things: Things, version: int) -> Message:
     m = produce_request
     data = m.TopicProduceData(things.topic, things.topic_id, [m.PartitionProduceData(0, batch())])
     return m.ProduceRequest(None, -1, 5000, [data])
+
+
+def _add_partitions(things: Things, version: int) -> Message:
+    m = add_partitions_to_txn_request
+    topics = [m.AddPartitionsToTxnTopic(things.topic, [0])]
+    if version < 4:
+        return m.AddPartitionsToTxnRequest([], things.transactional_id, 1, 0, topics)
+    # Without a name, so that the answer does not depend on who coordinates it.
+    return m.AddPartitionsToTxnRequest([m.AddPartitionsToTxnTransaction("", 1, 0, False, topics)])
+
+
+def _write_markers(things: Things, version: int) -> Message:
+    m = write_txn_markers_request
+    topics = [m.WritableTxnMarkerTopic(things.topic, [0])]
+    return m.WriteTxnMarkersRequest([m.WritableTxnMarker(4711, 0, True, topics)])
+
+
+def _txn_offset_commit(things: Things, version: int) -> Message:
+    m = txn_offset_commit_request
+    partitions = [m.TxnOffsetCommitRequestPartition(0, 1, committed_metadata="")]
+    return m.TxnOffsetCommitRequest(
+        things.transactional_id,
+        things.group,
+        1,
+        0,
+        topics=[m.TxnOffsetCommitRequestTopic(things.topic, partitions)],
+    )
 
 
 def _plan_ranges(things: Things, version: int) -> Message:
@@ -494,6 +544,38 @@ CASES: dict[ApiKey, Case] = {
     ApiKey.INIT_PRODUCER_ID: Case(
         lambda *_: InitProducerIdRequest(None, 60_000),
         (cluster(Op.IDEMPOTENT_WRITE),), NO_CLUSTER, changes=True,
+    ),
+    # Without a topic for transactions nobody coordinates them.
+    ApiKey.ADD_PARTITIONS_TO_TXN: Case(
+        _add_partitions,
+        (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER, frozenset({Code.INVALID_REQUEST}),
+        otherwise_before=4, otherwise_denied=NO_TRANSACTIONAL_ID,
+    ),
+    ApiKey.ADD_OFFSETS_TO_TXN: Case(
+        lambda things, _: AddOffsetsToTxnRequest(things.transactional_id, 1, 0, things.group),
+        (transactional_id(Op.WRITE), group(Op.READ)),
+        NO_TRANSACTIONAL_ID, frozenset({Code.NOT_COORDINATOR}),
+    ),
+    ApiKey.END_TXN: Case(
+        lambda things, _: EndTxnRequest(things.transactional_id, 1, 0, True),
+        (transactional_id(Op.WRITE),), NO_TRANSACTIONAL_ID, frozenset({Code.NOT_COORDINATOR}),
+    ),
+    ApiKey.WRITE_TXN_MARKERS: Case(
+        _write_markers,
+        (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER, changes=True, instead=frozenset({Op.ALTER}),
+    ),
+    ApiKey.TXN_OFFSET_COMMIT: Case(
+        _txn_offset_commit,
+        (transactional_id(Op.WRITE), group(Op.READ), topic(Op.READ)),
+        NO_TRANSACTIONAL_ID, frozenset({Code.COORDINATOR_NOT_AVAILABLE}),
+    ),
+    ApiKey.DESCRIBE_TRANSACTIONS: Case(
+        lambda things, _: DescribeTransactionsRequest([things.transactional_id]),
+        (transactional_id(Op.DESCRIBE),), NO_TRANSACTIONAL_ID, frozenset({Code.NOT_COORDINATOR}),
+    ),
+    # Nobody is refused; each sees what he may see.
+    ApiKey.LIST_TRANSACTIONS: Case(
+        lambda *_: ListTransactionsRequest(), (transactional_id(Op.DESCRIBE),), NOTHING_WRONG
     ),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: Case(
         _offset_for_leader_epoch, (topic(Op.DESCRIBE),), NO_TOPIC

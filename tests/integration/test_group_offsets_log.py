@@ -17,9 +17,10 @@ from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import GROUP_LOAD_READ_BYTES
 from skylog.kernel.topics import CONSUMER_OFFSETS
+from skylog.log.producers import Marker, TransactionEnd
 from skylog.replicated.log import LoadedBatch
+from skylog.replicated.machine import InTransaction
 from skylog.replication.partition import Partition
-from skylog.wire.batch import Batch
 from skylog.wire.messages.offset_fetch_request import OffsetFetchRequest
 from skylog.wire.records import encode_batch
 from tests.unit.groups.support import commit_request
@@ -85,17 +86,22 @@ async def test_a_log_larger_than_one_read_comes_back_whole_and_in_order(tmp_path
     assert all(batch.records[1] == (b"tombstone", None) for batch in batches)
 
 
-async def test_batches_of_transactions_are_passed_over(tmp_path: Path) -> None:
-    partition = led_partition(tmp_path)
-    log = OffsetsLog(partition, CLOCK, InlineExecutor())
+async def test_batches_of_transactions_say_so(tmp_path: Path) -> None:
+    log = OffsetsLog(led_partition(tmp_path), CLOCK, InlineExecutor())
     log.append([(b"first", b"")])
-    producer = {"producer_id": 5, "producer_epoch": 0}
-    pending = encode_batch(
-        [(b"pending", b"")], timestamp=1, base_sequence=0, transactional=True, **producer
-    )
-    partition.append([Batch(pending)], 1)
+    producer = InTransaction(5, 0, is_verified=False)
+    log.append_in_transaction([(b"pending", b"")], producer)
+    end = TransactionEnd(5, 0, Marker(3, True))
+    log.end_transaction(end)
     log.append([(b"last", b"")])
-    assert [batch.records for batch in await loaded(log)] == [[(b"first", b"")], [(b"last", b"")]]
+    batches = await loaded(log)
+    assert [batch.transaction for batch in batches] == [None, InTransaction(5, 0), end, None]
+    assert [list(batch.records) for batch in batches] == [
+        [(b"first", b"")],
+        [(b"pending", b"")],
+        [],
+        [(b"last", b"")],
+    ]
 
 
 async def test_a_batch_has_a_largest_size(tmp_path: Path) -> None:

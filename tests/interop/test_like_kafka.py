@@ -23,6 +23,7 @@ from tests.interop.scenarios import (  # noqa: F401 - they register themselves
     protocol,
     security,
     topics,
+    transactions,
 )
 from tests.interop.support import Node, start_kafka, start_skylog
 from tests.interop.wire import SCENARIOS, Side, differences
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.interop
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 
 

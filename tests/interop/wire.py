@@ -46,6 +46,7 @@ OUR_SETTINGS: Final = frozenset({"diskless.enable", *OURS})
 _KEYS: Final = (
     "group_id", "resource_type", "resource_name", "name", "topic", "topic_name", "feature", "user",
     "key", "api_key", "node_id", "broker_id", "partition_index", "partition", "index", "member_id",
+    "transactional_id",
 )  # fmt: skip
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -89,7 +90,7 @@ def _plain_field(name: str, value: Any) -> Any:
         return "…" if value else value
     if isinstance(value, Uuid):
         return "no id" if value == ZERO_UUID else "an id"
-    if name == "producer_id":
+    if name in ("producer_id", "transaction_start_time_ms"):
         return min(value, 0)
     if name == "session_id":
         return min(value, 1)

@@ -56,6 +56,13 @@ class Overlapping:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._seconds_max, expire)
 
+    async def wait(self) -> Any:
+        """The answer, for somebody who has a task of their own anyway."""
+        over = asyncio.get_running_loop().create_future()
+        self.start(lambda: None if over.done() else over.set_result(None))
+        await over
+        return self.finish()
+
 
 class Answer:
     """What goes back: the frame's parts, how long the client is muted, whether it is the last."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
-from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
+from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA, TRANSACTION_STATE
 from skylog.wire.messages.create_topics_request import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -70,6 +70,8 @@ class AutoCreate:
     def _topic(self, name: str) -> CreatableTopic:
         if name == DISKLESS_METADATA:
             return self._diskless_metadata()
+        if name == TRANSACTION_STATE:
+            return self._transaction_state()
         if name != CONSUMER_OFFSETS:
             return CreatableTopic(name, -1, -1)
         groups = self._settings.groups
@@ -82,6 +84,22 @@ class AutoCreate:
             name,
             groups.offsets_topic_partitions,
             groups.offsets_topic_replication_factor,
+            configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
+        )
+
+    def _transaction_state(self) -> CreatableTopic:
+        transactions = self._settings.transactions
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(transactions.topic_isr_min),
+            "segment.bytes": str(transactions.topic_segment_bytes),
+            "unclean.leader.election.enable": "false",
+        }
+        return CreatableTopic(
+            TRANSACTION_STATE,
+            transactions.topic_partitions,
+            transactions.topic_replication_factor,
             configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
         )
 

@@ -10,7 +10,7 @@ from skylog.groups.offsets_log import OffsetsLog
 from skylog.kernel import limits
 from skylog.kernel.errors import KafkaError
 from skylog.kernel.logging import get_logger
-from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
+from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA, TRANSACTION_STATE
 
 if TYPE_CHECKING:
     from skylog.broker.configs import Configs
@@ -56,7 +56,7 @@ class PartitionFollower:
             if changed is None:
                 continue
             now = sorted(indexes)
-            if self._started and len(now) > left and changed.name != CONSUMER_OFFSETS:
+            if self._started and len(now) > left and not _coordinates(changed.name):
                 self._postpone(topic_id, now[left:])
                 now = now[:left]
             left -= len(now)
@@ -101,6 +101,8 @@ class PartitionFollower:
         services = self._services
         if topic.name == CONSUMER_OFFSETS:
             services.groups.partition_count = len(topic.partitions)
+        elif topic.name == TRANSACTION_STATE:
+            services.transactions.partition_count = len(topic.partitions)
         config = services.configs.log_config(topic.name)
         for index in indexes:
             state = topic.partitions[index]
@@ -114,7 +116,7 @@ class PartitionFollower:
                 # A disk that fails one partition must not keep the others from being served.
                 log.error("partition not served", topic=topic.name, partition=index, why=str(error))
                 continue
-            if topic.name in (CONSUMER_OFFSETS, DISKLESS_METADATA):
+            if topic.name == DISKLESS_METADATA or _coordinates(topic.name):
                 self._coordinate(topic.name, index, partition)
 
     def _coordinate(self, topic: str, index: int, partition: Partition | None) -> None:
@@ -127,17 +129,27 @@ class PartitionFollower:
         services = self._services
         if topic == DISKLESS_METADATA:
             services.diskless.coordinators.partition_led(index, partition)
+            return
+        log_of = OffsetsLog(partition, services.clock, services.executor)
+        if topic == TRANSACTION_STATE:
+            services.transactions.partition_led(index, log_of, partition.leader_epoch)
         else:
-            offsets = OffsetsLog(partition, services.clock, services.executor)
-            services.groups.partition_led(index, offsets)
+            services.groups.partition_led(index, log_of)
 
     def _resign(self, topic: str, index: int) -> None:
         if self._coordinated.pop((topic, index), None) is None:
             return
         if topic == DISKLESS_METADATA:
             self._services.diskless.coordinators.partition_resigned(index)
+        elif topic == TRANSACTION_STATE:
+            self._services.transactions.partition_resigned(index)
         else:
             self._services.groups.partition_resigned(index)
+
+
+def _coordinates(topic: str) -> bool:
+    """Whether clients look for the leaders of its partitions, once it is there."""
+    return topic in (CONSUMER_OFFSETS, TRANSACTION_STATE)
 
 
 class ConfigFollower:

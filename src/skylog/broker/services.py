@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from skylog.quorum.node import QuorumNode
     from skylog.replication.manager import ReplicaManager
     from skylog.security.authorizer import Authorizer
+    from skylog.transactions.coordinator import TransactionCoordinator
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class Services:
     logs: LogManager
     replicas: ReplicaManager
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     controller: ControllerChannel
     quorum: QuorumNode
     producer_ids: ProducerIds

@@ -25,10 +25,12 @@ from skylog.broker.handlers import (
     groups,
     metadata,
     offsets,
+    partition_transactions,
     produce,
     quorum,
     security,
     topics,
+    transactions,
 )
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode
@@ -46,6 +48,9 @@ def _on(resource: ResourceType, denied: ErrorCode) -> Callable[[AclOperation], P
 
 _topic = _on(ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 _group = _on(ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+_transactional_id = _on(
+    ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+)
 _cluster = _on(ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
@@ -93,6 +98,22 @@ _DATA: Final[list[_Spec]] = [
      _group(_Op.DESCRIBE), {"fail": consumer_groups.consumer_group_describe_failed}),
 ]  # fmt: skip
 
+_TRANSACTIONS: Final[list[_Spec]] = [
+    (_Key.INIT_PRODUCER_ID, transactions.init_producer_id, _transactional_id(_Op.WRITE),
+     {"fail": transactions.init_producer_id_failed}),
+    (_Key.ADD_PARTITIONS_TO_TXN, transactions.add_partitions_to_txn, _transactional_id(_Op.WRITE),
+     {"fail": transactions.add_partitions_to_txn_failed}),
+    (_Key.ADD_OFFSETS_TO_TXN, transactions.add_offsets_to_txn, _transactional_id(_Op.WRITE), {}),
+    (_Key.END_TXN, transactions.end_txn, _transactional_id(_Op.WRITE), {}),
+    (_Key.DESCRIBE_TRANSACTIONS, transactions.describe_transactions,
+     _transactional_id(_Op.DESCRIBE), {"fail": transactions.describe_transactions_failed}),
+    (_Key.WRITE_TXN_MARKERS, partition_transactions.write_txn_markers, None,
+     {"fail": partition_transactions.write_txn_markers_failed}),
+    (_Key.TXN_OFFSET_COMMIT, partition_transactions.txn_offset_commit, _group(_Op.READ),
+     {"fail": partition_transactions.txn_offset_commit_failed}),
+    (_Key.LIST_TRANSACTIONS, transactions.list_transactions, _transactional_id(_Op.DESCRIBE), {}),
+]  # fmt: skip
+
 _ADMINISTRATION: Final[list[_Spec]] = [
     (_Key.SASL_HANDSHAKE, security.sasl_handshake, None, _BOTH),
     (_Key.SASL_AUTHENTICATE, security.sasl_authenticate, None, _BOTH),
@@ -104,8 +125,6 @@ _ADMINISTRATION: Final[list[_Spec]] = [
      {"fail": topics.create_partitions_failed, **_BOTH}),
     (_Key.DELETE_RECORDS, offsets.delete_records, _topic(_Op.DELETE),
      {"fail": failures.delete_records}),
-    (_Key.INIT_PRODUCER_ID, cluster.init_producer_id, None,
-     {"fail": cluster.init_producer_id_failed}),
     (_Key.OFFSET_FOR_LEADER_EPOCH, offsets.offset_for_leader_epoch, _topic(_Op.DESCRIBE),
      {"fail": failures.offset_for_leader_epoch}),
     (_Key.DESCRIBE_ACLS, security.describe_acls, _cluster(_Op.DESCRIBE), _BOTH),
@@ -205,7 +224,7 @@ _BULK: Final[list[_Spec]] = [
 
 def _rows() -> Mapping[ApiKey, Row]:
     """The rows but ApiVersions, which depends on what a listener offers."""
-    specs = [*_DATA, *_ADMINISTRATION, *_DISKLESS, *_INSPECTION, *_BULK]
+    specs = [*_DATA, *_TRANSACTIONS, *_ADMINISTRATION, *_DISKLESS, *_INSPECTION, *_BULK]
     return {key: _row(key, handler, permission, **more) for key, handler, permission, more in specs}
 
 

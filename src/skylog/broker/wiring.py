@@ -53,6 +53,7 @@ from skylog.broker.services import Services
 from skylog.broker.sockets import Addresses
 from skylog.broker.storage import directories, open_storage
 from skylog.broker.traffic import Traffic
+from skylog.broker.transaction_world import open_transactions, start_passes
 from skylog.broker.translate import (
     advertised_host,
     connection_settings,
@@ -248,6 +249,7 @@ class Node:
         settings, clock = self.settings, self._clock
         configs = Configs(settings, self._image)
         groups = open_groups(settings, self._publisher, configs, clock, self._rng)
+        producer_ids = ProducerIds(self._lifecycle, channel)
         sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
         return Services(
             settings=settings,
@@ -261,9 +263,12 @@ class Node:
             logs=logs,
             replicas=ReplicaManager(settings.node.node_id, logs),
             groups=groups,
+            transactions=open_transactions(
+                settings, self._image, producer_ids, clock, lambda: self._services
+            ),
             controller=channel,
             quorum=quorum,
-            producer_ids=ProducerIds(self._lifecycle, channel),
+            producer_ids=producer_ids,
             fetch_sessions=FetchSessions(sessions, clock, self._rng),
             quotas=QuotaGate(self._client_quotas, clock),
             authorizer=new_authorizer(settings.security, clock),
@@ -292,6 +297,7 @@ class Node:
         self._undo.push_async_callback(lambda: logs.close(self._lifecycle.broker_epoch))
         self._undo.callback(unsubscribe)
         self._undo.push_async_callback(services.groups.close)
+        self._undo.push_async_callback(services.transactions.close)
         put_strays_aside(logs, self._image)
         followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
         if services.authorizer is not None:
@@ -327,6 +333,7 @@ class Node:
             ) from error
         self._undo.push_async_callback(self._lifecycle.leave)
         await self._services.groups.loaded()
+        await self._services.transactions.loaded()
         await self._services.diskless.coordinators.loaded()
 
     # -- running -------------------------------------------------------------------------------
@@ -340,6 +347,7 @@ class Node:
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
+        start_passes(self._services, self._background)
         self.cleaner = start_cleaner(self._services, self._background)
         self.maintenance = start_maintenance(
             self._services, self.settings.diskless, self._background, backup

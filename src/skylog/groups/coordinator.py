@@ -24,7 +24,10 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random
+from skylog.log.producers import TransactionEnd
 from skylog.replicated.log import RuntimeLog
+from skylog.replicated.machine import InTransaction
+from skylog.replicated.partitioning import partition_of
 from skylog.replicated.runtime import COORDINATOR_REFUSALS, MachineKind, Runtime
 from skylog.replicated.timers import LoopTimers, Timers
 from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -61,15 +64,6 @@ _log = get_logger("groups.coordinator")
 _RELOAD_DELAY_MS: Final = 1_000
 
 
-def java_hash(text: str) -> int:
-    """Java's ``String.hashCode``, over UTF-16, as a signed 32-bit number."""
-    value = 0
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
-        value = (value * 31 + (high << 8 | low)) & 0xFFFFFFFF
-    return value - 2**32 if value >= 2**31 else value
-
-
 class GroupCoordinator:
     """Finds the machine of a group and speaks for it. All calls come from the event loop."""
 
@@ -103,9 +97,7 @@ class GroupCoordinator:
 
     def partition_for(self, group_id: str) -> int:
         """The partition of ``__consumer_offsets`` whose leader coordinates the group."""
-        # Java has no positive value for the smallest number; Kafka takes 0 for it.
-        number = java_hash(group_id)
-        return (0 if number == -(2**31) else abs(number)) % self.partition_count
+        return partition_of(group_id, self.partition_count)
 
     def partition_led(self, index: int, log: RuntimeLog) -> None:
         """This broker leads the partition now: load its groups, in the background."""
@@ -276,33 +268,47 @@ class GroupCoordinator:
     # Offsets
 
     async def offset_commit(
-        self, message: OffsetCommitRequest, context: ClientContext
+        self,
+        message: OffsetCommitRequest,
+        context: ClientContext,
+        transaction: InTransaction | None = None,
     ) -> OffsetCommitResponse:
         """Topics have both name and id: the caller has resolved them and taken out the unknown."""
+        request = replace(self._request(message, context), transaction=transaction)
         try:
-            found: OffsetCommitResponse = await self.submit(
-                message.group_id, self._request(message, context)
-            )
+            found: OffsetCommitResponse = await self.submit(message.group_id, request)
         except KafkaError as error:
             return responses.commit_error(message, responses.client_code(error))
         return found
 
+    async def end_transaction(self, index: int, end: TransactionEnd) -> None:
+        """Write a marker to a partition: what its producer committed is valid, or forgotten."""
+        runtime = self._runtimes.get(index)
+        if runtime is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        await runtime.submit(end)
+
     async def offset_fetch(
         self, message: OffsetFetchRequest, context: ClientContext
     ) -> OffsetFetchResponse:
-        groups = responses.fetched_groups(message, context.version)
-        found = await asyncio.gather(*(self.fetch_offsets(group, context) for group in groups))
+        groups, stable = responses.fetched_groups(message, context.version), message.require_stable
+        found = await asyncio.gather(
+            *(self.fetch_offsets(group, context, require_stable=stable) for group in groups)
+        )
         return responses.fetch_response(list(found), context.version)
 
     async def fetch_offsets(
-        self, group: OffsetFetchRequestGroup, context: ClientContext
+        self,
+        group: OffsetFetchRequestGroup,
+        context: ClientContext,
+        *,
+        require_stable: bool = False,
     ) -> OffsetFetchResponseGroup:
-        """The offsets of one group, by topic name. Replies never show what could still be lost,
-        so ``require_stable`` asks for nothing more."""
+        """The offsets of one group, by topic name. Replies never show what could still be lost;
+        ``require_stable`` leaves out what a transaction may be about to change, too."""
+        request = replace(self._request(group, context), require_stable=require_stable)
         try:
-            found: OffsetFetchResponseGroup = await self.submit(
-                group.group_id, self._request(group, context)
-            )
+            found: OffsetFetchResponseGroup = await self.submit(group.group_id, request)
         except KafkaError as error:
             code = responses.client_code(error)
             if code is ErrorCode.COORDINATOR_NOT_AVAILABLE:  # which old consumers do not expect

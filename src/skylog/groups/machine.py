@@ -62,6 +62,7 @@ from skylog.kernel.limits import (
     GROUP_MEMBER_METADATA_BYTES_MAX,
     GROUP_METADATA_BYTES_MAX,
 )
+from skylog.log.producers import TransactionEnd
 from skylog.replicated.machine import Effect, Result
 from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from skylog.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
@@ -88,6 +89,7 @@ GroupRequest = (
     | ExpireOffsets
     | TopicsDeleted
     | TopicsChanged
+    | TransactionEnd
     | dispatch.ConsumerTimer
 )
 
@@ -110,6 +112,8 @@ class GroupMachine(GroupTables):
                 return self._remove_offsets(request, now_ms)
             case TopicsChanged():
                 return self._look_again(request)
+            case TransactionEnd():
+                return Result(None, transaction=request)
             case _:
                 return self._handle_timer(request, now_ms)
 
@@ -125,7 +129,7 @@ class GroupMachine(GroupTables):
             case OffsetCommitRequest():
                 return self._commit(request, now_ms)
             case OffsetFetchRequestGroup():
-                return self._fetch(message)
+                return self._fetch(message, require_stable=request.require_stable)
             case HeartbeatRequest() | JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest():
                 return self._handle_classic(request, now_ms)
             case _:
@@ -229,6 +233,10 @@ class GroupMachine(GroupTables):
     def _commit(self, request: Request[OffsetCommitRequest], now_ms: int) -> Result[Any]:
         message = request.message
         group = self._groups.get(message.group_id)
+        if request.transaction is not None:
+            offsets.check_commit_in_transaction(group, request)
+            response, records = offsets.commit(message, self._settings, now_ms)
+            return Result(response, records, transaction=request.transaction)
         offsets.check_commit(group, request)
         response, records = offsets.commit(message, self._settings, now_ms)
         if not isinstance(group, ClassicGroup) or is_empty(group):
@@ -236,11 +244,13 @@ class GroupMachine(GroupTables):
         event, timers = self._heard_of(group, message.member_id, now_ms)
         return Result(response, records, (event,), timers)
 
-    def _fetch(self, message: OffsetFetchRequestGroup) -> Result[Any]:
+    def _fetch(self, message: OffsetFetchRequestGroup, *, require_stable: bool) -> Result[Any]:
         group = self._groups.get(message.group_id)
         if isinstance(group, ConsumerGroup):
             commits.check_fetch(group, message.member_id, message.member_epoch)
-        return Result(offsets.fetch(message, self._offsets.of_group(message.group_id)))
+        known = self._offsets.of_group(message.group_id)
+        unstable = self._offsets.pending.of_group(message.group_id) if require_stable else ()
+        return Result(offsets.fetch(message, known, unstable))
 
     def _delete_offsets(self, message: OffsetDeleteRequest) -> Result[Any]:
         group = self._groups.get(message.group_id)
@@ -248,7 +258,8 @@ class GroupMachine(GroupTables):
             why = f"Group {message.group_id} not found."
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, why)
         known = self._offsets.of_group(message.group_id)
-        response, records = offsets.delete(message, group, known)
+        pending = self._offsets.pending.of_group(message.group_id)
+        response, records = offsets.delete(message, group, known, pending)
         return Result(response, records)
 
     def _delete_groups(self, message: DeleteGroupsRequest) -> Result[Any]:
@@ -261,7 +272,7 @@ class GroupMachine(GroupTables):
             elif not is_empty(group):
                 error = ErrorCode.NON_EMPTY_GROUP
             else:
-                records += offsets.all_tombstones(group_id, self._offsets.of_group(group_id))
+                records += offsets.all_tombstones(group_id, self._offsets)
                 records += passes.tombstones(group)
             response.results.append(DeletableGroupResult(group_id, error))
         return Result(response, records)
@@ -327,12 +338,12 @@ class GroupMachine(GroupTables):
 
     def _remove_offsets(self, request: ExpireOffsets | TopicsDeleted, now_ms: int) -> Result[Any]:
         def removed(group_id: str) -> list[GroupsRecord]:
-            known, group = self._offsets.of_group(group_id), self._groups.get(group_id)
+            group = self._groups.get(group_id)
             if group is None:
                 return []
             if isinstance(request, TopicsDeleted):
-                return [*offsets.topic_tombstones(group_id, known, request.topics)]
-            return passes.expired(group, known, self._settings, now_ms)
+                return [*offsets.topic_tombstones(group_id, self._offsets, request.topics)]
+            return passes.expired(group, self._offsets, self._settings, now_ms)
 
         group_ids = tuple(self._groups) if request.rest is None else request.rest
         return passes.remove_offsets(request, group_ids, removed, self._settings)

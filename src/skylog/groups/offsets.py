@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from skylog.groups.consumer import commits
 from skylog.groups.consumer.group import ConsumerGroup
 from skylog.groups.members import ClassicGroup, GroupState
+from skylog.groups.pending import OffsetPlace, PendingOffsets
 from skylog.groups.records import OffsetRecord, offset_tombstone
 from skylog.groups.requests import Request
 from skylog.groups.settings import GroupSettings
@@ -39,6 +40,7 @@ from skylog.wire.messages.offset_fetch_response import (
 )
 
 NO_OFFSET: Final = -1
+NO_GENERATION: Final = -1
 NO_RETENTION_MS: Final = -1
 _INT64_MAX: Final = 2**63 - 1
 # From this version on, a commit to a group that does not exist says so.
@@ -53,6 +55,7 @@ class Offsets:
 
     def __init__(self) -> None:
         self._groups: dict[str, TopicOffsets] = {}
+        self.pending = PendingOffsets()
 
     def of_group(self, group_id: str) -> TopicOffsets:
         return self._groups.get(group_id, {})
@@ -60,18 +63,37 @@ class Offsets:
     def group_ids(self) -> Iterator[str]:
         return iter(self._groups)
 
-    def apply(self, record: OffsetRecord) -> None:
+    def apply(self, record: OffsetRecord, offset: int) -> None:
         key = record.key
+        place = OffsetPlace(key.group, key.topic, key.partition)
         if record.value is not None:
-            topics = self._groups.setdefault(key.group, {})
-            topics.setdefault(key.topic, {})[key.partition] = record.value
+            self._put(place, record.value, offset)
             return
+        self.pending.forget(place)
         topics = self._groups.get(key.group, {})
         partitions = topics.get(key.topic, {})
         if partitions.pop(key.partition, None) is not None and not partitions:
             del topics[key.topic]
             if not topics:
                 del self._groups[key.group]
+
+    def _put(self, place: OffsetPlace, value: OffsetCommitValue, offset: int) -> None:
+        topics = self._groups.setdefault(place.group_id, {})
+        topics.setdefault(place.topic, {})[place.partition] = value
+        self.pending.committed(place, offset)
+
+    def apply_in_transaction(self, producer_id: int, record: OffsetRecord, offset: int) -> None:
+        key = record.key
+        if record.value is None:
+            self.apply(record, offset)
+            return
+        place = OffsetPlace(key.group, key.topic, key.partition)
+        self.pending.add(producer_id, place, record.value, offset)
+
+    def end_transaction(self, producer_id: int, *, commits: bool) -> None:
+        for place, pending in self.pending.end(producer_id):
+            if commits and pending.value is not None:
+                self._put(place, pending.value, pending.record_offset)
 
     def records(self) -> Iterator[OffsetRecord]:
         for group_id, topics in self._groups.items():
@@ -91,12 +113,7 @@ def check_commit(
     message = request.message
     generation, member_id = message.generation_id_or_member_epoch, message.member_id
     if isinstance(group, ConsumerGroup):
-        partitions = (
-            (topic.name, topic.topic_id, partition.partition_index)
-            for topic in message.topics
-            for partition in topic.partitions
-        )
-        commits.check_commit(group, member_id, generation, partitions, request.version)
+        commits.check_commit(group, member_id, generation, places(message), request.version)
         return
     if group is None:
         if generation >= 0:
@@ -114,6 +131,35 @@ def check_commit(
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     if group.state is GroupState.COMPLETING_REBALANCE:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def check_commit_in_transaction(
+    group: ClassicGroup | ConsumerGroup | None, request: Request[OffsetCommitRequest]
+) -> None:
+    """Raise unless the sender may commit offsets of this group in its transaction now.
+
+    Old versions do not say who the consumer is, so only what is said is held against the group.
+    """
+    message = request.message
+    generation, member_id = message.generation_id_or_member_epoch, message.member_id
+    is_named = bool(member_id or message.group_instance_id is not None)
+    if group is None:
+        if generation >= 0:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    elif isinstance(group, ConsumerGroup):
+        if (is_named or generation != NO_GENERATION) and (generation >= 0 or group.members):
+            commits.check_commit_in_transaction(group, member_id, generation, places(message))
+    elif generation >= 0 or (is_named and group.state is not GroupState.EMPTY):
+        group.check_member(member_id, message.group_instance_id)
+        if generation != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+
+
+def places(message: OffsetCommitRequest) -> Iterator[tuple[str, Uuid, int]]:
+    """The partitions that a request commits: name, id and number."""
+    for topic in message.topics:
+        for partition in topic.partitions:
+            yield topic.name, topic.topic_id, partition.partition_index
 
 
 def commit(
@@ -165,12 +211,23 @@ def _utf16_units(text: str) -> int:
 # OffsetFetch
 
 
-def fetch(request: OffsetFetchRequestGroup, offsets: TopicOffsets) -> OffsetFetchResponseGroup:
-    """The offsets asked for, all of the group's when no topics are named."""
+def fetch(
+    request: OffsetFetchRequestGroup,
+    offsets: TopicOffsets,
+    unstable: Container[tuple[str, int]] = (),
+) -> OffsetFetchResponseGroup:
+    """The offsets asked for, all of the group's when no topics are named.
+
+    Those that are ``unstable`` may be others in a moment: their reader has to come again.
+    """
     if request.topics is None:
         topics = [
             OffsetFetchResponseTopics(
-                name=name, partitions=[_fetched(p, value) for p, value in partitions.items()]
+                name=name,
+                partitions=[
+                    _unstable(p) if (name, p) in unstable else _fetched(p, value)
+                    for p, value in partitions.items()
+                ],
             )
             for name, partitions in offsets.items()
         ]
@@ -179,7 +236,9 @@ def fetch(request: OffsetFetchRequestGroup, offsets: TopicOffsets) -> OffsetFetc
     for topic in request.topics:
         known = offsets.get(topic.name, {})
         partitions = [
-            _fetched(index, _of_same_topic(known.get(index), topic.topic_id))
+            _unstable(index)
+            if (topic.name, index) in unstable
+            else _fetched(index, _of_same_topic(known.get(index), topic.topic_id))
             for index in topic.partition_indexes
         ]
         response.topics.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions))
@@ -191,6 +250,14 @@ def _of_same_topic(value: OffsetCommitValue | None, topic_id: Uuid) -> OffsetCom
     if value is None or ZERO_UUID in (value.topic_id, topic_id) or value.topic_id == topic_id:
         return value
     return None
+
+
+def _unstable(index: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=NO_OFFSET,
+        error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    )
 
 
 def _fetched(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartitions:
@@ -208,7 +275,10 @@ def _fetched(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponse
 
 
 def delete(
-    message: OffsetDeleteRequest, group: ClassicGroup | ConsumerGroup, offsets: TopicOffsets
+    message: OffsetDeleteRequest,
+    group: ClassicGroup | ConsumerGroup,
+    offsets: TopicOffsets,
+    pending: Container[tuple[str, int]] = (),
 ) -> tuple[OffsetDeleteResponse, list[OffsetRecord]]:
     if isinstance(group, ClassicGroup) and (
         group.state is not GroupState.EMPTY and not group.uses_consumer_protocol
@@ -225,21 +295,22 @@ def delete(
         records += [
             offset_tombstone(message.group_id, topic.name, index)
             for index in indexes
-            if not subscribed and index in known
+            if not subscribed and (index in known or (topic.name, index) in pending)
         ]
     return response, records
 
 
-def all_tombstones(group_id: str, offsets: TopicOffsets) -> list[OffsetRecord]:
+def all_tombstones(group_id: str, offsets: Offsets) -> list[OffsetRecord]:
+    known = offsets.of_group(group_id).items()
+    places = [(topic, partition) for topic, partitions in known for partition in partitions]
     return [
-        offset_tombstone(group_id, topic, partition)
-        for topic, partitions in offsets.items()
-        for partition in partitions
+        offset_tombstone(group_id, *place)
+        for place in dict.fromkeys([*places, *offsets.pending.of_group(group_id)])
     ]
 
 
 def expired_tombstones(
-    group: ClassicGroup | ConsumerGroup, offsets: TopicOffsets, retention_ms: int, now_ms: int
+    group: ClassicGroup | ConsumerGroup, offsets: Offsets, retention_ms: int, now_ms: int
 ) -> list[OffsetRecord]:
     """Tombstones for the offsets of a group that nobody has needed for the retention time."""
     if not _may_expire(group):
@@ -249,12 +320,13 @@ def expired_tombstones(
         group.state is GroupState.EMPTY and group.protocol_type is not None
     ):
         since_ms = group.state_since_ms
+    pending = offsets.pending.of_group(group.group_id)
     return [
         offset_tombstone(group.group_id, topic, partition)
-        for topic, partitions in offsets.items()
+        for topic, partitions in offsets.of_group(group.group_id).items()
         if not group.is_subscribed_to(topic)
         for partition, value in partitions.items()
-        if _is_expired(value, since_ms, retention_ms, now_ms)
+        if _is_expired(value, since_ms, retention_ms, now_ms) and (topic, partition) not in pending
     ]
 
 
@@ -274,12 +346,19 @@ def _is_expired(value: OffsetCommitValue, since_ms: int, retention_ms: int, now_
 
 
 def topic_tombstones(
-    group_id: str, offsets: TopicOffsets, topics: tuple[tuple[str, Uuid], ...]
+    group_id: str, offsets: Offsets, topics: tuple[tuple[str, Uuid], ...]
 ) -> list[OffsetRecord]:
     """Tombstones for the offsets of deleted topics; a new topic of the same name keeps its own."""
-    return [
-        offset_tombstone(group_id, name, partition)
+    known, gone = offsets.of_group(group_id), dict(topics)
+    places = [
+        (name, partition)
         for name, topic_id in topics
-        for partition, value in offsets.get(name, {}).items()
+        for partition, value in known.get(name, {}).items()
         if value.topic_id in (ZERO_UUID, topic_id)
     ]
+    places += [
+        (name, partition)
+        for (name, partition), value in offsets.pending.values(group_id)
+        if name in gone and value.topic_id in (ZERO_UUID, gone[name])
+    ]
+    return [offset_tombstone(group_id, *place) for place in dict.fromkeys(places)]

@@ -13,7 +13,11 @@ from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, invariant
 from skylog.kernel.executor import Executor
 from skylog.kernel.limits import GROUP_LOAD_READ_BYTES
+from skylog.log.markers import marker_of
+from skylog.log.producers import TransactionEnd
+from skylog.log.verification import Origin
 from skylog.replicated.log import KeyValue, LoadedBatch, Unsubscribe
+from skylog.replicated.machine import InTransaction
 from skylog.wire.batch import Batch, split_batches
 from skylog.wire.buffers import Buffer
 from skylog.wire.records import decode_records, encode_batch
@@ -49,9 +53,11 @@ class OffsetsPartition(Protocol):
     @property
     def log(self) -> StoredLog: ...
 
-    def append(self, batches: Sequence[Batch], now_ms: int) -> Any:
+    def append(self, batches: Sequence[Batch], now_ms: int, origin: Origin = ...) -> Any:
         """Append as the leader; a KafkaError leaves the log as it was."""
         ...
+
+    def append_marker(self, end: TransactionEnd, now_ms: int) -> Any: ...
 
     def on_commit(self, listener: Callable[[int], None]) -> Unsubscribe:
         """Call ``listener`` with every new high watermark."""
@@ -90,6 +96,29 @@ class OffsetsLog:
         self._partition.append([Batch(encoded)], now_ms)
         return self.end_offset
 
+    def append_in_transaction(self, records: Sequence[KeyValue], transaction: InTransaction) -> int:
+        now_ms = self._clock.now_ms()
+        encoded = encode_batch(
+            records,
+            timestamp=now_ms,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            transactional=True,
+        )
+        if len(encoded) > self._batch_bytes_max:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+        origin = Origin(
+            is_client=False,
+            guard=transaction.guard,
+            is_verified=transaction.is_verified,
+        )
+        self._partition.append([Batch(encoded)], now_ms, origin)
+        return self.end_offset
+
+    def end_transaction(self, end: TransactionEnd) -> int:
+        self._partition.append_marker(end, self._clock.now_ms())
+        return self.end_offset
+
     def on_high_watermark(self, listener: Callable[[int], None]) -> Unsubscribe:
         return self._partition.on_commit(listener)
 
@@ -104,11 +133,7 @@ class OffsetsLog:
             begun_at = offset
             for batch in split_batches(found.buffer):
                 offset = batch.next_offset
-                # Offsets that came with a transaction count once it has committed, and nothing
-                # here takes part in transactions.
-                if not batch.is_control and not batch.is_transactional:
-                    records = [(record.key, record.value) for record in decode_records(batch)]
-                    yield LoadedBatch(batch.base_offset, records)
+                yield _loaded(batch)
             if offset == begun_at:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing to read at {offset}")
 
@@ -117,3 +142,14 @@ class OffsetsLog:
 
     async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
         invariant(False, "a compacted topic has no snapshots")
+
+
+def _loaded(batch: Batch) -> LoadedBatch:
+    producer = batch.producer_id, batch.producer_epoch
+    if batch.is_control:
+        marker = marker_of(batch)
+        end = TransactionEnd(*producer, marker) if marker is not None else None
+        return LoadedBatch(batch.base_offset, (), transaction=end)
+    records = [(record.key, record.value) for record in decode_records(batch)]
+    transaction = InTransaction(*producer) if batch.producer_id >= 0 else None
+    return LoadedBatch(batch.base_offset, records, transaction=transaction)

@@ -69,14 +69,14 @@ def remove_offsets(
 
 
 def expired(
-    group: AnyGroup, known: offsets.TopicOffsets, settings: GroupSettings, now_ms: int
+    group: AnyGroup, known: offsets.Offsets, settings: GroupSettings, now_ms: int
 ) -> list[GroupsRecord]:
     """Offsets whose time is over, and with the last of them the group."""
     records: list[GroupsRecord] = [
         *offsets.expired_tombstones(group, known, settings.offsets_retention_ms, now_ms)
     ]
-    nothing_left = len(records) == sum(map(len, known.values()))
-    if nothing_left and is_empty(group):
+    nothing_left = len(records) == sum(map(len, known.of_group(group.group_id).values()))
+    if nothing_left and is_empty(group) and not known.pending.of_group(group.group_id):
         records += tombstones(group)
     return records
 

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from skylog.groups.members import ClassicGroup
 from skylog.kernel.ids import Uuid
+from skylog.replicated.machine import InTransaction
 
 MessageT_co = TypeVar("MessageT_co", covariant=True)
 
@@ -29,6 +30,10 @@ class Request(Generic[MessageT_co]):
     client_id: str = ""
     client_host: str = ""
     member_suffix: str = ""
+    # OffsetFetch: what is pending in a transaction is not answered with what was before it.
+    require_stable: bool = False
+    # OffsetCommit: the offsets count once the transaction has committed.
+    transaction: InTransaction | None = None
 
 
 # What timers and the broker submit. A timer may come late, when its deadline has moved or its

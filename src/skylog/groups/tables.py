@@ -15,6 +15,8 @@ from skylog.groups.passes import AnyGroup
 from skylog.groups.records import GroupRecord, GroupsRecord, OffsetRecord, group_from
 from skylog.groups.requests import GroupChanged, SessionEnded, SessionSet
 from skylog.groups.step import Session
+from skylog.log.producers import TransactionEnd
+from skylog.replicated.machine import TransactionalRecord
 from skylog.wire.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from skylog.wire.messages.group_metadata_key import GroupMetadataKey
 from skylog.wire.messages.group_metadata_value import GroupMetadataValue
@@ -35,15 +37,25 @@ class GroupTables:
     def apply(self, record: Any, offset: int) -> None:
         match record:
             case OffsetRecord():
-                self._offsets.apply(record)
-                if record.value is not None:  # a group without members may commit, too
-                    self._groups.setdefault(record.key.group, ClassicGroup(record.key.group))
+                self._offsets.apply(record, offset)
+                self._know_group(record)
+            case TransactionalRecord(producer_id, OffsetRecord() as pending):
+                self._offsets.apply_in_transaction(producer_id, pending, offset)
+                self._know_group(pending)
+            case TransactionalRecord():
+                self.apply(record.record, offset)
+            case TransactionEnd():
+                self._offsets.end_transaction(record.producer_id, commits=record.marker.commits)
             case GroupRecord():
                 self._apply_group(record)
             case ConsumerRecord():
                 self._apply_consumer(record)
             case _:
                 self._apply_event(record)
+
+    def _know_group(self, record: OffsetRecord) -> None:
+        if record.value is not None:  # a group without members may commit, too
+            self._groups.setdefault(record.key.group, ClassicGroup(record.key.group))
 
     def _apply_event(self, event: Any) -> None:
         match event:

@@ -106,6 +106,8 @@ LOG_OPEN_FILES_MAX: Final = 4096
 LOG_INLINE_DECODE_BYTES_MAX: Final = 32 * 1024
 # Logs that are compacted at once at most, whatever log.cleaner.threads says.
 LOG_CLEANER_THREADS_MAX: Final = 16
+# Producers of one partition whose first batch of a transaction waits for its coordinator's word.
+TRANSACTION_GUARDS_PER_PARTITION_MAX: Final = 10_000
 # Text files of a log directory (checkpoints); 10,000 partitions take about 1 MiB.
 LOG_CHECKPOINT_BYTES_MAX: Final = 256 * 1024 * 1024
 
@@ -125,6 +127,11 @@ GROUP_REGEX_NAMES_PER_TURN: Final = 500
 # One part of a pass over all groups (expiry, deleted topics), so that it holds nobody up.
 GROUP_PASS_GROUPS_MAX: Final = 1_000
 GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024
+
+# Transactions: markers that go to a node in one request, and ids that are looked at before others
+# have their turn.
+TRANSACTION_MARKERS_PER_REQUEST_MAX: Final = 1_000
+TRANSACTIONAL_IDS_PER_PASS_MAX: Final = 1_000
 
 # Frames: what one read may bring while no frame is in progress, and up to which size an incomplete
 # frame waits in the scratch for its rest instead of in a buffer of its own.

@@ -1,7 +1,5 @@
 """Aborted transactions as a segment's ``.txnindex`` lists them, and what compaction makes of them.
 
-``.txnindex``  34-byte entries: i16 version, i64 producer, i64 first, last and last stable offset
-
 Records of aborted transactions go with the first pass that sees them. The marker of a transaction
 stays as long as a batch of it does; then it gets a horizon like a tombstone, so that readers have
 time to see it.
@@ -17,7 +15,7 @@ from typing import Final, NamedTuple
 from skylog.log.markers import marker_of
 from skylog.wire.batch import Batch
 
-_ENTRY: Final = Struct(">hqqqq")
+ENTRY: Final = Struct(">hqqqq")
 _VERSION: Final = 0
 
 
@@ -33,17 +31,17 @@ class AbortedTransaction(NamedTuple):
 def encode_aborted(transactions: Iterable[AbortedTransaction]) -> bytes:
     """The content of a ``.txnindex``."""
     return b"".join(
-        _ENTRY.pack(_VERSION, t.producer_id, t.first_offset, t.last_offset, t.last_stable_offset)
+        ENTRY.pack(_VERSION, t.producer_id, t.first_offset, t.last_offset, t.last_stable_offset)
         for t in transactions
     )
 
 
 def decode_aborted(data: bytes) -> list[AbortedTransaction]:
     """ValueError where it is no such index: without it nobody may judge a transaction."""
-    if len(data) % _ENTRY.size:
+    if len(data) % ENTRY.size:
         raise ValueError(f"{len(data)} bytes are no index of aborted transactions")
     found = []
-    for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
+    for version, producer_id, first, last, stable in ENTRY.iter_unpack(data):
         if version < _VERSION or first > last:
             raise ValueError("a broken index of aborted transactions")
         found.append(AbortedTransaction(first, producer_id, last, stable))

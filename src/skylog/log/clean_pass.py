@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skylog.kernel.limits import LOG_CHECKPOINT_BYTES_MAX
-from skylog.log.aborted import AbortedTransaction, CleanedTransactions, decode_aborted
+from skylog.log.aborted import AbortedTransaction, CleanedTransactions
 from skylog.log.batch_filter import (
     BatchFilter,
     corrupt,
@@ -22,8 +21,7 @@ from skylog.log.batch_filter import (
 )
 from skylog.log.cleanable import Cleanable, fits
 from skylog.log.config import LogConfig
-from skylog.log.files import Files
-from skylog.log.names import TXN_INDEX_SUFFIX
+from skylog.log.files import Files, Replaced
 from skylog.log.offset_map import Reason, Rule, new_offset_map
 from skylog.log.segment import Segment
 from skylog.log.swap import CleanedSegment, last_batch
@@ -107,12 +105,9 @@ class CleanPass:
     def _read_aborted(self) -> list[AbortedTransaction]:
         found: list[AbortedTransaction] = []
         for segment in self._source.segments:
-            path = segment.prefix + TXN_INDEX_SUFFIX
-            content = self._source.files.read_small(path, LOG_CHECKPOINT_BYTES_MAX)
-            try:
-                found += decode_aborted(content or b"")
-            except ValueError as error:
-                raise corrupt(f"{path}: {error}") from error
+            found += segment.aborted.entries(block=True)
+            if segment.is_replaced:
+                raise Replaced
         return found
 
     def _note(self, chunk: memoryview) -> int:

@@ -142,6 +142,11 @@ class OffsetIndex(Index):
         """The last entry whose batch begins at or before ``position``."""
         return self._entry(self.slot_at_most(position, 1))
 
+    def ceiling_position(self, position: int) -> tuple[int, int] | None:
+        """The first entry whose batch begins at or after ``position``."""
+        slot = self.slot_at_most(position - 1, 1) + 1
+        return self._entry(slot) if slot < len(self) else None
+
     def _entry(self, slot: int) -> tuple[int, int] | None:
         if slot < 0:
             return None

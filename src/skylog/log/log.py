@@ -12,13 +12,14 @@ from typing import Self
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.config import LogConfig
 from skylog.log.files import storage_error
+from skylog.log.host import LogHost
 from skylog.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, file_name
 from skylog.log.reader import ReadInfo
 from skylog.log.recovery import Opening, load
 from skylog.log.retention import deletable_segments
 from skylog.log.segment import Segment
 from skylog.log.swap import CleanedSegment
-from skylog.log.writer import AppendInfo, LogHost, LogWriter
+from skylog.log.writer import AppendInfo, LogWriter
 
 __all__ = ["AppendInfo", "Log", "LogConfig", "LogHost", "Opening", "ReadInfo"]
 
@@ -217,6 +218,7 @@ class Log(LogWriter):
             self.flushed_ms,
             clean=True,
             log_start_offset=min(self.log_start_offset, end),
+            high_watermark=self.high_watermark,
         )
         if not Path(self._segments[0].log_path).exists():
             opening.log_start_offset = end

@@ -28,6 +28,7 @@ from skylog.log.config import LONG_MAX, LogConfig
 from skylog.log.directory import LogDirectory
 from skylog.log.discarded import Discarded
 from skylog.log.files import Files, storage_error
+from skylog.log.host import LogHost
 from skylog.log.locks import DirectoryLock
 from skylog.log.log import Log
 from skylog.log.names import (
@@ -37,7 +38,7 @@ from skylog.log.names import (
     doomed_directory_name,
 )
 from skylog.log.recovery import Opening
-from skylog.log.writer import LogHost, LogWriter
+from skylog.log.writer import LogWriter
 
 # A step gives the loop back after this long, or after this many logs without a look at the clock.
 _SLICE_SECONDS: Final = 0.002
@@ -156,6 +157,7 @@ class LogManager(LogHost):
             clean=home.was_clean,
             recovery_point=home.recovery_point(key),
             log_start_offset=home.log_start(key),
+            high_watermark=home.high_watermark(key),
         )
         try:
             log = Log.open(*key, opening, self)

@@ -1,4 +1,4 @@
-"""Reading the marker that ends a transaction out of its control batch."""
+"""The marker that ends a transaction, and the control batch that holds it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,29 @@ from struct import Struct, error
 from typing import Final
 
 from skylog.kernel.errors import KafkaError
-from skylog.log.producers import Marker
+from skylog.log.producers import Marker, TransactionEnd
 from skylog.wire.batch import Batch
-from skylog.wire.records import decode_records
+from skylog.wire.control_records import transaction_marker
+from skylog.wire.records import decode_records, encode_batch
 
 _KEY: Final = Struct(">hh")
 _VALUE: Final = Struct(">hi")
 _ABORT: Final = 0
 _COMMIT: Final = 1
+
+
+def marker_batch(end: TransactionEnd, now_ms: int) -> Batch:
+    """What stands at the end of a transaction in each of its partitions."""
+    record = transaction_marker(end.marker.commits, end.marker.coordinator_epoch)
+    data = encode_batch(
+        [record],
+        timestamp=now_ms,
+        producer_id=end.producer_id,
+        producer_epoch=end.producer_epoch,
+        control=True,
+        transactional=True,
+    )
+    return Batch(bytearray(data))
 
 
 def marker_of(batch: Batch) -> Marker | None:

@@ -4,9 +4,12 @@ Pure: the log calls ``check`` before it writes and ``apply`` once the bytes are 
 refused or failed append leaves no trace. The same ``apply`` rebuilds the state at recovery.
 
 A client's batch must, in this order: repeat one of the last five batches exactly (then it is a
-duplicate, answered with the first outcome), carry no older epoch than seen, begin at sequence 0
-when its epoch is new, and otherwise follow the last sequence (2³¹−1 is followed by 0). A producer
-that is not known may begin anywhere.
+duplicate, answered with the first outcome), carry no older epoch than seen, be verified when it
+opens a transaction, begin at sequence 0 when its epoch is new, and otherwise follow the last
+sequence (2³¹−1 is followed by 0). A producer that is not known may begin anywhere.
+
+A marker must come from no older coordinator than seen, and with an epoch that is not older than the
+producer's; from transaction version 2 on the epoch grows with each marker.
 """
 
 from __future__ import annotations
@@ -16,12 +19,16 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.verification import CLIENT, Guard, Origin, Verifications
 from skylog.wire.batch import NO_TIMESTAMP, SEQUENCE_MAX, Batch
 
 REMEMBERED_BATCHES: Final = 5
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_OFFSET: Final = -1
+EPOCH_MAX: Final = 2**15 - 1
+# From this version of transactions on, each marker has a greater epoch than what it ends.
+_EPOCH_GROWS_FROM: Final = 2
 
 
 class RememberedBatch(NamedTuple):
@@ -48,10 +55,23 @@ class Marker(NamedTuple):
     commits: bool
 
 
+class TransactionEnd(NamedTuple):
+    """A coordinator's word that a producer's transaction is over."""
+
+    producer_id: int
+    producer_epoch: int
+    marker: Marker
+    # Of the transaction's coordinator.
+    transaction_version: int = 0
+
+
 class CompletedTransaction(NamedTuple):
+    """``last_stable_offset`` is where the oldest transaction begins that is still open."""
+
     producer_id: int
     first_offset: int
     last_offset: int
+    last_stable_offset: int
     aborted: bool
 
 
@@ -87,6 +107,10 @@ class ProducerEntry:
                 return known
         return None
 
+    def has_transaction(self, epoch: int) -> bool:
+        """Whether a transaction of this epoch is open."""
+        return self.txn_first_offset != NO_OFFSET and self.epoch == epoch
+
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
         """An open transaction keeps its producer."""
         return self.txn_first_offset == NO_OFFSET and now_ms - self.last_timestamp >= expiration_ms
@@ -95,14 +119,19 @@ class ProducerEntry:
 class Producers:
     """All producers of one partition, and its open transactions."""
 
-    __slots__ = ("_entries", "_open")
+    __slots__ = ("_decided_below", "_entries", "_open", "_undecided", "verifications")
 
-    def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
+    def __init__(self, entries: Iterable[ProducerEntry] = (), *, decided_below: int = 0) -> None:
+        """Markers that lie ``decided_below`` can not be lost any more."""
         self._entries = {entry.producer_id: entry for entry in entries}
         # First offset → producer, in the order of offsets.
         open_now = [e for e in self._entries.values() if e.txn_first_offset != NO_OFFSET]
         open_now.sort(key=lambda entry: entry.txn_first_offset)
         self._open = {entry.txn_first_offset: entry.producer_id for entry in open_now}
+        # First offset → last offset of transactions that ended above the high watermark.
+        self._undecided: dict[int, int] = {}
+        self._decided_below = decided_below
+        self.verifications = Verifications()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -113,31 +142,101 @@ class Producers:
     def get(self, producer_id: int) -> ProducerEntry | None:
         return self._entries.get(producer_id)
 
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction begins."""
-        return next(iter(self._open), None)
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the oldest transaction begins that is open, or whose marker could still be lost."""
+        undecided = self._undecided
+        if undecided:
+            self._decided_below = max(self._decided_below, high_watermark)
+            for first, last in tuple(undecided.items()):
+                if last >= high_watermark:
+                    break  # they are in the order of their markers
+                del undecided[first]
+        oldest = next(iter(self._open), None)
+        if not undecided:
+            return oldest
+        return min(undecided) if oldest is None else min(oldest, *undecided)
 
-    def check(self, batches: Sequence[Batch]) -> RememberedBatch | None:
-        """Judge a client's append: a duplicate's first outcome, None to go on, or KafkaError."""
+    # -- before a write ------------------------------------------------------------------------
+
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, epoch_grows: bool, now_ms: int
+    ) -> Guard | None:
+        """Begin to verify a batch; None when its transaction is open already."""
+        entry = self._entries.get(producer_id)
+        if entry is not None:
+            _check_epoch(producer_id, epoch, entry)
+            if entry.has_transaction(epoch):
+                return None
+        return self.verifications.start(
+            producer_id, sequence, epoch, epoch_grows=epoch_grows, now_ms=now_ms
+        )
+
+    def check(self, batches: Sequence[Batch], origin: Origin = CLIENT) -> RememberedBatch | None:
+        """Judge an append as the leader: a duplicate's first outcome, None to go on, or KafkaError.
+
+        For markers there is ``check_end``.
+        """
         if len(batches) == 1:
             batch = batches[0]
-            if batch.producer_id < 0:
-                return None
-            entry = self._entries.get(batch.producer_id)
-            return _check(batch, entry) if entry is not None else None
+            return self._check(batch, origin) if batch.producer_id >= 0 else None
         # Later batches of one append see what the earlier ones will leave.
         trial: Producers | None = None
         for batch in batches:
             if batch.producer_id < 0:
                 continue
             trial = trial or self._copy()
-            entry = trial.get(batch.producer_id)
-            duplicate = _check(batch, entry) if entry is not None else None
+            duplicate = trial._check(batch, origin)
             if duplicate is not None:
                 return duplicate
             trial.apply(batch, None)
         return None
+
+    def _check(self, batch: Batch, origin: Origin) -> RememberedBatch | None:
+        entry = self._entries.get(batch.producer_id)
+        if entry is not None and origin.is_client:
+            duplicate = entry.find_duplicate(batch)
+            if duplicate is not None:
+                return duplicate
+        if entry is not None:
+            _check_epoch(batch.producer_id, batch.producer_epoch, entry)
+        if batch.is_control:
+            return None
+        is_open = entry is not None and entry.has_transaction(batch.producer_epoch)
+        if batch.is_transactional and not is_open:
+            self.verifications.require(batch, origin)
+        if origin.is_client:
+            _check_sequence(batch, entry, self.verifications.get(batch.producer_id))
+        if entry is not None and entry.txn_first_offset != NO_OFFSET and not batch.is_transactional:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Expected transactional write from producer {batch.producer_id}",
+            )
+        return None
+
+    def check_end(self, end: TransactionEnd) -> None:
+        """Raise unless the coordinator may end a transaction of the producer."""
+        entry = self._entries.get(end.producer_id)
+        if entry is None:
+            return
+        epoch = end.producer_epoch
+        _check_epoch(end.producer_id, epoch, entry)
+        if end.transaction_version >= _EPOCH_GROWS_FROM and epoch == entry.epoch:
+            # The same marker once more: its transaction is over, or its epoch could not grow.
+            is_repeated = entry.txn_first_offset == NO_OFFSET or epoch == EPOCH_MAX
+            if not is_repeated:
+                raise KafkaError(
+                    ErrorCode.INVALID_PRODUCER_EPOCH,
+                    f"Epoch of producer {end.producer_id} is {epoch},"
+                    " which does not exceed that of its open transaction",
+                )
+        if entry.coordinator_epoch > end.marker.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producer {end.producer_id}: "
+                f"{end.marker.coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)",
+            )
+
+    # -- after a write -------------------------------------------------------------------------
 
     def apply(self, batch: Batch, marker: Marker | None) -> CompletedTransaction | None:
         """Take in a batch that is in the log; ``marker`` is given for a control batch."""
@@ -147,6 +246,8 @@ class Producers:
         if entry.epoch != batch.producer_epoch:
             entry.epoch = batch.producer_epoch
             entry.batches = ()
+        if batch.is_transactional:
+            self.verifications.written(batch)
         if batch.is_control:
             return self._end_transaction(entry, batch, marker)
         last = batch.last_offset
@@ -167,17 +268,18 @@ class Producers:
             return None
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = batch.max_timestamp
-        if entry.txn_first_offset == NO_OFFSET:
+        first, last = entry.txn_first_offset, batch.base_offset
+        if first == NO_OFFSET:
             return None
-        done = CompletedTransaction(
-            entry.producer_id, entry.txn_first_offset, batch.base_offset, not marker.commits
-        )
         entry.txn_first_offset = NO_OFFSET
-        self._open.pop(done.first_offset, None)
-        return done
+        self._open.pop(first, None)
+        if last >= self._decided_below:
+            self._undecided[first] = last
+        stable = next(iter(self._open), last + 1)
+        return CompletedTransaction(entry.producer_id, first, last, stable, not marker.commits)
 
     def _copy(self) -> Producers:
-        return Producers(
+        copy = Producers(
             ProducerEntry(
                 entry.producer_id,
                 entry.epoch,
@@ -188,41 +290,49 @@ class Producers:
             )
             for entry in self
         )
+        copy.verifications = self.verifications.copy()
+        return copy
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget who has been silent for long; returns how many."""
         gone = [e.producer_id for e in self if e.is_expired(now_ms, expiration_ms)]
         for producer_id in gone:
             del self._entries[producer_id]
+        self.verifications.expire(now_ms, expiration_ms)
         return len(gone)
 
 
-def _check(batch: Batch, entry: ProducerEntry) -> RememberedBatch | None:
-    duplicate = entry.find_duplicate(batch)
-    if duplicate is not None:
-        return duplicate
-    if batch.producer_epoch < entry.epoch:
+def _check_epoch(producer_id: int, epoch: int, entry: ProducerEntry) -> None:
+    if epoch < entry.epoch:
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"Epoch of producer {batch.producer_id} is {batch.producer_epoch}, "
+            f"Epoch of producer {producer_id} is {epoch}, "
             f"which is smaller than the last seen epoch {entry.epoch}",
         )
-    if batch.is_control:
-        return None
+
+
+def _check_sequence(batch: Batch, entry: ProducerEntry | None, guard: Guard | None) -> None:
+    if guard is not None:
+        # What a producer begins with after an epoch of its own begins at 0 ...
+        lowest = guard.lowest_sequence
+        if guard.epoch_grows and (entry is None or not entry.batches):
+            lowest = 0
+        # ... and nothing overtakes a batch whose verification was refused and may be repeated.
+        if batch.base_sequence > lowest:
+            raise _out_of_order(batch, f"{lowest} (earliest seen sequence)")
+    if entry is None or entry.epoch == NO_EPOCH:
+        return
     expected = 0
     if batch.producer_epoch == entry.epoch:
         last = entry.last_sequence
         expected = 0 if last == SEQUENCE_MAX else last + 1
     if batch.base_sequence != expected:
-        raise KafkaError(
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"Out of order sequence number for producer {batch.producer_id}: "
-            f"{batch.base_sequence} (incoming seq. number), "
-            f"{entry.last_sequence} (current end sequence number)",
-        )
-    if entry.txn_first_offset != NO_OFFSET and not batch.is_transactional:
-        raise KafkaError(
-            ErrorCode.INVALID_TXN_STATE,
-            f"Expected transactional write from producer {batch.producer_id}",
-        )
-    return None
+        raise _out_of_order(batch, f"{entry.last_sequence} (current end sequence number)")
+
+
+def _out_of_order(batch: Batch, what: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"Out of order sequence number for producer {batch.producer_id}: "
+        f"{batch.base_sequence} (incoming seq. number), {what}",
+    )

@@ -12,6 +12,7 @@ from typing import NamedTuple, NoReturn
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import LOG_INLINE_DECODE_BYTES_MAX
+from skylog.log.aborted import AbortedTransaction
 from skylog.log.epochs import LeaderEpochs
 from skylog.log.files import Replaced, WouldBlock, storage_error
 from skylog.log.segment import EMPTY, Segment
@@ -23,9 +24,13 @@ Found = tuple[int, int, int]
 
 
 class ReadInfo(NamedTuple):
-    """Whole batches, the first of which holds the offset asked for."""
+    """Whole batches, the first of which holds the offset asked for.
+
+    ``aborted`` has the aborted transactions that may have records among them, if asked for.
+    """
 
     buffer: memoryview
+    aborted: Sequence[AbortedTransaction] = ()
 
 
 _NOTHING = ReadInfo(EMPTY)
@@ -42,10 +47,16 @@ def _is_hollow(batches: memoryview) -> bool:
     return 0 < at == len(batches)
 
 
-def _joined(parts: list[memoryview]) -> ReadInfo:
-    if not parts:
-        return _NOTHING
-    return ReadInfo(parts[0] if len(parts) == 1 else memoryview(bytearray().join(parts)))
+def _joined(parts: list[memoryview]) -> memoryview:
+    return parts[0] if len(parts) == 1 else memoryview(bytearray().join(parts))
+
+
+class _ReadEnd(NamedTuple):
+    """Where a read ended: a position in a segment, and the offset at which the segment ends."""
+
+    segment: Segment
+    position: int
+    bound: int
 
 
 class LogReader:
@@ -126,21 +137,63 @@ class LogReader:
         """
         while True:
             try:
-                return self._read(offset, max_bytes, limit_offset, min_one=min_one, block=block)
+                parts, _ = self._read(offset, max_bytes, limit_offset, min_one=min_one, block=block)
+                return ReadInfo(_joined(parts)) if parts else _NOTHING
             except Replaced:
                 continue  # the cleaned copy has it
 
-    def _read(
+    def read_committed(
         self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
     ) -> ReadInfo:
+        """The same for readers who leave out aborted transactions."""
+        while True:
+            try:
+                parts, last = self._read(
+                    offset, max_bytes, limit_offset, min_one=min_one, block=block
+                )
+                if last is None:
+                    return _NOTHING
+                aborted = self._aborted(offset, last, block)
+                return ReadInfo(_joined(parts), aborted)
+            except Replaced:
+                continue
+
+    def _aborted(self, offset: int, last: _ReadEnd, block: bool) -> list[AbortedTransaction]:
+        try:
+            following = last.segment.offset_index(block=block).ceiling_position(last.position)
+            end = last.bound if following is None else following[0]
+            return self.aborted_transactions(offset, end, block=block)
+        except OSError as error:
+            self._read_failed(offset, error)
+
+    def aborted_transactions(
+        self, start: int, end: int, *, block: bool
+    ) -> list[AbortedTransaction]:
+        """Those that touch offsets from ``start`` up to ``end``, in the order of their markers."""
+        segments, _, _ = self._shown
+        found: list[AbortedTransaction] = []
+        for slot in range(self._slot(segments, start), len(segments)):
+            segment = segments[slot]
+            is_last = segment.aborted.collect(start, end, found, block=block)
+            if segment.is_replaced:
+                raise Replaced
+            if is_last:
+                break
+        return found
+
+    def _read(
+        self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
+    ) -> tuple[list[memoryview], _ReadEnd | None]:
+        """The parts that were read, and where the last one ends."""
         self._check_usable()
         segments, size, end = self._shown
         if offset < self.log_start_offset or offset > end:
             self._out_of_range(offset)
         limit = min(limit_offset, end)
-        if offset >= limit or (max_bytes <= 0 and not min_one):
-            return _NOTHING
         parts: list[memoryview] = []
+        last: _ReadEnd | None = None
+        if offset >= limit or (max_bytes <= 0 and not min_one):
+            return parts, last
         try:
             for slot in range(self._slot(segments, offset), len(segments)):
                 segment = segments[slot]
@@ -151,6 +204,7 @@ class LogReader:
                     bound, stop = segments[slot + 1].base_offset, segment.size
                 else:
                     bound, stop = end, size
+                following = bound
                 if limit < bound:
                     found = segment.position_of(limit, block=block)
                     bound, stop = limit, stop if found is None else found
@@ -159,12 +213,15 @@ class LogReader:
                         position, stop, max_bytes, bound, min_one=min_one, block=block
                     )
                     parts.append(part)
+                    # A batch that does not fit counts as far as it would: so Kafka has it.
+                    reached = min(position + max(len(part), max_bytes), stop)
+                    last = _ReadEnd(segment, reached, following)
                     max_bytes -= len(part)
                 if bound == limit or stop <= position or not _is_hollow(parts[-1]):
                     break
         except OSError as error:
             self._read_failed(offset, error)
-        return _joined(parts)
+        return parts, last
 
     def _out_of_range(self, offset: int) -> NoReturn:
         raise KafkaError(

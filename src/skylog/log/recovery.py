@@ -7,9 +7,9 @@ that is not whole, whatever follows is dropped, and indexes, epochs and producer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from skylog.kernel.errors import KafkaError
 from skylog.kernel.ids import Uuid
@@ -38,11 +38,11 @@ from skylog.log.names import (
     parse_file_name,
 )
 from skylog.log.producers import Producers
-from skylog.log.segment import RELATIVE_OFFSET_MAX, Segment
+from skylog.log.rebuilding import rebuild
+from skylog.log.segment import Segment
 from skylog.log.swap import settle_swaps
-from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, Batch, batch_size
+from skylog.wire.batch import HEADER_BYTES
 
-_SCAN_BYTES: Final = 1 << 20
 _logger = get_logger("log.recovery")
 
 
@@ -57,6 +57,8 @@ class Opening:
     clean: bool = False
     recovery_point: int = 0
     log_start_offset: int = 0
+    # Markers below it can not be lost any more.
+    high_watermark: int = 0
 
 
 @dataclass(slots=True)
@@ -90,6 +92,8 @@ class _Loader:
         self.snapshots: list[int] = []
         self.unindexed: set[int] = set()
         self.truncated_bytes = 0
+        # The producers as of the end of the segment that was rebuilt last.
+        self._followed = (0, Producers())
 
     def load(self) -> Loaded:
         opening = self.opening
@@ -113,6 +117,7 @@ class _Loader:
             self.segments = [
                 Segment.create(self.files, self.directory, end, opening.config, opening.now_ms)
             ]
+        self.segments[-1].aborted.load(block=True)
         start = max(opening.log_start_offset, self.segments[0].base_offset)
         self.epochs.truncate_end(end)
         self.epochs.truncate_start(start)
@@ -155,6 +160,21 @@ class _Loader:
         filled = {segment.base_offset for segment in self.segments if segment.size}
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self.unindexed |= filled - set(found.get(suffix, ()))
+        listed = set(found.get(TXN_INDEX_SUFFIX, ()))
+        for segment in self.segments:
+            if segment.base_offset in listed and not self._knows_aborted(segment):
+                self.unindexed.add(segment.base_offset)
+
+    @staticmethod
+    def _knows_aborted(segment: Segment) -> bool:
+        """Whether the index of aborted transactions is sound: nothing else has what it says."""
+        try:
+            segment.aborted.load(block=True)
+        except KafkaError as fault:
+            _logger.warning("an index is rebuilt", path=segment.log_path, fault=str(fault))
+            return False
+        segment.aborted.drop()
+        return True
 
     def _drop_segments(self, first: int) -> None:
         """Remove the segments from the ``first`` on; nobody has read from them yet."""
@@ -171,6 +191,8 @@ class _Loader:
         for number, segment in enumerate(self.segments):
             following = self.segments[number + 1 : number + 2]
             if following and following[0].base_offset <= point:
+                if segment.base_offset in self.unindexed:
+                    self._rebuild(segment)
                 continue
             cut_before = self.truncated_bytes
             end = self._rebuild(segment)
@@ -186,7 +208,11 @@ class _Loader:
 
     def _rebuild(self, segment: Segment) -> int:
         """Returns the offset after the segment's last good batch."""
-        cut, end = rebuild(segment, self.files, self.epochs)
+        followed, producers = self._followed
+        if followed != segment.base_offset:
+            producers = self._producers_before(segment)
+        cut, end = rebuild(segment, self.files, self.epochs, producers)
+        self._followed = end, producers
         self.unindexed.discard(segment.base_offset)
         if cut:
             self.truncated_bytes += cut
@@ -250,36 +276,68 @@ class _Loader:
             return None
 
     def _load_producers(self, start: int, end: int) -> tuple[Producers, int]:
-        """The latest good snapshot, and what was written after it."""
+        """The latest good snapshot, and what was written after it.
+
+        The one at the begin of the first segment knows of transactions that were opened before:
+        whatever the log start is, what is left of them must not seem to be decided.
+        """
         bases = {segment.base_offset for segment in self.segments}
-        producers, snapshot = Producers(), start
+        is_empty = not self.segments[0].size
+        first = start + 1 if is_empty else self.segments[0].base_offset
+        found: Producers | None = None
+        snapshot = start
         for offset in reversed(self.snapshots):
-            path = f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
-            usable = start < offset <= end
-            if usable and snapshot == start:
-                try:
-                    content = self.files.read_small(path, LOG_CHECKPOINT_BYTES_MAX) or b""
-                    expiration_ms = self.opening.config.producer_id_expiration_ms
-                    producers = Producers(
-                        entry
-                        for entry in decode_snapshot(content)
-                        if not entry.is_expired(self.opening.now_ms, expiration_ms)
-                    )
+            usable = first <= offset <= end
+            if usable and found is None:
+                found = self._read_snapshot(offset)
+                if found is not None:
                     snapshot = offset
                     continue
-                except Malformed as fault:
-                    _logger.warning("a producer snapshot is broken", path=path, fault=str(fault))
-                    usable = False
+                usable = False
             if not usable or offset not in bases:
-                self.files.remove(path)
-        if snapshot < end:
-            self._replay(producers, snapshot, end)
+                self.files.remove(f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}")
+        producers = found
+        if producers is None:
+            producers = Producers(decided_below=self.opening.high_watermark)
+        if snapshot < end or (found is None and not is_empty):
+            self._replay(producers, first if found is None else snapshot, self.segments)
+            producers.expire(self.opening.now_ms, self.opening.config.producer_id_expiration_ms)
             snapshot = self._write_snapshot(producers, end)
         return producers, snapshot
 
-    def _replay(self, producers: Producers, start: int, end: int) -> None:
-        for number, segment in enumerate(self.segments):
-            following = self.segments[number + 1 : number + 2]
+    def _producers_before(self, segment: Segment) -> Producers:
+        """Producers as of a segment's begin, by what lies before it."""
+        earlier = [one for one in self.segments if one.base_offset < segment.base_offset]
+        first = self.segments[0].base_offset
+        for offset in reversed(self.snapshots):
+            if first <= offset <= segment.base_offset:
+                found = self._read_snapshot(offset)
+                if found is not None:
+                    if offset < segment.base_offset:
+                        self._replay(found, offset, earlier)
+                    return found
+        found = Producers()
+        self._replay(found, first, earlier)
+        return found
+
+    def _read_snapshot(self, offset: int) -> Producers | None:
+        path = f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+        opening = self.opening
+        try:
+            entries = decode_snapshot(self.files.read_small(path, LOG_CHECKPOINT_BYTES_MAX) or b"")
+        except Malformed as fault:
+            _logger.warning("a producer snapshot is broken", path=path, fault=str(fault))
+            return None
+        expiration_ms = opening.config.producer_id_expiration_ms
+        return Producers(
+            (entry for entry in entries if not entry.is_expired(opening.now_ms, expiration_ms)),
+            decided_below=opening.high_watermark,
+        )
+
+    @staticmethod
+    def _replay(producers: Producers, start: int, segments: Sequence[Segment]) -> None:
+        for number, segment in enumerate(segments):
+            following = segments[number + 1 : number + 2]
             if following and following[0].base_offset <= start:
                 continue
             position = segment.position_of(max(start, segment.base_offset), block=True)
@@ -292,7 +350,6 @@ class _Loader:
                 if header.is_control:
                     marker = marker_of(segment.batch_at(at, header.size, block=True))
                 producers.apply(header, marker)
-        producers.expire(self.opening.now_ms, self.opening.config.producer_id_expiration_ms)
 
     def _write_snapshot(self, producers: Producers, end: int) -> int:
         path = f"{self.directory}/{file_name(end, SNAPSHOT_SUFFIX)}"
@@ -318,55 +375,3 @@ def _next_offset(segment: Segment) -> int:
         first, _ = next(segment.headers(0, HEADER_BYTES))
         segment.first_timestamp = first.max_timestamp
     return end
-
-
-def rebuild(segment: Segment, files: Files, epochs: LeaderEpochs) -> tuple[int, int]:
-    """Read a segment with its checksums, rebuild its indexes, cut it at the first bad batch.
-
-    Returns the bytes cut and the offset after the last good batch.
-    """
-    segment.create_indexes()
-    segment.reset_indexes()
-    position, next_offset = 0, segment.base_offset
-    window, window_at = memoryview(b""), 0
-    while position < segment.size:
-        at = position - window_at
-        left = segment.size - position
-        size = batch_size(window, at) if len(window) - at >= LOG_OVERHEAD else 0
-        if len(window) - at < max(size, HEADER_BYTES):
-            if left < HEADER_BYTES or size > left:
-                break
-            window = files.read(segment.log_path, position, min(left, max(size, _SCAN_BYTES)))
-            window_at, at = position, 0
-            if len(window) < min(left, HEADER_BYTES):
-                break
-            size = batch_size(window, 0)
-            if len(window) < size <= left:
-                continue  # a batch larger than the window: read it whole
-        batch = _good_batch(window[at : at + size], size, next_offset, segment.base_offset)
-        if batch is None:
-            break
-        segment.note(batch, position)
-        if batch.leader_epoch > epochs.latest:
-            epochs.assign(batch.leader_epoch, batch.base_offset)
-        position += size
-        next_offset = batch.next_offset
-    cut = segment.size - position
-    segment.size = position
-    if cut:
-        segment.cut_torn()
-    segment.finish_indexes()
-    return cut, next_offset
-
-
-def _good_batch(buffer: memoryview, size: int, next_offset: int, base_offset: int) -> Batch | None:
-    """The batch, when it is whole, of our format, undamaged and in its place."""
-    if size < HEADER_BYTES or len(buffer) < size:
-        return None
-    batch = Batch(buffer)
-    in_place = (
-        batch.base_offset >= next_offset
-        and batch.last_offset_delta >= 0
-        and batch.last_offset - base_offset <= RELATIVE_OFFSET_MAX
-    )
-    return batch if batch.magic == MAGIC and in_place and batch.crc_ok() else None

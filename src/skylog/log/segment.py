@@ -1,4 +1,4 @@
-"""One segment of a log: a file of batches with its two sparse indexes.
+"""One segment of a log: a file of batches with its indexes.
 
 Only the last segment of a log is appended to. Readers on other threads see a segment only up to
 ``size``, which moves after the bytes are in the file.
@@ -9,21 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct
-from typing import ClassVar, Final
+from typing import Final
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.config import LogConfig
 from skylog.log.files import Files, Replaced, WouldBlock
-from skylog.log.index import OffsetIndex, TimeIndex
 from skylog.log.names import (
     DELETED_SUFFIX,
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
     SEGMENT_SUFFIXES,
-    TIME_INDEX_SUFFIX,
-    file_name,
 )
-from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, NO_TIMESTAMP, Batch, batch_size
+from skylog.log.segment_indexes import SegmentIndexes
+from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, Batch, batch_size
 from skylog.wire.buffers import Buffer
 
 # Indexes hold offsets as 31 bits relative to the segment's base.
@@ -38,50 +34,17 @@ _HINTS_MAX: Final = 16
 EMPTY: Final = memoryview(b"")
 
 
-class Segment:
-    """A segment that exists on disk. ``max_timestamp`` is None until it is known."""
+class Segment(SegmentIndexes):
+    """A segment that exists on disk."""
 
-    marker: ClassVar[str] = ""  # ends the files' names while they are no part of a log
-    __slots__ = (
-        "_files",
-        "_hints",
-        "_index",
-        "_interval_bytes",
-        "_max_timestamp",
-        "_max_timestamp_offset",
-        "_time_index",
-        "_unindexed_bytes",
-        "base_offset",
-        "created_ms",
-        "first_timestamp",
-        "index_bytes_max",
-        "is_replaced",
-        "log_path",
-        "prefix",
-        "size",
-    )
+    __slots__ = ("created_ms", "is_replaced")
 
     def __init__(
         self, files: Files, directory: str, base_offset: int, config: LogConfig, now_ms: int
     ) -> None:
-        self._files = files
-        self.prefix = f"{directory}/{file_name(base_offset, '')}"
-        self.log_path = self.prefix + LOG_SUFFIX + self.marker
-        self.is_replaced = False
-        self.base_offset = base_offset
-        self.size = 0
+        super().__init__(files, directory, base_offset, config)
         self.created_ms = now_ms
-        # The greatest timestamp of the first batch: rolling by time counts from it.
-        self.first_timestamp: int | None = None
-        self.index_bytes_max = config.segment_index_bytes
-        self._interval_bytes = config.index_interval_bytes
-        self._unindexed_bytes = 0
-        self._index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
-        self._max_timestamp: int | None = None
-        self._max_timestamp_offset = base_offset
-        # Where recent reads ended: offset → position of the batch that holds it.
-        self._hints: dict[int, int] = {}
+        self.is_replaced = False
 
     @classmethod
     def create(
@@ -91,6 +54,7 @@ class Segment:
         segment = cls(files, directory, base_offset, config, now_ms)
         files.create(segment.log_path)
         segment.reset_indexes()
+        segment.aborted.reset()
         return segment
 
     @classmethod
@@ -101,67 +65,10 @@ class Segment:
         segment.size = Path(segment.log_path).stat().st_size
         if segment.size == 0:
             segment.reset_indexes()
+            segment.aborted.reset()
+        else:
+            segment.aborted.look()
         return segment
-
-    @property
-    def modified_ms(self) -> int:
-        return Path(self.log_path).stat().st_mtime_ns // 1_000_000
-
-    # -- indexes -------------------------------------------------------------------------------
-
-    def reset_indexes(self) -> None:
-        """Start the indexes of an empty segment, in memory; its first batch creates the files."""
-        self._index = OffsetIndex(*self._index_arguments(INDEX_SUFFIX))
-        self._time_index = TimeIndex(*self._index_arguments(TIME_INDEX_SUFFIX))
-        self._unindexed_bytes = 0
-        self._max_timestamp = NO_TIMESTAMP
-        self._max_timestamp_offset = self.base_offset
-        self.first_timestamp = None
-        self._hints = {}
-
-    def _index_arguments(self, suffix: str) -> tuple[Files, str, int, int]:
-        name = self.prefix + suffix + self.marker
-        return self._files, name, self.base_offset, self.index_bytes_max
-
-    def offset_index(self, *, block: bool) -> OffsetIndex:
-        index = self._index
-        if index is None:
-            index = OffsetIndex(*self._index_arguments(INDEX_SUFFIX))
-            index.load(block=block)
-            self._index = index
-        return index
-
-    def time_index(self, *, block: bool) -> TimeIndex:
-        index = self._time_index
-        if index is None:
-            index = TimeIndex(*self._index_arguments(TIME_INDEX_SUFFIX))
-            index.load(block=block)
-            self._time_index = index
-        return index
-
-    @property
-    def indexes_are_full(self) -> bool:
-        return self.offset_index(block=True).is_full or self.time_index(block=True).is_full
-
-    def drop_indexes(self) -> None:
-        """Free the memory of a segment that is not written to; the files have it all."""
-        if self.indexes_unsynced:
-            return
-        self._index = self._time_index = None
-        self._hints = {}
-
-    def max_timestamp(self, *, block: bool) -> tuple[int, int]:
-        """The greatest timestamp and the last offset of the batch that has it."""
-        if self._max_timestamp is None:
-            last, offset = self.time_index(block=block).last
-            self._max_timestamp_offset = offset
-            self._max_timestamp = last
-        return self._max_timestamp, self._max_timestamp_offset
-
-    def largest_timestamp(self, *, block: bool) -> int:
-        """What retention goes by: the file's age where no record has a timestamp."""
-        found = self.max_timestamp(block=block)[0]
-        return found if found >= 0 else self.modified_ms
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -183,43 +90,9 @@ class Segment:
             except OSError:
                 pass  # they stay in memory; the next write, or the roll, takes them
 
-    def create_indexes(self) -> None:
-        """Begin the files of the indexes, whatever lay there before."""
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            self._files.create(self.prefix + suffix + self.marker)
-
-    def note(self, batch: Batch, position: int) -> None:
-        """Bring the indexes up to date with the batch at ``position``."""
-        timestamp = batch.max_timestamp
-        known = self._max_timestamp
-        if known is None:
-            known = self.max_timestamp(block=True)[0]
-        if timestamp > known and batch.record_count:
-            self._max_timestamp = timestamp
-            self._max_timestamp_offset = batch.last_offset
-        if position == 0:
-            self.first_timestamp = timestamp
-        if self._unindexed_bytes > self._interval_bytes:
-            self.offset_index(block=True).append(batch.last_offset, position)
-            self.time_index(block=True).maybe_append(*self.max_timestamp(block=True))
-            self._unindexed_bytes = 0
-        self._unindexed_bytes += batch.size
-
     def cut_torn(self) -> None:
         """Cut what a failed write may have left behind the end."""
         self._files.truncate(self.log_path, self.size)
-
-    def finish_indexes(self) -> None:
-        """Write all index entries, with the closing one that holds the greatest timestamp."""
-        if self._max_timestamp is not None and self.size:
-            self.time_index(block=True).maybe_append(*self.max_timestamp(block=True))
-        for index in (self._index, self._time_index):
-            if index is not None:
-                index.write()
-
-    @property
-    def indexes_unsynced(self) -> bool:
-        return any(i is not None and i.unsynced for i in (self._index, self._time_index))
 
     def sync_log(self) -> None:
         """Make the batches durable; may run on another thread. Raises OSError.
@@ -228,12 +101,6 @@ class Segment:
         its indexes.
         """
         self._files.sync(self.log_path)
-
-    def sync_indexes(self) -> None:
-        """Make finished indexes durable, before the recovery point leaves the segment."""
-        for index in (self._index, self._time_index):
-            if index is not None:
-                index.sync()
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds ``offset`` or a later one."""
@@ -245,6 +112,7 @@ class Segment:
         self.size = position
         index.truncate_to(offset)
         time_index.truncate_to(offset)
+        self.aborted.truncate_to(offset)
         self._hints = {}
         self._unindexed_bytes = 0
         timestamp, last = time_index.last

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from skylog.kernel.errors import KafkaError, StorageError
 from skylog.kernel.logging import get_logger
-from skylog.log.aborted import AbortedTransaction, encode_aborted
+from skylog.log.aborted import AbortedTransaction
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
 from skylog.log.names import (
@@ -45,6 +45,7 @@ class CleanedSegment(Segment):
         self._files.create(self.log_path)
         self.create_indexes()
         self.reset_indexes()
+        self.aborted.reset()
         self.last_offset = self.base_offset - 1
 
     def append_rows(self, buffers: list[Buffer], rows: Sequence[Row]) -> None:
@@ -72,12 +73,9 @@ class CleanedSegment(Segment):
 
     def finish(self, aborted: Sequence[AbortedTransaction], modified_ms: int) -> None:
         """Make the copy durable. Its age is that of the last segment it is made of."""
+        for transaction in aborted:
+            self.aborted.append(transaction)
         self.finish_indexes()
-        if aborted:
-            path = self.prefix + TXN_INDEX_SUFFIX + self.marker
-            self._files.create(path)
-            self._files.write_all(path, [encode_aborted(aborted)], 0)
-            self._files.sync(path)
         self.sync_log()
         self.sync_indexes()
         self._files.set_modified(self.log_path, modified_ms)

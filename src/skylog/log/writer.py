@@ -9,6 +9,7 @@ possible, or a sync fails, the log goes offline: nobody knows any more what the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -22,14 +23,16 @@ from skylog.log.checkpoints import (
     encode_partition_metadata,
     encode_snapshot,
 )
-from skylog.log.files import Files, storage_error
-from skylog.log.markers import marker_of
+from skylog.log.files import storage_error
+from skylog.log.host import LogHost
+from skylog.log.markers import marker_batch, marker_of
 from skylog.log.names import SNAPSHOT_SUFFIX, file_name
-from skylog.log.producers import ProducerEntry
+from skylog.log.producers import ProducerEntry, TransactionEnd
 from skylog.log.reader import LogReader
 from skylog.log.recovery import Loaded, Opening
 from skylog.log.rolling import must_roll
 from skylog.log.segment import Segment
+from skylog.log.verification import CLIENT, Guard, Origin
 from skylog.wire.batch import NO_TIMESTAMP, Batch, patch_offset
 from skylog.wire.buffers import Buffer
 
@@ -44,31 +47,6 @@ class AppendInfo(NamedTuple):
     log_start_offset: int
     duplicate: bool
     max_timestamp: int
-
-
-class LogHost:
-    """What a log asks of its surroundings. This one does it all at once; the manager defers."""
-
-    def __init__(self, files: Files) -> None:
-        self.files = files
-
-    def rolled(self, log: LogWriter) -> None:
-        """Segments wait for their sync."""
-
-    def start_moved(self, log: LogWriter) -> None:
-        """The log start should be checkpointed."""
-
-    def discard(self, log: LogWriter, paths: list[str]) -> None:
-        """Files nobody needs any more, after ``file.delete.delay.ms``."""
-        for path in paths:
-            self.files.remove(path)
-
-    def unwritten(self, log: LogWriter) -> None:
-        """Small files of the log wait to be written; the next append would do it, too."""
-        log.write_companions()
-
-    def failed(self, log: LogWriter) -> None:
-        """The log went offline."""
 
 
 class LogWriter(LogReader):
@@ -130,7 +108,7 @@ class LogWriter(LogReader):
     @property
     def last_stable_offset(self) -> int:
         """Below it no transaction is open."""
-        unstable = self._producers.first_unstable_offset
+        unstable = self._producers.first_unstable_offset(self.high_watermark)
         if unstable is None:
             return self.high_watermark
         return min(max(unstable, self.log_start_offset), self.high_watermark)
@@ -178,13 +156,24 @@ class LogWriter(LogReader):
 
     # -- appending -----------------------------------------------------------------------------
 
-    def append(self, batches: Sequence[Batch], leader_epoch: int, now_ms: int) -> AppendInfo:
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, epoch_grows: bool, now_ms: int
+    ) -> Guard | None:
+        """What the first batch of a transaction must bring; None when it is open already."""
+        self._check_usable()
+        return self._producers.start_verification(
+            producer_id, sequence, epoch, epoch_grows=epoch_grows, now_ms=now_ms
+        )
+
+    def append(
+        self, batches: Sequence[Batch], leader_epoch: int, now_ms: int, origin: Origin = CLIENT
+    ) -> AppendInfo:
         """Append as the leader: offsets are assigned, producers are checked.
 
         Raises KafkaError and leaves the log as it was, unless the error is ambiguous.
         """
         self._check_usable()
-        known = self._producers.check(batches)
+        known = self._producers.check(batches, origin)
         if known is not None:
             return AppendInfo(
                 known.first_offset,
@@ -193,6 +182,15 @@ class LogWriter(LogReader):
                 duplicate=True,
                 max_timestamp=known.timestamp,
             )
+        return self._place(batches, leader_epoch, now_ms)
+
+    def append_marker(self, end: TransactionEnd, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """End a transaction, as its coordinator says; fails like ``append``."""
+        self._check_usable()
+        self._producers.check_end(end)
+        return self._place((marker_batch(end, now_ms),), leader_epoch, now_ms)
+
+    def _place(self, batches: Sequence[Batch], leader_epoch: int, now_ms: int) -> AppendInfo:
         first = offset = self._end
         for batch in batches:
             buffer = batch.buffer
@@ -246,13 +244,12 @@ class LogWriter(LogReader):
             segment.append(batches, buffers)
         except OSError as error:
             self._write_failed(segment, error)
-        producers = self._producers
         for batch in batches:
             if batch.leader_epoch > self._epochs.latest:
                 self._epochs.assign(batch.leader_epoch, batch.base_offset)
                 self._epochs_unwritten = True
             if batch.producer_id >= 0:
-                producers.apply(batch, marker_of(batch) if batch.is_control else None)
+                self._note_producer(batch, segment)
         self._end = last + 1
         self._show()
         if self._epochs_unwritten or self._topic_id_unwritten:
@@ -260,6 +257,17 @@ class LogWriter(LogReader):
         if self._end - self.recovery_point >= config.flush_messages:
             self.sync()
         return timestamp
+
+    def _note_producer(self, batch: Batch, segment: Segment) -> None:
+        done = self._producers.apply(batch, marker_of(batch) if batch.is_control else None)
+        if done is None or not done.aborted:
+            return
+        if segment.note_aborted(done):
+            self._directory_unsynced = True
+        try:
+            segment.aborted.write()
+        except OSError as error:  # it stays in memory; the next write, or the roll, takes it
+            _logger.warning("index is behind", directory=self.directory, error=str(error))
 
     def _write_failed(self, segment: Segment, error: OSError) -> NoReturn:
         """Cut off what a failed write may have left, so that the next one starts clean."""
@@ -324,9 +332,12 @@ class LogWriter(LogReader):
         self._check_usable()
         first = self._slot(segments, self.recovery_point)
         try:
-            for segment in segments[max(first - 1, 0) : -1]:
+            for segment, following in pairwise(segments[max(first - 1, 0) :]):
                 if segment.indexes_unsynced:
                     segment.sync_indexes()
+                    # Once this segment is deleted, nothing else knows its open transactions.
+                    name = file_name(following.base_offset, SNAPSHOT_SUFFIX)
+                    self._files.sync(f"{self.directory}/{name}")
             if end <= self.recovery_point:
                 return
             for segment in segments[first:]:

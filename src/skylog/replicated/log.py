@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from skylog.log.producers import TransactionEnd
+from skylog.replicated.machine import InTransaction
+
 KeyValue = tuple[bytes | None, bytes | None]
 Unsubscribe = Callable[[], None]
 
@@ -17,6 +20,7 @@ class LoadedBatch:
     base_offset: int
     records: Sequence[KeyValue]
     from_snapshot: bool = False
+    transaction: InTransaction | TransactionEnd | None = None
 
     def offset_of(self, index: int) -> int:
         return self.base_offset if self.from_snapshot else self.base_offset + index
@@ -62,3 +66,13 @@ class RuntimeLog(Protocol):
     async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
         """Keep the state as of ``end_offset``, which the high watermark has reached."""
         ...
+
+
+class TransactionalLog(RuntimeLog, Protocol):
+    """A log whose machine has results with a transaction."""
+
+    def append_in_transaction(
+        self, records: Sequence[KeyValue], transaction: InTransaction
+    ) -> int: ...
+
+    def end_transaction(self, end: TransactionEnd) -> int: ...

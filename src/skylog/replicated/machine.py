@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from skylog.kernel.errors import KafkaError
+from skylog.log.producers import TransactionEnd
+from skylog.log.verification import Guard
 
 Reply = TypeVar("Reply")
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
@@ -51,13 +53,36 @@ class Parked:
 
 
 @dataclass(frozen=True, slots=True)
+class InTransaction:
+    """The producer to whose transaction records belong: they count once it has committed."""
+
+    producer_id: int
+    producer_epoch: int
+    # What the transaction's coordinator was asked with, see ``log/verification.py``.
+    guard: Guard | None = None
+    is_verified: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionalRecord:
+    """A record of a transaction, as ``apply`` gets it; a ``TransactionEnd`` decides about it."""
+
+    producer_id: int
+    record: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Result(Generic[Reply]):
-    """What one request comes to: records (one atomic batch), volatile events, a reply, effects."""
+    """What one request comes to: records (one atomic batch), volatile events, a reply, effects.
+
+    Records may be part of a transaction, or the result, without records, the end of one.
+    """
 
     reply: Reply | Parked | KafkaError
     records: Sequence[Any] = ()
     volatile: Sequence[Any] = ()
     effects: Sequence[Effect] = ()
+    transaction: InTransaction | TransactionEnd | None = None
 
 
 class Machine(Protocol[RequestT_contra]):

@@ -19,21 +19,46 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, invariant
 from skylog.kernel.limits import RUNTIME_PENDING_REQUESTS_MAX
 from skylog.kernel.logging import get_logger
-from skylog.replicated.log import KeyValue, LoadedBatch, RecordCodec, RuntimeLog, Unsubscribe
-from skylog.replicated.machine import Answer, CancelTimer, Machine, Parked, Result, StartTimer
+from skylog.log.producers import TransactionEnd
+from skylog.replicated.log import (
+    KeyValue,
+    LoadedBatch,
+    RecordCodec,
+    RuntimeLog,
+    TransactionalLog,
+    Unsubscribe,
+)
+from skylog.replicated.machine import (
+    Answer,
+    CancelTimer,
+    InTransaction,
+    Machine,
+    Parked,
+    Result,
+    StartTimer,
+    TransactionalRecord,
+)
 from skylog.replicated.pending import Pending, Waiter
 from skylog.replicated.timers import Timer, Timers
 
 _logger = get_logger("replicated.runtime")
 RequestT = TypeVar("RequestT")
 # The log refuses the records for what they are: the machine has not changed and goes on.
-_REFUSED_RECORDS = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+_REFUSED_RECORDS = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    }
+)
 
 
 class State(Enum):
@@ -207,16 +232,20 @@ class Runtime(Generic[RequestT]):
 
     def _replay(self, machine: Machine[RequestT], batch: LoadedBatch) -> None:
         decode = self._kind.codec.decode
+        transaction = batch.transaction
+        if isinstance(transaction, TransactionEnd):
+            machine.apply(transaction, batch.base_offset)
         for index, (key, value) in enumerate(batch.records):
             record = decode(key, value)
             if record is not None:
-                machine.apply(record, batch.offset_of(index))
+                machine.apply(_as_applied(record, transaction), batch.offset_of(index))
 
     def _execute(self, request: RequestT, waiter: Waiter | None) -> Parked | None:
         """One request from ``handle`` to its place in the line; a timer's has no ``waiter``."""
         invariant(self._machine is not None, f"{self._kind.name} is not loaded")
         result, encoded = self._handle(request)
-        if result.records and not self._append(encoded, waiter):
+        appends = result.records or result.transaction is not None
+        if appends and not self._append(encoded, result.transaction, waiter):
             return None
         if not self._apply(result, waiter):
             return None
@@ -235,9 +264,14 @@ class Runtime(Generic[RequestT]):
             _logger.exception("request not handled", machine=self._kind.name, request=name)
             return Result(reply=KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)), ()
 
-    def _append(self, encoded: Sequence[KeyValue], waiter: Waiter | None) -> bool:
+    def _append(
+        self,
+        encoded: Sequence[KeyValue],
+        transaction: InTransaction | TransactionEnd | None,
+        waiter: Waiter | None,
+    ) -> bool:
         try:
-            self._log.append(encoded)
+            self._write(encoded, transaction)
         except KafkaError as error:
             if error.code in _REFUSED_RECORDS and not error.ambiguous:
                 if waiter is None:
@@ -254,13 +288,29 @@ class Runtime(Generic[RequestT]):
             waiter.appended = True
         return True
 
+    def _write(
+        self, encoded: Sequence[KeyValue], transaction: InTransaction | TransactionEnd | None
+    ) -> None:
+        if transaction is None:
+            self._log.append(encoded)
+            return
+        log = cast("TransactionalLog", self._log)  # or its machine would have no such results
+        if isinstance(transaction, TransactionEnd):
+            log.end_transaction(transaction)
+        elif encoded:
+            log.append_in_transaction(encoded, transaction)
+
     def _apply(self, result: Result[Any], waiter: Waiter | None) -> bool:
         machine = self._machine
         invariant(machine is not None, f"{self._kind.name} was unloaded by its own append")
         offset = self._log.end_offset - len(result.records)
+        transaction = result.transaction
         try:
+            if isinstance(transaction, TransactionEnd):
+                machine.apply(transaction, offset - 1)  # type: ignore[union-attr]
             for index, record in enumerate(result.records):
-                machine.apply(record, offset + index)  # type: ignore[union-attr]
+                applied = _as_applied(record, transaction)
+                machine.apply(applied, offset + index)  # type: ignore[union-attr]
             for event in result.volatile:
                 machine.apply(event, -1)  # type: ignore[union-attr]
         except Exception as error:
@@ -313,3 +363,9 @@ class Runtime(Generic[RequestT]):
         timer = self._running_timers.pop(key, None)
         if timer is not None:
             timer.cancel()
+
+
+def _as_applied(record: Any, transaction: InTransaction | TransactionEnd | None) -> Any:
+    if isinstance(transaction, InTransaction):
+        return TransactionalRecord(transaction.producer_id, record)
+    return record

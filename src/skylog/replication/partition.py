@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from skylog.kernel.errors import ErrorCode, KafkaError, invariant
 from skylog.kernel.ids import Uuid
+from skylog.log.verification import CLIENT, Origin
 from skylog.wire.batch import Batch
 
 if TYPE_CHECKING:
     from skylog.log.log import AppendInfo, Log
+    from skylog.log.producers import TransactionEnd
 
 
 class Watcher(Protocol):
@@ -92,13 +94,21 @@ class Partition:
         self._fail_waiting(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         self._notify(0)
 
-    def append(self, batches: Sequence[Batch], now_ms: int) -> AppendInfo:
+    def append(self, batches: Sequence[Batch], now_ms: int, origin: Origin = CLIENT) -> AppendInfo:
         """Append as the leader; raises KafkaError and leaves the log as it was."""
-        info = self.log.append(batches, self.leader_epoch, now_ms)
+        info = self.log.append(batches, self.leader_epoch, now_ms, origin)
         if not info.duplicate:
             self._advance_high_watermark()
             if self._watchers:
                 self._notify(sum(batch.size for batch in batches))
+        return info
+
+    def append_marker(self, end: TransactionEnd, now_ms: int) -> AppendInfo:
+        """End a transaction as the leader; raises KafkaError and leaves the log as it was."""
+        info = self.log.append_marker(end, self.leader_epoch, now_ms)
+        self._advance_high_watermark()
+        # The whole transaction becomes readable for some, however small its marker.
+        self._notify(0)
         return info
 
     def delete_records_before(self, offset: int) -> int:

@@ -52,7 +52,9 @@ class MemoryLog:
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
         return (epoch, self.log_end_offset) if epoch == self.epochs[-1] else (-1, -1)
 
-    def append(self, batches: Sequence[Batch], epoch: int, now_ms: int) -> AppendInfo:
+    def append(
+        self, batches: Sequence[Batch], epoch: int, now_ms: int, origin: object = None
+    ) -> AppendInfo:
         first = self.log_end_offset
         self._batches += [bytes(batch.buffer) for batch in batches]
         return AppendInfo(first, self.log_end_offset - 1, self.log_start_offset, False, now_ms)

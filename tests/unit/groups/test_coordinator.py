@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from skylog.groups.coordinator import GroupCoordinator, java_hash
+from skylog.groups.coordinator import GroupCoordinator
 from skylog.groups.requests import ClientContext
 from skylog.groups.settings import GroupSettings
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.replicated.log import KeyValue, LoadedBatch
+from skylog.replicated.partitioning import java_hash
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest

@@ -14,9 +14,8 @@ from skylog.log.config import LogConfig
 from skylog.log.files import Files
 from skylog.log.log import AppendInfo, Log, LogHost
 from skylog.wire.batch import Batch
-from skylog.wire.control_records import transaction_marker
 from skylog.wire.records import Record, decode_records, encode_batch
-from tests.unit.log.support import NOW, open_log, read_batches
+from tests.unit.log.support import NOW, UNVERIFIED, end_transaction, open_log, read_batches
 
 Pair = tuple[bytes | None, bytes | None]
 COMPACT = LogConfig(
@@ -94,18 +93,12 @@ class CompactedLog(LogHost):
         return info
 
     def end_transaction(self, producer_id: int, epoch: int, *, commit: bool) -> int:
-        data = encode_batch(
-            [transaction_marker(commit, 0)],
-            timestamp=self.clock.now_ms(),
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            control=True,
-            transactional=True,
-        )
-        return self._append(data).first_offset
+        now_ms = self.clock.now_ms()
+        return end_transaction(self.log, producer_id, epoch, commit=commit, now_ms=now_ms)
 
     def _append(self, data: bytes) -> AppendInfo:
-        info = self.log.append([Batch(memoryview(bytearray(data)))], 0, self.clock.now_ms())
+        batch = Batch(memoryview(bytearray(data)))
+        info = self.log.append([batch], 0, self.clock.now_ms(), UNVERIFIED)
         self.log.high_watermark = self.log.log_end_offset
         return info
 

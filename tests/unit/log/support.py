@@ -9,11 +9,15 @@ from pathlib import Path
 from skylog.log.config import LogConfig
 from skylog.log.files import Descriptor, Files
 from skylog.log.log import Log, LogHost, Opening
+from skylog.log.producers import Marker, TransactionEnd
+from skylog.log.verification import Origin
 from skylog.wire.batch import Batch, split_batches
 from skylog.wire.buffers import Buffer
 from skylog.wire.records import decode_records, encode_batch
 
 NOW = 1_700_000_000_000
+# A client whose transactions nobody verifies.
+UNVERIFIED = Origin(is_verified=False)
 
 
 def batch(
@@ -60,6 +64,16 @@ def open_log(
         log_start_offset=log_start_offset,
     )
     return Log.open("topic", 0, opening, host)
+
+
+def end_transaction(
+    log: Log, producer_id: int, epoch: int = 0, *, commit: bool, now_ms: int = NOW
+) -> int:
+    """Write the marker; returns its offset."""
+    end = TransactionEnd(producer_id, epoch, Marker(0, commit))
+    info = log.append_marker(end, 0, now_ms)
+    log.high_watermark = log.log_end_offset
+    return info.first_offset
 
 
 def fill(log: Log, values: Sequence[bytes], *, epoch: int = 0, now_ms: int = NOW) -> None:

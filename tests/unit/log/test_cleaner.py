@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.log.aborted import AbortedTransaction, decode_aborted, encode_aborted
+from skylog.log.aborted import AbortedTransaction, decode_aborted
 from skylog.log.cleaner import CleanerSettings
 from skylog.log.offset_map import SLOT_BYTES
 from skylog.wire.batch import HEADER_BYTES, Compression, split_batches
@@ -249,15 +249,6 @@ async def test_the_log_start_is_respected(world: CompactedLog) -> None:
 # -- transactions ----------------------------------------------------------------------------
 
 
-def abort_in_index(world: CompactedLog, producer_id: int, first: int, last: int) -> None:
-    """Brokers note an aborted transaction beside the segment that holds its marker."""
-    segment = world.log.segments[-1]
-    path = Path(segment.prefix + ".txnindex")
-    known = decode_aborted(path.read_bytes()) if path.exists() else []
-    known.append(AbortedTransaction(first, producer_id, last, last + 1))
-    path.write_bytes(encode_aborted(known))
-
-
 def aborted_in_index(world: CompactedLog) -> list[AbortedTransaction]:
     return decode_aborted(Path(world.log.segments[0].prefix + ".txnindex").read_bytes())
 
@@ -266,7 +257,6 @@ async def test_an_aborted_record_goes_and_drops_nothing(world: CompactedLog) -> 
     world.append((b"k", b"committed"))
     world.append((b"k", b"aborted"), producer=(7, 0, 0), transactional=True)
     marker = world.end_transaction(7, 0, commit=False)
-    abort_in_index(world, 7, 1, marker)
     world.append((b"other", b"x"))
     world.roll()
     del world.given[1]

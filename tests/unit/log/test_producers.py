@@ -8,10 +8,15 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.config import LogConfig
 from skylog.log.log import Log
 from skylog.log.producers import REMEMBERED_BATCHES
-from skylog.wire.batch import SEQUENCE_MAX, Batch
-from skylog.wire.control_records import transaction_marker
-from skylog.wire.records import encode_batch
-from tests.unit.log.support import NOW, batch, open_log, read_values
+from skylog.wire.batch import SEQUENCE_MAX
+from tests.unit.log.support import (
+    NOW,
+    UNVERIFIED,
+    batch,
+    end_transaction,
+    open_log,
+    read_values,
+)
 
 
 @pytest.fixture
@@ -41,6 +46,7 @@ def put(
         ],
         0,
         now_ms,
+        UNVERIFIED,
     )
     log.high_watermark = log.log_end_offset
     return info.first_offset, info.last_offset, info.duplicate
@@ -153,18 +159,6 @@ def test_a_broken_snapshot_is_replaced_by_the_one_before(tmp_path: Path) -> None
     assert len(read_values(log)) == 7
 
 
-def marker(producer_id: int, epoch: int, *, commit: bool) -> Batch:
-    data = encode_batch(
-        [transaction_marker(commit, 3)],
-        timestamp=NOW,
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        control=True,
-        transactional=True,
-    )
-    return Batch(memoryview(bytearray(data)))
-
-
 def test_an_open_transaction_holds_back_the_stable_offset(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     put(log, 0)
@@ -173,12 +167,10 @@ def test_an_open_transaction_holds_back_the_stable_offset(tmp_path: Path) -> Non
     assert (log.last_stable_offset, log.high_watermark) == (1, 3)
     refused(log, ErrorCode.INVALID_TXN_STATE, 1, producer_id=6)
     assert open_log(tmp_path).active_producers()[1].txn_first_offset == 1
-    log.append([marker(6, 0, commit=True)], 0, NOW)
-    log.high_watermark = log.log_end_offset
+    end_transaction(log, 6, commit=True)
     assert log.last_stable_offset == 2
-    log.append([marker(7, 0, commit=False)], 0, NOW)
-    log.high_watermark = log.log_end_offset
+    end_transaction(log, 7, commit=False)
     assert log.last_stable_offset == 5
     again = open_log(tmp_path)
     assert [p.txn_first_offset for p in again.active_producers()] == [-1, -1, -1]
-    assert [p.coordinator_epoch for p in again.active_producers()] == [-1, 3, 3]
+    assert [p.coordinator_epoch for p in again.active_producers()] == [-1, 0, 0]

@@ -1,4 +1,4 @@
-"""ApiVersions, DescribeLogDirs, InitProducerId, and what the controller answers by itself."""
+"""ApiVersions, DescribeLogDirs, and what the controller answers by itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from skylog.broker.context import RequestContext
-from skylog.kernel.acl import AclOperation, ResourceType
+from skylog.kernel.acl import ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.security.acls import CLUSTER_NAME
 from skylog.wire.apis import ApiKey
@@ -33,11 +33,8 @@ from skylog.wire.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from skylog.wire.messages.init_producer_id_request import InitProducerIdRequest
-from skylog.wire.messages.init_producer_id_response import InitProducerIdResponse
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-_NO_ID: Final = -1
 BROKER_ENDPOINTS: Final = 1
 CONTROLLER_ENDPOINTS: Final = 2
 
@@ -116,34 +113,6 @@ async def describe_log_dirs(
         except OSError:
             result.error_code, result.topics = ErrorCode.KAFKA_STORAGE_ERROR, []
     return response
-
-
-async def init_producer_id(
-    context: RequestContext, request: InitProducerIdRequest
-) -> InitProducerIdResponse:
-    """Handle InitProducerId of idempotent producers."""
-    transactional_id = request.transactional_id
-    if transactional_id is not None:
-        if not transactional_id:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
-        if not context.authorize(
-            AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
-        ):
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        # Most clients take this for final; librdkafka tries on until its time is up, and names it.
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Transactions are not supported yet.")
-    may_write = context.authorize_cluster(AclOperation.IDEMPOTENT_WRITE, audit=False)
-    if not may_write and not context.authorize_any(AclOperation.WRITE, ResourceType.TOPIC):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    if (request.producer_id == _NO_ID) != (request.producer_epoch == _NO_ID):
-        raise KafkaError(ErrorCode.INVALID_REQUEST)
-    # Without a transactional id Kafka hands out a new id, whatever the producer had before.
-    producer_id = await context.services.producer_ids.next()
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-
-
-def init_producer_id_failed(_: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=error.code, producer_id=-1, producer_epoch=-1)
 
 
 def describe_controllers(

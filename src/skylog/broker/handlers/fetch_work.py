@@ -25,6 +25,7 @@ from skylog.log.log import ReadInfo
 from skylog.replication.partition import Partition
 from skylog.wire.messages.fetch_request import FetchRequest
 from skylog.wire.messages.fetch_response import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchResponse,
@@ -187,12 +188,17 @@ class Fetch:
         size = min(wanted.partition_max_bytes, budget)
         if size < 0 and log.log_start_offset <= wanted.fetch_offset < limit:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        read = partial(log.read, wanted.fetch_offset, size, limit, min_one=first)
+        how = log.read_committed if self._read_committed else log.read
+        read = partial(how, wanted.fetch_offset, size, limit, min_one=first)
         try:
             data = read(block=False)
         except WouldBlock:
             data = yield partial(read, block=True)
         answer.records = data.buffer
+        if data.aborted:
+            answer.aborted_transactions = [
+                AbortedTransaction(found.producer_id, found.first_offset) for found in data.aborted
+            ]
         return answer
 
     def _locate(self, entry: Entry) -> Partition | DisklessPartition:

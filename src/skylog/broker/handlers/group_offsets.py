@@ -34,7 +34,7 @@ async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> 
             if group.group_id in answers:
                 again.append(_failed(context, group, ErrorCode.INVALID_REQUEST))
             else:
-                answers[group.group_id] = await _group(context, group)
+                answers[group.group_id] = await _group(context, group, request.require_stable)
         return OffsetFetchResponse(groups=[*answers.values(), *again])
     topics = None
     if request.topics is not None:
@@ -43,7 +43,7 @@ async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> 
             for topic in request.topics
         ]
     group = OffsetFetchRequestGroup(request.group_id, topics=topics)
-    return _single(context, await _group(context, group))
+    return _single(context, await _group(context, group, request.require_stable))
 
 
 def _single(context: RequestContext, answer: OffsetFetchResponseGroup) -> OffsetFetchResponse:
@@ -65,7 +65,7 @@ def _single(context: RequestContext, answer: OffsetFetchResponseGroup) -> Offset
 
 
 async def _group(
-    context: RequestContext, group: OffsetFetchRequestGroup
+    context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     services = context.services
     if not context.allowed(group.group_id):
@@ -74,7 +74,9 @@ async def _group(
     asked = group
     if group.topics is not None:
         asked, refused = _permitted(context, group)
-    answer = await services.groups.fetch_offsets(asked, context.group_client())
+    answer = await services.groups.fetch_offsets(
+        asked, context.group_client(), require_stable=require_stable
+    )
     if answer.error_code:
         return _failed(context, group, ErrorCode(answer.error_code))
     if group.topics is None:

@@ -6,14 +6,14 @@ Versions that know topic ids are turned into names before the coordinator sees t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from skylog.broker.context import RequestContext
 from skylog.groups.responses import fit_join
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA
+from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA, TRANSACTION_STATE
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
@@ -232,7 +232,7 @@ async def offset_delete(
 async def find_coordinator(
     context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    """Handle FindCoordinator; the offsets topic is created when somebody first asks."""
+    """Handle FindCoordinator; the topic behind it is created when somebody first asks."""
     if context.version >= 4:
         found = []
         for number, key in enumerate(request.coordinator_keys, 1):
@@ -255,25 +255,19 @@ async def _coordinator(context: RequestContext, key_type: int, key: str) -> Coor
         if key_type == TRANSACTION:
             if not context.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
                 raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-            # Clients look for a coordinator for ever. InitProducerId is where they hear the truth.
-            return _this_node(context, key)
+            partition = context.services.transactions.partition_for
+            return await _leader(context, TRANSACTION_STATE, partition, key)
         if key_type == DISKLESS:
             return _diskless_coordinator(context, key)
         if key_type != GROUP:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
         if not context.allowed(key):
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        return await _group_coordinator(context, key)
+        partition = context.services.groups.partition_for
+        return await _leader(context, CONSUMER_OFFSETS, partition, key)
     except KafkaError as error:
         message = error.message or error.code.name
         return Coordinator(key, -1, "", -1, error.code, message)
-
-
-def _this_node(context: RequestContext, key: str) -> Coordinator:
-    services = context.services
-    for node in services.image.endpoints([services.settings.node.node_id], context.listener):
-        return Coordinator(key, node.id, node.host, node.port, error_message="")
-    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def _diskless_coordinator(context: RequestContext, key: str) -> Coordinator:
@@ -290,12 +284,15 @@ def _diskless_coordinator(context: RequestContext, key: str) -> Coordinator:
     raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-async def _group_coordinator(context: RequestContext, group_id: str) -> Coordinator:
+async def _leader(
+    context: RequestContext, topic: str, partition_for: Callable[[str], int], key: str
+) -> Coordinator:
+    """Who leads the partition of an internal topic that has the key."""
     services = context.services
-    if services.image.topic(CONSUMER_OFFSETS) is None:
-        await services.auto_create.create([CONSUMER_OFFSETS])
-    state = services.image.partition(CONSUMER_OFFSETS, services.groups.partition_for(group_id))
+    if services.image.topic(topic) is None:
+        await services.auto_create.create([topic])
+    state = services.image.partition(topic, partition_for(key))
     if state is not None:
         for node in services.image.endpoints([state.leader], context.listener):
-            return Coordinator(group_id, node.id, node.host, node.port, error_message="")
+            return Coordinator(key, node.id, node.host, node.port, error_message="")
     raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

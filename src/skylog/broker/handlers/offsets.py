@@ -19,6 +19,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.topics import is_internal, topic_name_fault
 from skylog.log.files import WouldBlock
+from skylog.log.producers import ProducerEntry
 from skylog.replication.partition import Partition
 from skylog.wire.messages.delete_records_request import DeleteRecordsRequest
 from skylog.wire.messages.delete_records_response import (
@@ -304,11 +305,19 @@ def describe_producers(
                 answer.error_code = error.code
                 answer.error_message = error.message or error.code.name
                 continue
-            answer.active_producers = [
-                ProducerState(p.producer_id, p.epoch, p.last_sequence, p.last_timestamp, -1, -1)
-                for p in partition.log.active_producers()
-            ]
+            answer.active_producers = [_producer_state(p) for p in partition.log.active_producers()]
     return response
+
+
+def _producer_state(entry: ProducerEntry) -> ProducerState:
+    return ProducerState(
+        entry.producer_id,
+        entry.epoch,
+        entry.last_sequence,
+        entry.last_timestamp,
+        entry.coordinator_epoch,
+        entry.txn_first_offset,
+    )
 
 
 def _topic_fault(context: RequestContext, topic: str) -> KafkaError | None:

@@ -13,7 +13,14 @@ from functools import partial
 
 from skylog.broker.answers import Close, Overlapping
 from skylog.broker.context import RequestContext
-from skylog.broker.handlers.produce_transactional import transactional_denied
+from skylog.broker.handlers.produce_slots import Slot, fail, gone
+from skylog.broker.handlers.produce_transactions import (
+    begin_verification,
+    has_transactional,
+    note_verified,
+    transactional_denied,
+)
+from skylog.broker.verification import Verification, finish_verification
 from skylog.controller.image.topics import Topic
 from skylog.diskless.partitions import DisklessPartition
 from skylog.diskless.plane import CREATE_TIME, LOG_APPEND_TIME
@@ -38,18 +45,14 @@ from skylog.wire.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from skylog.wire.topic_rules import TopicRules
 from skylog.wire.validation import (
     UnreadableError,
     Validated,
-    ValidationError,
     is_long,
     validate,
 )
 
 ALL, NONE, LEADER = -1, 0, 1
-# Older clients could not read who leads instead.
-TELL_LEADER_FROM = 10
 # Kafka tells where the log begins with every error but these.
 _WITHOUT_LOG_START = frozenset(
     {
@@ -67,16 +70,6 @@ _NO_LEADER = LeaderIdAndEpoch()
 
 
 @dataclass(slots=True)
-class Slot:
-    """One partition of the request on its way to its answer."""
-
-    data: PartitionProduceData
-    answer: PartitionProduceResponse
-    partition: Partition | DisklessPartition | None = None
-    rules: TopicRules | None = None
-
-
-@dataclass(slots=True)
 class Pending:
     """What the answer has to wait for."""
 
@@ -90,12 +83,23 @@ def produce(
     """Handle a Produce request; None for ``acks=0``."""
     response = ProduceResponse()
     slots: list[Slot] = []
-    transactional = transactional_denied(context, request)
+    transactional = has_transactional(request)
+    denied = transactional_denied(context, request) if transactional else None
     for topic in _each_once(request.topic_data):
-        added = _slots(context, request, topic, transactional)
+        added = _slots(context, request, topic, denied)
         answers = [slot.answer for slot in added]
         response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, answers))
         slots += added
+    if transactional and denied is None:
+        verification = begin_verification(context, request, slots)
+        if verification is not None:
+            return _produce_verified(context, request, response, slots, verification)
+    return _produce(context, request, response, slots)
+
+
+def _produce(
+    context: RequestContext, request: ProduceRequest, response: ProduceResponse, slots: list[Slot]
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | Overlapping | None:
     for slot in slots:
         if slot.rules is not None and is_long(_records(slot), slot.rules):
             return _produce_slowly(context, request, response, slots)
@@ -165,7 +169,7 @@ def _slots(
             slot.partition = _writable(context, request, known, name, data.index)
             slot.rules = services.configs.topic_rules(name)
         except KafkaError as failure:
-            _fail(context, slot, failure, name)
+            fail(context, slot, failure, name)
     return slots
 
 
@@ -191,6 +195,29 @@ def _writable(
         if len(partition.isr) < needed:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
     return partition
+
+
+async def _produce_verified(
+    context: RequestContext,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    slots: list[Slot],
+    verification: Verification,
+) -> ProduceResponse | None:
+    """The same once the transaction's coordinator has agreed."""
+    await finish_verification(context.services, verification)
+    note_verified(context, slots, verification)
+    for slot in slots:
+        why = gone(slot)
+        if why is not None:
+            fail(context, slot, why, slot.partition.topic if slot.partition else "")
+    outcome = _produce(context, request, response, slots)
+    if isinstance(outcome, Overlapping):
+        return await outcome.wait()
+    if isinstance(outcome, Awaitable):
+        answer: ProduceResponse | None = await outcome
+        return answer
+    return outcome
 
 
 def _records(slot: Slot) -> Buffer:
@@ -226,12 +253,12 @@ def _append(
             item = Item(topic, topic_id, index, validated.batch, stamped)
             pending.remote.append((slot, item))
             return
-        info = partition.append((validated.batch,), now_ms)
+        info = partition.append((validated.batch,), now_ms, slot.origin)
     except KafkaError as error:
         told = not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START
         if told and isinstance(partition, Partition):
             answer.log_start_offset = partition.log.log_start_offset
-        _fail(context, slot, error, partition.topic)
+        fail(context, slot, error, partition.topic)
         return
     answer.base_offset = info.first_offset
     answer.log_start_offset = info.log_start_offset
@@ -244,26 +271,6 @@ def _append(
     wait = partition.committed(info.last_offset) if request.acks == ALL else None
     if wait is not None:
         pending.waits.append((slot, wait))
-
-
-def _fail(context: RequestContext, slot: Slot, error: KafkaError, topic: str) -> None:
-    answer = slot.answer
-    answer.error_code = error.code
-    slot.partition = slot.rules = None
-    if context.services.image.topic(topic) is not None:  # the name is what a client says
-        context.services.traffic.rejected(topic)
-    if isinstance(error, UnreadableError) and error.code is ErrorCode.CORRUPT_MESSAGE:
-        answer.error_message = error.message
-    if isinstance(error, ValidationError):
-        # Kafka explains only what single records did wrong.
-        answer.error_message = error.message
-        answer.record_errors = [
-            BatchIndexAndErrorMessage(index, message) for index, message in error.record_errors
-        ]
-    if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and context.version >= TELL_LEADER_FROM:
-        state = context.services.image.partition(topic, answer.index)
-        if state is not None:
-            answer.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
 
 
 async def _produce_slowly(
@@ -281,13 +288,7 @@ async def _produce_slowly(
     )
     pending = Pending()
     for slot, validated in zip(chosen, results, strict=True):
-        partition = slot.partition
-        assert partition is not None  # noqa: S101 - for the type checker
-        outcome = validated
-        if partition.deleted:  # while the batch was being looked at
-            outcome = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        elif isinstance(partition, Partition) and not partition.is_leader:
-            outcome = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        outcome = gone(slot) or validated
         _append(context, request, slot, outcome, services.clock.now_ms(), pending)
     if pending.remote:
         written = _submit(context, pending)
@@ -327,7 +328,7 @@ def _note_written(
     """What became of the diskless partitions, as far as it is known; and with that, the answer."""
     for (slot, item), result in zip(pending.remote, written.results(), strict=True):
         if result.error is not ErrorCode.NONE:
-            _fail(context, slot, KafkaError(result.error, result.message), item.topic)
+            fail(context, slot, KafkaError(result.error, result.message), item.topic)
             continue
         slot.answer.base_offset = result.base_offset
         slot.answer.log_append_time_ms = result.log_append_time
@@ -354,7 +355,7 @@ async def _wait(
             if not isinstance(error, KafkaError):
                 raise error  # a bug, and no reason to call the batch written
             slot.answer.base_offset = slot.answer.log_start_offset = -1
-            _fail(context, slot, error, slot.partition.topic if slot.partition else "")
+            fail(context, slot, error, slot.partition.topic if slot.partition else "")
     return _finish(context, request, response)
 
 

@@ -37,6 +37,17 @@ def check_commit(
     check_epoch(member, epoch, partitions)
 
 
+def check_commit_in_transaction(
+    group: ConsumerGroup, member_id: str, epoch: int, partitions: Iterable[tuple[str, Uuid, int]]
+) -> None:
+    """The same for a transaction; producers know only one word for an epoch that is wrong."""
+    member = group.member(member_id)
+    try:
+        check_epoch(member, epoch, partitions)
+    except KafkaError as error:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
+
+
 def check_epoch(
     member: ConsumerMember, epoch: int, partitions: Iterable[tuple[str, Uuid, int]]
 ) -> None:

@@ -36,6 +36,7 @@ from skylog.kernel.settings.sections import (
 )
 from skylog.kernel.settings.storage import StorageSettings
 from skylog.kernel.settings.synonyms import Layers
+from skylog.kernel.settings.transactions import TransactionSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,7 @@ class BrokerSettings:
     log_cleaner: LogCleanerSettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
+    transactions: TransactionSettings
     quotas: QuotaSettings
     security: AccessSettings
     observation: ObservationSettings
@@ -149,6 +151,7 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         log_cleaner=bind(LogCleanerSettings, effective),
         groups=bind(GroupSettings, effective),
         consumer_groups=bind(ConsumerGroupSettings, effective),
+        transactions=bind(TransactionSettings, effective),
         quotas=bind(QuotaSettings, effective),
         security=bind(AccessSettings, effective),
         observation=bind(ObservationSettings, effective),

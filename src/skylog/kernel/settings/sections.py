@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from skylog.kernel.settings.consumer_groups import ConsumerGroupSettings
 from skylog.kernel.settings.fields import setting
+from skylog.kernel.settings.transactions import TransactionSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,6 +387,7 @@ SECTIONS = (
     LogCleanerSettings,
     GroupSettings,
     ConsumerGroupSettings,
+    TransactionSettings,
     QuotaSettings,
     AccessSettings,
     ObservationSettings,

@@ -1,0 +1,128 @@
+"""Transactional batches in Produce: who may send them, and what their coordinator says to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from skylog.broker.context import RequestContext
+from skylog.broker.handlers.produce_slots import Slot, fail
+from skylog.broker.verification import Knows, Verification, Writer, start_verification
+from skylog.diskless.partitions import DisklessPartition
+from skylog.kernel.acl import AclOperation, ResourceType
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.verification import Origin
+from skylog.replication.partition import Partition
+from skylog.wire.batch import ATTRIBUTES_AT, HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT, Batch
+from skylog.wire.messages.produce_request import PartitionProduceData, ProduceRequest
+
+_MAGIC_AT: Final = 16
+# The first versions that know more of transactions than verification.
+_ABORTABLE_FROM: Final = 11
+_ADDING_FROM: Final = 12
+# The coordinator cannot say anything now: clients take this one for a reason to try again.
+_UNVERIFIED: Final = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+def is_transactional(data: PartitionProduceData) -> bool:
+    """The batch's own attributes decide, not what the client says of itself."""
+    records = data.records
+    return (
+        records is not None
+        and len(records) >= HEADER_BYTES
+        and records[_MAGIC_AT] == MAGIC
+        and bool(records[ATTRIBUTES_AT] & TRANSACTIONAL_BIT)
+    )
+
+
+def has_transactional(request: ProduceRequest) -> bool:
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if is_transactional(data):
+                return True
+    return False
+
+
+def transactional_denied(context: RequestContext, request: ProduceRequest) -> KafkaError | None:
+    """Transactional batches need a transactional id that the client may write with."""
+    allowed = request.transactional_id is not None and context.authorize(
+        AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    )
+    return None if allowed else KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def begin_verification(
+    context: RequestContext, request: ProduceRequest, slots: Sequence[Slot]
+) -> Verification | None:
+    """What the coordinator has to be asked; None when nothing is left to ask."""
+    chosen: list[tuple[Partition, Batch]] = []
+    for slot in slots:
+        partition = slot.partition
+        if partition is None or not is_transactional(slot.data):
+            continue
+        if isinstance(partition, DisklessPartition):
+            # Offsets are assigned after the fact: no marker could follow the batches.
+            fail(context, slot, KafkaError(ErrorCode.INVALID_REQUEST), partition.topic)
+            continue
+        batch = Batch(memoryview(slot.data.records or b"")[:HEADER_BYTES])
+        if batch.producer_id >= 0:
+            chosen.append((partition, batch))
+    producers = {(batch.producer_id, batch.producer_epoch) for _, batch in chosen}
+    if not producers:
+        return None
+    if len(producers) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "Transactional records contained more than one producer ID",
+        )
+    writer = Writer(request.transactional_id or "", *producers.pop(), _knows(context.version))
+    batches = [(partition, batch.base_sequence) for partition, batch in chosen]
+    found = start_verification(context.services, writer, batches)
+    if found.guards:
+        return found
+    note_verified(context, slots, found)
+    return None
+
+
+def _knows(version: int) -> Knows:
+    if version >= _ADDING_FROM:
+        return Knows.ADDING
+    return Knows.ABORTABLE if version >= _ABORTABLE_FROM else Knows.VERIFICATION
+
+
+def note_verified(context: RequestContext, slots: Sequence[Slot], found: Verification) -> None:
+    """Let through what was verified, and fail the rest."""
+    for slot in slots:
+        partition = slot.partition
+        if not isinstance(partition, Partition) or not is_transactional(slot.data):
+            continue
+        place = partition.topic, partition.index
+        code = found.errors.get(place)
+        if code is None:
+            guard = found.guards.get(place)
+            slot.origin = Origin(guard=guard, is_verified=found.is_required)
+            continue
+        error = _refusal(code, found.writer.knows)
+        fail(context, slot, error, partition.topic)
+        slot.answer.error_message = error.message or None
+
+
+def _refusal(code: ErrorCode, knows: Knows) -> KafkaError:
+    """The coordinator's error in words that a producer understands."""
+    if code is ErrorCode.INVALID_TXN_STATE:
+        return KafkaError(code, "Partition was not added to the transaction")
+    is_early = code is ErrorCode.CONCURRENT_TRANSACTIONS and knows < Knows.ADDING
+    if code in _UNVERIFIED or is_early:
+        return KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction."
+            f" Underlying error: {code.name}",
+        )
+    return KafkaError(code)

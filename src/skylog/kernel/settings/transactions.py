@@ -1,0 +1,51 @@
+"""Settings of transactions and of the topic that they are kept in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skylog.kernel.settings.fields import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSettings:
+    """Transactions."""
+
+    timeout_ms_max: int = setting(
+        "transaction.max.timeout.ms", "Longest transaction time-out a producer may ask for."
+    )
+    abort_check_interval_ms: int = setting(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        "Time between two looks for transactions whose time is over.",
+    )
+    id_expiration_ms: int = setting(
+        "transactional.id.expiration.ms",
+        "A transactional id that is not used for this long is forgotten.",
+    )
+    expiry_check_interval_ms: int = setting(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "Time between two looks for transactional ids that expired.",
+    )
+    verification_enable: bool = setting(
+        "transaction.partition.verification.enable",
+        "Ask the coordinator whether a partition is in the transaction before writing to it.",
+    )
+    add_wait_ms_max: int = setting(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        "Longest wait of a write for the end of the producer's transaction before it.",
+    )
+    topic_partitions: int = setting(
+        "transaction.state.log.num.partitions", "Partitions of __transaction_state."
+    )
+    topic_replication_factor: int = setting(
+        "transaction.state.log.replication.factor",
+        "Replicas of __transaction_state. On a node that is its own quorum the default is 1.",
+    )
+    topic_isr_min: int = setting(
+        "transaction.state.log.min.isr",
+        "In-sync replicas of __transaction_state that a write needs. On a node that is its own "
+        "quorum the default is 1.",
+    )
+    topic_segment_bytes: int = setting(
+        "transaction.state.log.segment.bytes", "Segment size of __transaction_state."
+    )

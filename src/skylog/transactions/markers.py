@@ -1,0 +1,181 @@
+"""Brings decisions to partitions: markers go to the leader of each, for ever if need be.
+
+A decision that is in the log has to be carried out, whatever happens on the way. So nothing here
+gives up: a leader that cannot be reached, or that cannot write, is tried again, and a partition
+whose topic has been deleted needs no marker. Decisions that wait for one node go in one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from skylog.kernel.errors import ErrorCode
+from skylog.kernel.limits import TRANSACTION_MARKERS_PER_REQUEST_MAX
+from skylog.kernel.logging import get_logger
+from skylog.replicated.timers import Timers
+from skylog.transactions.ports import MarkerSender, TopicPartition
+from skylog.transactions.records import by_topic
+from skylog.transactions.state import Transaction
+from skylog.wire.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from skylog.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse
+
+_log = get_logger("transactions.markers")
+RETRY_MS: Final = 100
+NO_LEADER: Final = -1
+# Answers after which a partition needs nothing more. That of an epoch says that a later one of the
+# producer has been there, and the coordinator gives one out only after the transaction's end.
+_SETTLED: Final = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+Partitions = frozenset[TopicPartition]
+# None: there is no such partition. NO_LEADER: nobody leads it now.
+LeaderOf = Callable[[TopicPartition], int | None]
+Start = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decided transaction, and the partition of ``__transaction_state`` that it is in."""
+
+    transaction: Transaction
+    index: int
+    # The leader epoch of that partition: partitions follow the latest coordinator.
+    coordinator_epoch: int
+
+    @property
+    def transactional_id(self) -> str:
+        return self.transaction.transactional_id
+
+
+class DecisionOwner(Protocol):
+    """Who wants decisions carried out."""
+
+    def is_current(self, decision: Decision) -> bool:
+        """Whether it is still to be carried out, and by this broker."""
+        ...
+
+    def markers_written(self, decision: Decision, partitions: Partitions) -> None: ...
+
+
+class Markers:
+    """The decisions that are being carried out. All calls come from the event loop."""
+
+    def __init__(
+        self,
+        owner: DecisionOwner,
+        leader_of: LeaderOf,
+        sender: MarkerSender,
+        timers: Timers,
+        start: Start,
+    ) -> None:
+        """``start`` runs something in the background."""
+        self._owner = owner
+        self._leader_of = leader_of
+        self._sender = sender
+        self._timers = timers
+        self._start = start
+        self._waiting: dict[int, list[tuple[Decision, Partitions]]] = {}
+        self._sending: set[int] = set()
+
+    def deliver(self, decision: Decision, partitions: Partitions) -> None:
+        """Have markers written; the owner hears of each partition that has its own."""
+        if not self._owner.is_current(decision):
+            return
+        by_leader: dict[int | None, set[TopicPartition]] = {}
+        for partition in partitions:
+            by_leader.setdefault(self._leader_of(partition), set()).add(partition)
+        for leader, led in by_leader.items():
+            found = frozenset(led)
+            if leader is None:
+                self._owner.markers_written(decision, found)
+            elif leader == NO_LEADER:
+                self._later(decision, found)
+            else:
+                self._waiting.setdefault(leader, []).append((decision, found))
+                if leader not in self._sending:
+                    self._sending.add(leader)
+                    self._start(self._send(leader))
+
+    async def _send(self, node_id: int) -> None:
+        """Requests to one node, one after the other, until nothing waits for it."""
+        try:
+            while waiting := self._waiting.pop(node_id, None):
+                for at in range(0, len(waiting), TRANSACTION_MARKERS_PER_REQUEST_MAX):
+                    await self._send_some(
+                        node_id, waiting[at : at + TRANSACTION_MARKERS_PER_REQUEST_MAX]
+                    )
+        finally:
+            self._sending.discard(node_id)
+
+    async def _send_some(self, node_id: int, entries: list[tuple[Decision, Partitions]]) -> None:
+        entries = [entry for entry in entries if self._owner.is_current(entry[0])]
+        if not entries:
+            return
+        request = WriteTxnMarkersRequest([_marker(*entry) for entry in entries])
+        try:
+            errors = _errors(await self._sender.send(node_id, request))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the decision stands
+            _log.warning("markers not delivered, tried again", node_id=node_id, why=str(error))
+            errors = {}
+        for decision, partitions in entries:
+            self._note(decision, partitions, errors)
+
+    def _note(
+        self,
+        decision: Decision,
+        partitions: Partitions,
+        errors: dict[tuple[int, TopicPartition], ErrorCode],
+    ) -> None:
+        producer_id = decision.transaction.producer_id
+        settled, left = set[TopicPartition](), set[TopicPartition]()
+        for partition in partitions:
+            code = errors.get((producer_id, partition), ErrorCode.UNKNOWN_SERVER_ERROR)
+            (settled if code in _SETTLED else left).add(partition)
+            if code is not ErrorCode.NONE:
+                _log.info(
+                    "marker refused",
+                    transactional_id=decision.transactional_id,
+                    partition=f"{partition[0]}-{partition[1]}",
+                    error=code.name,
+                )
+        if settled:
+            self._owner.markers_written(decision, frozenset(settled))
+        if left:
+            self._later(decision, frozenset(left))
+
+    def _later(self, decision: Decision, partitions: Partitions) -> None:
+        self._timers.start(RETRY_MS, lambda: self.deliver(decision, partitions))
+
+
+def _marker(decision: Decision, partitions: Partitions) -> WritableTxnMarker:
+    transaction = decision.transaction
+    return WritableTxnMarker(
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.commits,
+        [WritableTxnMarkerTopic(topic, indexes) for topic, indexes in by_topic(partitions)],
+        decision.coordinator_epoch,
+        transaction.client_version,
+    )
+
+
+def _errors(
+    response: WriteTxnMarkersResponse,
+) -> dict[tuple[int, TopicPartition], ErrorCode]:
+    return {
+        (marker.producer_id, (topic.name, found.partition_index)): ErrorCode(found.error_code)
+        for marker in response.markers
+        for topic in marker.topics
+        for found in topic.partitions
+    }

@@ -1,0 +1,154 @@
+"""What the transaction machine is asked, what it answers, and what it notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from skylog.kernel.errors import ErrorCode
+from skylog.transactions.ports import TopicPartition
+from skylog.transactions.state import NO_EPOCH, NO_PRODUCER_ID, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The answer to InitProducerId and EndTxn.
+
+    ``decided`` is a transaction that this request has decided: its markers are to be written.
+    """
+
+    error: ErrorCode = ErrorCode.NONE
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_EPOCH
+    decided: Transaction | None = None
+
+
+# Ask again with ``new_producer_id``: ids come from the controller, which a machine cannot ask.
+NEEDS_PRODUCER_ID: Final = Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerId:
+    """``expected`` is the id and epoch of a producer that wants to go on after an error."""
+
+    transactional_id: str
+    timeout_ms: int
+    expected: tuple[int, int] | None = None
+    new_producer_id: int = NO_PRODUCER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: frozenset[TopicPartition]
+    client_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyPartitions:
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxn:
+    """``client_version`` 2: the answer has the epoch of the next transaction."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    client_version: int = 0
+    new_producer_id: int = NO_PRODUCER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTimedOut:
+    """End a transaction whose producer has had its time, and fence the producer."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    new_producer_id: int = NO_PRODUCER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class MarkersWritten:
+    """Partitions know of a decision; the epoch is that of the markers."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireIds:
+    """Forget those of these ids that nobody has used for long."""
+
+    transactional_ids: tuple[str, ...]
+
+
+# Questions; they change nothing.
+
+
+@dataclass(frozen=True, slots=True)
+class FindPrepared:
+    """Decided transactions, whose markers must be written by whoever has loaded the partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindTimedOut:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class FindIds:
+    """All ids, for a pass over them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    transactional_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """Empty sets and a negative duration let everything through."""
+
+    producer_ids: frozenset[int] = frozenset()
+    states: frozenset[str] = frozenset()
+    duration_ms: int = -1
+    matches: Callable[[str], bool] | None = None
+
+
+TransactionRequest = (
+    InitProducerId
+    | AddPartitions
+    | VerifyPartitions
+    | EndTxn
+    | AbortTimedOut
+    | MarkersWritten
+    | ExpireIds
+    | FindPrepared
+    | FindTimedOut
+    | FindIds
+    | Describe
+    | ListFilter
+)
+
+
+# A volatile event.
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsMarked:
+    """Some partitions have their markers; should this be forgotten, they get them again."""
+
+    transactional_id: str
+    partitions: frozenset[TopicPartition]
