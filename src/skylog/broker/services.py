@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from skylog.broker.features import Features
     from skylog.broker.fetch_sessions import FetchSessions
     from skylog.broker.in_flight import Memory
+    from skylog.broker.peers import BrokerPeers
     from skylog.broker.producer_ids import ProducerIds
     from skylog.broker.quota_gate import QuotaGate
     from skylog.broker.traffic import Traffic
@@ -47,6 +48,7 @@ class Services:
     groups: GroupCoordinator
     controller: ControllerChannel
     quorum: QuorumNode
+    peers: BrokerPeers
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     quotas: QuotaGate

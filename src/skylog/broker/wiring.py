@@ -12,6 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from skylog.broker.access import broker_access
 from skylog.broker.audit import new_authorizer
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.background import Background
@@ -46,6 +47,7 @@ from skylog.broker.in_flight import Memory
 from skylog.broker.lifecycle import Lifecycle
 from skylog.broker.listeners import Listeners, listener_securities
 from skylog.broker.maintenance import start_maintenance
+from skylog.broker.peers import BrokerPeers
 from skylog.broker.producer_ids import ProducerIds
 from skylog.broker.publisher import Follower, MetadataPublisher
 from skylog.broker.quota_gate import QuotaGate
@@ -60,6 +62,7 @@ from skylog.broker.translate import (
     log_manager_settings,
     quorum_config,
 )
+from skylog.client.settings import Ports
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.controller.shell import Controller
@@ -118,6 +121,8 @@ class Node:
         )
         self._connections = ConnectionLimits(connection_settings(settings), self._clock)
         self._memory = Memory(settings.network.queued_bytes_max)
+        ports = Ports(self._clock, self._rng, self._executor)
+        self._peers = BrokerPeers(self._image, broker_access(settings), ports)
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
         self._addresses = Addresses()
@@ -173,6 +178,7 @@ class Node:
         undo = self._undo
         undo.callback(self._executor.close)
         undo.callback(self._validators.close)
+        undo.push_async_callback(self._peers.close)
         # What can be wrong with settings and addresses is found before anything is written.
         securities = listener_securities(self.settings, self._image, self._rng)
         undo.callback(self._addresses.release)
@@ -263,6 +269,7 @@ class Node:
             groups=groups,
             controller=channel,
             quorum=quorum,
+            peers=self._peers,
             producer_ids=ProducerIds(self._lifecycle, channel),
             fetch_sessions=FetchSessions(sessions, clock, self._rng),
             quotas=QuotaGate(self._client_quotas, clock),
@@ -359,6 +366,7 @@ class Node:
     async def reload_certificates(self) -> None:
         """Take up changed key and trust stores."""
         await self._executor.run(self._listeners.reload_certificates)
+        self._peers.renew()
 
     async def start_http(self) -> None:
         """Serve /metrics and /health; last, because nobody's record waits for it."""
