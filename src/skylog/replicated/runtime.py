@@ -26,7 +26,15 @@ from skylog.kernel.errors import ErrorCode, KafkaError, invariant
 from skylog.kernel.limits import RUNTIME_PENDING_REQUESTS_MAX
 from skylog.kernel.logging import get_logger
 from skylog.replicated.log import KeyValue, LoadedBatch, RecordCodec, RuntimeLog, Unsubscribe
-from skylog.replicated.machine import Answer, CancelTimer, Machine, Parked, Result, StartTimer
+from skylog.replicated.machine import (
+    Answer,
+    CancelTimer,
+    Machine,
+    Note,
+    Parked,
+    Result,
+    StartTimer,
+)
 from skylog.replicated.pending import Pending, Waiter
 from skylog.replicated.timers import Timer, Timers
 
@@ -97,6 +105,7 @@ class Runtime(Generic[RequestT]):
         self._clock = clock
         self._timers = timers
         self._on_failure = on_failure
+        self._notes = get_logger(kind.name)
         self._state = State.UNLOADED
         self._machine: Machine[RequestT] | None = None
         self._pending = Pending()
@@ -285,6 +294,9 @@ class Runtime(Generic[RequestT]):
                     self._cancel_timer(key)
                 case Answer(key, reply):
                     self._pending.answer(key, end_offset, reply)
+                case Note(message, warning):
+                    tell = self._notes.warning if warning else self._notes.info
+                    tell(message)
         self._pending.release(self._log.high_watermark)
         return parked
 

@@ -19,8 +19,10 @@ from skylog.kernel.settings.listeners import (
     PREFIX,
     ListenerSettings,
     build_listeners,
+    controller_listener,
     is_listener_value,
 )
+from skylog.kernel.settings.managed_replication import ManagedReplicationSettings
 from skylog.kernel.settings.sections import (
     AccessSettings,
     GroupSettings,
@@ -63,9 +65,12 @@ class BrokerSettings:
     observation: ObservationSettings
     storage: StorageSettings
     diskless: DisklessSettings
+    managed_replication: ManagedReplicationSettings
     listener_texts: ListenerTexts = field(repr=False)
     listeners: tuple[ListenerSettings, ...]
     inter_broker_listener: str
+    # How controllers are reached; None where no name of theirs is given.
+    controller_access: ListenerSettings | None
     static: Mapping[str, str] = field(repr=False)
     values: Mapping[str, Value] = field(repr=False)
 
@@ -140,6 +145,8 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
     check_texts(texts, values)
     effective = {**values, "log.dirs": values["log.dirs"] or values["log.dir"]}
     listener_texts = bind(ListenerTexts, effective)
+    explicit_map = "listener.security.protocol.map" in texts
+    listeners = (listener_texts, explicit_map, values, _listener_overrides(texts))
     settings = BrokerSettings(
         node=bind(NodeSettings, effective),
         network=bind(NetworkSettings, effective),
@@ -154,14 +161,11 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         observation=bind(ObservationSettings, effective),
         storage=bind(StorageSettings, effective),
         diskless=bind(DisklessSettings, effective),
+        managed_replication=bind(ManagedReplicationSettings, effective),
         listener_texts=listener_texts,
-        listeners=build_listeners(
-            listener_texts,
-            "listener.security.protocol.map" in texts,
-            values,
-            _listener_overrides(texts),
-        ),
+        listeners=build_listeners(*listeners),
         inter_broker_listener=listener_texts.inter_broker_name,
+        controller_access=controller_listener(*listeners),
         static=texts,
         values=values,
     )

@@ -11,7 +11,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from skylog.kernel.config import ConfigKey, ConfigType, Dynamic, Importance, Schema, parse
-from skylog.kernel.settings import diskless, kafka_broker_facts, kafka_resource_facts, storage
+from skylog.kernel.settings import (
+    diskless,
+    kafka_broker_facts,
+    kafka_resource_facts,
+    managed_replication,
+    storage,
+)
 from skylog.kernel.settings.consumer_groups import GROUP_DOCS
 from skylog.kernel.settings.fields import docs_of
 from skylog.kernel.settings.listeners import LISTENER_DOCS
@@ -25,7 +31,12 @@ REQUIRED: Final = ("process.roles", "node.id", "controller.listener.names")
 # Where our default is another than Kafka's: nothing listens to the world unasked.
 DEFAULTS: Final[Mapping[str, str]] = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
 
-_SECTION_DOCS: Final = docs_of(*SECTIONS, diskless.DisklessSettings, storage.StorageSettings)
+_SECTION_DOCS: Final = docs_of(
+    *SECTIONS,
+    diskless.DisklessSettings,
+    managed_replication.ManagedReplicationSettings,
+    storage.StorageSettings,
+)
 
 
 def _key(fact: kafka_broker_facts.Fact, docs: Mapping[str, str]) -> ConfigKey:
@@ -87,8 +98,11 @@ KAFKA_BROKER: Final = _schema(
     _BROKER_DOCS,
 )
 DISKLESS: Final = tuple(
-    _key((*fact, "MEDIUM", "read-only", False), _SECTION_DOCS)
-    for fact in (*diskless.FACTS, *storage.FACTS)
+    _key(fact, _SECTION_DOCS)
+    for fact in (
+        *((*fact, "MEDIUM", "read-only", False) for fact in (*diskless.FACTS, *storage.FACTS)),
+        *managed_replication.FACTS,
+    )
 )
 _LOG_DISKLESS: Final = _key(
     ("log.diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "cluster-wide", False),
