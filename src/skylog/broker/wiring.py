@@ -78,6 +78,7 @@ from skylog.log.files import Files
 from skylog.log.manager import LogManager
 from skylog.quorum.node import QuorumNode
 from skylog.quorum.storage import NodeStorage
+from skylog.quorum.voters import VoterIds
 from skylog.replication.manager import ReplicaManager
 from skylog.security.connections import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
@@ -231,7 +232,7 @@ class Node:
     async def _start_controller(self, storage: NodeStorage, quorum: QuorumNode) -> Controller:
         settings = self.settings
         controller = Controller(
-            controller_settings(settings, storage),
+            controller_settings(settings, storage, VoterIds(lambda: quorum.voters)),
             ControllerConfigs(lambda: settings),
             quorum,
             clock=self._clock,
@@ -367,6 +368,7 @@ class Node:
         """Take up changed key and trust stores."""
         await self._executor.run(self._listeners.reload_certificates)
         self._peers.renew()
+        self._services.quorum.renew()
 
     async def start_http(self) -> None:
         """Serve /metrics and /health; last, because nobody's record waits for it."""
