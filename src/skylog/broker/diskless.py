@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from skylog.broker.diskless_local import LocalSegments
     from skylog.controller.image import ClusterImage, Delta
     from skylog.diskless.coordinator.registry import DisklessCoordinators
-    from skylog.diskless.planes.topic import CoordinatorOf
+    from skylog.diskless.planes.coordinators import CoordinatorOf
     from skylog.kernel.clock import Clock
     from skylog.kernel.ids import Uuid
     from skylog.kernel.rng import Random

@@ -9,7 +9,8 @@ from skylog.diskless.coordinator.registry import DisklessCoordinators, Environme
 from skylog.diskless.coordinator.runtime import RuntimeSettings
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.planes.rules import PlaneRules
-from skylog.diskless.planes.topic import CoordinatorOf, TopicPlane
+from skylog.diskless.planes.coordinators import CoordinatorOf
+from skylog.diskless.planes.topic import TopicPlane
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.secret import Secret
 

@@ -23,7 +23,7 @@ from skylog.diskless.plane import (
     FindResult,
     TopicPartition,
 )
-from skylog.diskless.planes.topic import CoordinatorOf
+from skylog.diskless.planes.coordinators import CoordinatorOf
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.messages import diskless_commit_file_request as commit_request
 from skylog.wire.messages import diskless_commit_file_response as commit_response

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import Any
 
-from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
+from skylog.diskless.bulk import LocatedRange, PlannedRange
 from skylog.diskless.coordinator.requests import (
     DescribeFiles,
     DescribeLogs,
@@ -15,9 +14,13 @@ from skylog.diskless.coordinator.requests import (
     FindBatches,
     FindFiles,
     FreeFiles,
+    HighWatermarks,
     KnownTopics,
     ListOffsets,
+    LocateBatches,
+    Look,
     OldestFile,
+    PlanRanges,
     StrictRead,
 )
 from skylog.diskless.coordinator.state import StateView
@@ -70,28 +73,20 @@ def find(state: StateView, request: Find, coordinator_id: int) -> Any:
             return [state.file(key) for key in keys]
         case KnownTopics():
             return list({partition[0] for partition, _, _ in state.all_partitions()})
+        case HighWatermarks():
+            return [(at, log.high_watermark) for at, _, log in state.all_partitions()]
 
 
-def plan_look(
-    split_bytes: int, max_batches: int
-) -> Callable[[StateView, list[RangeRequest]], list[PlannedRange]]:
-    def look(state: StateView, requests: list[RangeRequest]) -> list[PlannedRange]:
-        steps = ranges.plan(requests, max_batches, state.log)
-        return ranges.run(
-            steps, lambda at, span, limit: state.split_page(at, span, split_bytes, limit)
-        )
-
-    return look
-
-
-def locate_look(
-    max_batches: int,
-) -> Callable[[StateView, list[RangeRequest]], list[LocatedRange]]:
-    def look(state: StateView, requests: list[RangeRequest]) -> list[LocatedRange]:
-        steps = ranges.locate(requests, max_batches, state.log)
-        return ranges.run(steps, partial(_within, state))
-
-    return look
+def look(state: StateView, request: Look) -> list[PlannedRange] | list[LocatedRange]:
+    match request:
+        case PlanRanges(requests, split_bytes, max_batches):
+            plan = ranges.plan(requests, max_batches, state.log)
+            return ranges.run(
+                plan, lambda at, span, limit: state.split_page(at, span, split_bytes, limit)
+            )
+        case LocateBatches(requests, max_batches):
+            steps = ranges.locate(requests, max_batches, state.log)
+            return ranges.run(steps, partial(_within, state))
 
 
 def _within(

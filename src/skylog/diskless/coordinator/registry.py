@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from skylog.diskless.coordinator import queries
 from skylog.diskless.coordinator.loading import SqliteFactory, StateFactory
 from skylog.diskless.coordinator.log import CoordinatorLog, MetadataPartition
+from skylog.diskless.coordinator.requests import Find, ForgetFiles, Look, StrictRead, Write
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime, Ports, RuntimeSettings
 from skylog.diskless.coordinator.snapshots import Snapshots
 from skylog.diskless.plane import HighWatermarkListener, Unsubscribe
@@ -116,8 +118,25 @@ class DisklessCoordinators:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return runtime
 
+    @property
+    def local(self) -> DisklessCoordinators:
+        return self
+
     def led(self) -> list[int]:
         return sorted(self._runtimes)
+
+    def all(self) -> list[int]:
+        """As far as this broker can tell by itself."""
+        return self.led()
+
+    async def submit(self, index: int, request: Write | StrictRead) -> Any:
+        return await self.get(index).submit(request)
+
+    async def find(self, index: int, request: Find | ForgetFiles) -> Any:
+        return await self.get(index).find(request)
+
+    async def look(self, index: int, request: Look) -> Any:
+        return await self.get(index).look(lambda view, _: queries.look(view, request))
 
     def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
         return self._listeners.add(listener)
