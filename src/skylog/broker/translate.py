@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import resource
 import socket
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING
 
 from skylog.broker.access import controller_client
-from skylog.controller.settings import ControllerSettings
+from skylog.controller.settings import ControllerSettings, ReplicaPacing
 from skylog.groups.settings import GroupSettings
 from skylog.kernel import limits
 from skylog.log.manager import LogManagerSettings
@@ -34,7 +35,7 @@ def controller_settings(
     settings: BrokerSettings, storage: NodeStorage, voters: Collection[int]
 ) -> ControllerSettings:
     records = [decode_metadata(value) for _, value in storage.bootstrap if value is not None]
-    diskless = settings.diskless
+    diskless, managed = settings.diskless, settings.managed_replication
     return ControllerSettings(
         node_id=settings.node.node_id,
         cluster_id=storage.cluster_id,
@@ -45,6 +46,9 @@ def controller_settings(
         replication_factor_default=settings.topics.replication_factor,
         session_timeout_ms=settings.node.session_timeout_ms,
         delete_topic_enable=settings.topics.delete_enable,
+        replica_pacing=ReplicaPacing(
+            **{known.name: getattr(managed, known.name) for known in fields(ReplicaPacing)}
+        ),
         diskless_coordinators=diskless.metadata_partitions,
         diskless_metadata_replicas=(
             diskless.metadata_replication_factor if diskless.control_plane == "topic" else 0

@@ -90,6 +90,8 @@ WIRE_RECORDS_JOINED_BYTES_MAX: Final = 1024
 # The controller, as in Kafka: what one request may write and how many partitions it may create.
 CONTROLLER_RECORDS_PER_REQUEST_MAX: Final = 10_000
 CONTROLLER_PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+# Lines that one look at the placement of replicas may write.
+CONTROLLER_NOTES_MAX: Final = 100
 # A config value is a Kafka string; appending to a list may not make it longer.
 CONFIG_VALUE_CHARACTERS_MAX: Final = 32_767
 # Partitions that a broker makes before it answers for a change of metadata, and, when there are
