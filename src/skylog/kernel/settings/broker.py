@@ -23,6 +23,7 @@ from skylog.kernel.settings.listeners import (
     is_listener_value,
 )
 from skylog.kernel.settings.managed_replication import ManagedReplicationSettings
+from skylog.kernel.settings.replication import ReplicationSettings
 from skylog.kernel.settings.sections import (
     AccessSettings,
     GroupSettings,
@@ -58,6 +59,7 @@ class BrokerSettings:
     topics: TopicSettings
     log: LogSettings
     log_cleaner: LogCleanerSettings
+    replication: ReplicationSettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
     quotas: QuotaSettings
@@ -154,6 +156,7 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         topics=bind(TopicSettings, effective),
         log=bind(LogSettings, effective),
         log_cleaner=bind(LogCleanerSettings, effective),
+        replication=bind(ReplicationSettings, effective),
         groups=bind(GroupSettings, effective),
         consumer_groups=bind(ConsumerGroupSettings, effective),
         quotas=bind(QuotaSettings, effective),

@@ -16,6 +16,7 @@ from skylog.kernel.errors import ConfigError
 from skylog.kernel.settings.consumer_groups import ASSIGNORS
 from skylog.kernel.settings.listeners import ListenerSettings, parse_map
 from skylog.kernel.settings.managed_replication import LISTENER_MAP
+from skylog.kernel.settings.replication import RACK_AWARE_SELECTOR
 from skylog.kernel.validators import parse_host_port
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _UNSUPPORTED: Final[Mapping[str, tuple[Value, ...]]] = {
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
     ),
     "remote.log.storage.system.enable": (False,),
+    "replica.selector.class": (None, "", RACK_AWARE_SELECTOR),
 }
 
 _AT_MOST: Final = (operator.le, "at most")

@@ -16,13 +16,14 @@ from skylog.kernel.settings import (
     kafka_broker_facts,
     kafka_resource_facts,
     managed_replication,
+    replication,
     storage,
 )
 from skylog.kernel.settings.consumer_groups import GROUP_DOCS
 from skylog.kernel.settings.fields import docs_of
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS
-from skylog.kernel.settings.topic_facts import TOPIC_BROKER_DOCS, TOPIC_DOCS
+from skylog.kernel.settings.topic_facts import BROKER_QUOTA_DOCS, TOPIC_BROKER_DOCS, TOPIC_DOCS
 from skylog.kernel.validators import OneOf, validator
 
 # Kafka has no default for these: whoever writes a server.properties decides.
@@ -35,6 +36,7 @@ _SECTION_DOCS: Final = docs_of(
     *SECTIONS,
     diskless.DisklessSettings,
     managed_replication.ManagedReplicationSettings,
+    replication.ReplicationSettings,
     storage.StorageSettings,
 )
 
@@ -111,7 +113,7 @@ _LOG_DISKLESS: Final = _key(
 # What Kafka does not have.
 OURS: Final = Schema((*OWN, *DISKLESS, _LOG_DISKLESS))
 BROKER: Final = Schema((*KAFKA_BROKER.values(), *AUTHORIZER, *OURS.values()))
-BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, {})
+BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, BROKER_QUOTA_DOCS)
 _OWN_TOPIC: Final = (("diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "read-only", False),)
 TOPIC: Final = _schema((*kafka_resource_facts.TOPIC, *_OWN_TOPIC), TOPIC_DOCS)
 GROUP: Final = _schema(kafka_resource_facts.GROUP, GROUP_DOCS)
