@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from skylog.log.manager import LogManager
     from skylog.quorum.node import QuorumNode
     from skylog.replication.manager import ReplicaManager
+    from skylog.routing.router import Router
     from skylog.security.authorizer import Authorizer
 
 
@@ -58,5 +59,7 @@ class Services:
     traffic: Traffic
     memory: Memory
     diskless: DisklessEngine
+    # Where clients find diskless partitions.
+    router: Router
     # Waits for what metadata has set in motion: new diskless partitions at their coordinators.
     settled: Callable[[], Awaitable[None]]

@@ -80,6 +80,7 @@ from skylog.quorum.node import QuorumNode
 from skylog.quorum.storage import NodeStorage
 from skylog.quorum.voters import VoterIds
 from skylog.replication.manager import ReplicaManager
+from skylog.routing.router import Router
 from skylog.security.connections import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
 from skylog.security.quotas import ClientQuotas
@@ -279,6 +280,7 @@ class Node:
             features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
             traffic=Traffic(),
             memory=self._memory,
+            router=Router(self._image, settings.managed_replication.zone_by_listener),
             diskless=self._open_engine(),
             settled=self._background.settled,
         )
@@ -309,6 +311,7 @@ class Node:
         self._undo.push_async_callback(services.diskless.close)
         until_done = self._background.until_done
         followers.append(DisklessFollower(services.diskless, services.auto_create, until_done))
+        followers.append(services.router)
         services.configs.on_change(self._limit_connections)
         self._publisher.start(followers)
 
