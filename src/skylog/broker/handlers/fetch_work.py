@@ -61,6 +61,13 @@ class Collected:
     urgent: bool = False  # an error of a log, or a divergence, is told at once
 
 
+def _go_to(entry: Entry, replica: int) -> PartitionData:
+    """Nothing to read here: the consumer fetches from a replica that is nearer."""
+    return PartitionData(
+        entry.index, high_watermark=-1, records=b"", preferred_read_replica=replica
+    )
+
+
 class Fetch:
     """One Fetch request from its session to its answer."""
 
@@ -117,7 +124,12 @@ class Fetch:
                     entry.moved = False
                     partition = self._locate(entry)
                     if isinstance(partition, DisklessPartition):
-                        remote.append((entry, partition))
+                        near = self._nearer(partition)
+                        if near is None:
+                            remote.append((entry, partition))
+                        else:
+                            found.answers[entry] = _go_to(entry, near)
+                            found.urgent = True
                         continue
                     answer = yield from self._read(entry, partition, budget, found.read_bytes == 0)
             except RefusedError as error:
@@ -229,6 +241,17 @@ class Fetch:
             raise KafkaError(unknown if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH)
         return partition
 
+    def _nearer(self, partition: DisklessPartition) -> int | None:
+        """A replica in the consumer's rack, if it has said where it is and this is elsewhere."""
+        rack = self.request.rack_id
+        services = self.context.services
+        topic = services.image.topic(partition.topic) if rack and not self.from_follower else None
+        if topic is None:
+            return None
+        zone = services.router.zone(self.context.client_id, self.context.listener) or rack
+        own = services.settings.node.node_id
+        return services.router.replica_in(topic, partition.index, zone, own)
+
     def _failed(self, entry: Entry, error: KafkaError) -> PartitionData:
         code = error.code
         if code is ErrorCode.KAFKA_STORAGE_ERROR and self.context.version <= 5:
@@ -299,6 +322,7 @@ class Fetch:
             answer.error_code
             or answer.records
             or answer.diverging_epoch.epoch >= 0
+            or answer.preferred_read_replica >= 0
             or answer.high_watermark != entry.sent_high_watermark
             or answer.log_start_offset != entry.sent_log_start
         )
@@ -311,7 +335,8 @@ class Fetch:
         # read but not taken (a client that repeats its offset without saying so) stays ready, and
         # so does all that may have moved after it was read.
         more = moved or answer.high_watermark > entry.wanted.fetch_offset
-        if answer.error_code or answer.diverging_epoch.epoch >= 0:
+        elsewhere = answer.preferred_read_replica >= 0
+        if answer.error_code or answer.diverging_epoch.epoch >= 0 or elsewhere:
             # Kafka repeats an error in every answer until it is gone.
             entry.sent_high_watermark = -1
             more = True
