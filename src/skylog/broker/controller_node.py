@@ -19,6 +19,8 @@ from skylog.broker.wiring import (
 from skylog.log.manager import LogManager
 
 if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
     from skylog.broker.diskless import DisklessEngine
     from skylog.broker.publisher import Follower
 
@@ -42,8 +44,10 @@ class ControllerNode(Node):
             "leader_epoch": told.epoch,
         }
 
-    async def start_http(self) -> None:
-        """Its metrics are those of the quorum, which DescribeQuorum tells."""
+    def _collectors(self) -> list[Collector]:
+        from skylog.broker import collectors  # noqa: PLC0415 - not needed before
+
+        return collectors.controller_collectors(self._controller)
 
     def _open_engine(self) -> DisklessEngine:
         return None  # type: ignore[return-value]  # only brokers serve topics

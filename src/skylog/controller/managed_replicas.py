@@ -102,7 +102,7 @@ def is_diskless(topic: Topic) -> bool:
 
 
 def has_single_replica(topic: Topic) -> bool:
-    return any(len(partition.replicas) == 1 for partition in topic.partitions.values())
+    return any(len(partition.replicas) == 1 for partition in tuple(topic.partitions.values()))
 
 
 def warning_timer(delay_ms: int) -> StartTimer:
