@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from skylog.diskless.files.backup import MetadataBackup
     from skylog.diskless.files.passes import Pass
     from skylog.kernel.clock import Clock
+    from skylog.kernel.settings import BrokerSettings
     from skylog.kernel.settings.diskless import DisklessSettings
 
 # The filler runs on and on; should it fail, it begins anew.
@@ -32,6 +33,9 @@ class Parts(Protocol):
 
     @property
     def cluster_id(self) -> str: ...
+
+    @property
+    def settings(self) -> BrokerSettings: ...
 
     @property
     def image(self) -> ClusterImage: ...
@@ -67,7 +71,7 @@ def start_maintenance(
     engine, clock = parts.diskless, parts.clock
     retention = RetentionPass(
         engine.plane,
-        lambda: retention_limits(parts.image, parts.configs),
+        lambda: retention_limits(parts.image, parts.configs, parts.settings.node.node_id),
         clock,
         batches_max=settings.retention_batches,
     )
@@ -116,8 +120,11 @@ def start_maintenance(
     return maintenance
 
 
-def retention_limits(image: ClusterImage, configs: Configs) -> list[RetentionRequest]:
-    """The partitions of diskless topics whose records are deleted by age or size."""
+def retention_limits(image: ClusterImage, configs: Configs, node_id: int) -> list[RetentionRequest]:
+    """The diskless partitions that this node leads and whose records go by age or size.
+
+    Any broker could do it; the leader does, so that there is one at a time and everybody knows who.
+    """
     limits = []
     for name in image.topic_names():
         topic = image.topic(name)
@@ -127,7 +134,8 @@ def retention_limits(image: ClusterImage, configs: Configs) -> list[RetentionReq
         if config.deletes:
             limits += [
                 (topic.topic_id, index, config.retention_bytes, config.retention_ms)
-                for index in topic.partitions
+                for index, state in topic.partitions.items()
+                if state.leader == node_id
             ]
     return limits
 
