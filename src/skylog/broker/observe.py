@@ -25,6 +25,8 @@ _TOPIC_TOTALS = {
     "messages_in": "Records appended",
     "produce_requests": "Batches appended",
     "rejected_batches": "Batches refused",
+    "replication_bytes_in": "Bytes of record batches that followers here got from leaders",
+    "replication_bytes_out": "Bytes of record batches that leaders here sent to followers",
 }
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from skylog.broker.peers import BrokerPeers
     from skylog.broker.producer_ids import ProducerIds
     from skylog.broker.quota_gate import QuotaGate
+    from skylog.broker.replication import Replication
     from skylog.broker.traffic import Traffic
     from skylog.controller.image import ClusterImage
     from skylog.groups.coordinator import GroupCoordinator
@@ -46,6 +47,7 @@ class Services:
     configs: Configs
     logs: LogManager
     replicas: ReplicaManager
+    replication: Replication
     groups: GroupCoordinator
     controller: ControllerChannel
     quorum: QuorumNode
