@@ -50,7 +50,7 @@ class Listeners:
         self._settings = settings
         clients = Dispatcher(services, broker_table())
         brokers = Dispatcher(services, broker_table(inter_broker=True))
-        controllers = Dispatcher(services, controller_table())
+        controllers = Dispatcher(services, controller_table(), of_controller=True)
         self.dispatchers = (clients, brokers, controllers)
         self._listeners: dict[str, Listener] = {}
         for each in settings.listeners:

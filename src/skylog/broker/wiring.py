@@ -1,7 +1,8 @@
 """The only place where the parts of a node are put together, started and stopped.
 
 Start: directories → metadata quorum → controller → local logs → sockets are bound → the broker
-reads the metadata log, registers and is let in → sockets accept. Stop is the same backwards.
+registers and reads the metadata log up to there → it does what that says → it is let in → sockets
+accept. Stop is the same backwards.
 """
 
 from __future__ import annotations
@@ -9,18 +10,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skylog.broker.access import broker_access
+from skylog.broker.access import broker_access, check_access
 from skylog.broker.audit import new_authorizer
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.background import Background
 from skylog.broker.backup import open_backup
 from skylog.broker.compaction import start_cleaner
 from skylog.broker.configs import Configs
-from skylog.broker.controller_channel import LocalController
-from skylog.broker.controller_configs import ControllerConfigs
 from skylog.broker.diskless import (
     OBJECTS_DIRECTORY,
     DisklessEngine,
@@ -47,10 +45,13 @@ from skylog.broker.in_flight import Memory
 from skylog.broker.lifecycle import Lifecycle
 from skylog.broker.listeners import Listeners, listener_securities
 from skylog.broker.maintenance import start_maintenance
+from skylog.broker.observation import serve_observation
 from skylog.broker.peers import BrokerPeers
 from skylog.broker.producer_ids import ProducerIds
 from skylog.broker.publisher import Follower, MetadataPublisher
+from skylog.broker.quorum_part import Foundation, QuorumPart
 from skylog.broker.quota_gate import QuotaGate
+from skylog.broker.replication import Surroundings, ThrottleFollower, open_replication
 from skylog.broker.services import Services
 from skylog.broker.sockets import Addresses
 from skylog.broker.storage import directories, open_storage
@@ -58,32 +59,31 @@ from skylog.broker.traffic import Traffic
 from skylog.broker.translate import (
     advertised_host,
     connection_settings,
-    controller_settings,
     log_manager_settings,
-    quorum_config,
 )
 from skylog.client.settings import Ports
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
-from skylog.controller.shell import Controller
 from skylog.diskless.files.backup import MetadataBackup
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock, SystemClock
-from skylog.kernel.errors import StorageError
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings import BrokerSettings
 from skylog.log.files import Files
 from skylog.log.manager import LogManager
-from skylog.quorum.node import QuorumNode
 from skylog.quorum.storage import NodeStorage
-from skylog.quorum.voters import VoterIds
-from skylog.replication.manager import ReplicaManager
 from skylog.routing.router import Router
 from skylog.security.connections import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
 from skylog.security.quotas import ClientQuotas
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 log = get_logger("broker.node")
 EXECUTOR_THREADS = 8
@@ -94,7 +94,7 @@ RESTART_INTERVAL_MS = 1_000
 
 
 class Node:
-    """One process of a cluster: a controller and a broker."""
+    """One process of a cluster: a broker, and a controller too if its roles say so."""
 
     def __init__(
         self,
@@ -123,8 +123,8 @@ class Node:
         )
         self._connections = ConnectionLimits(connection_settings(settings), self._clock)
         self._memory = Memory(settings.network.queued_bytes_max)
-        ports = Ports(self._clock, self._rng, self._executor)
-        self._peers = BrokerPeers(self._image, broker_access(settings), ports)
+        self._ports = Ports(self._clock, self._rng, self._executor)
+        self._peers = BrokerPeers(self._image, broker_access(settings), self._ports)
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
         self._addresses = Addresses()
@@ -182,6 +182,7 @@ class Node:
         undo.callback(self._validators.close)
         undo.push_async_callback(self._peers.close)
         # What can be wrong with settings and addresses is found before anything is written.
+        check_access(self.settings)
         securities = listener_securities(self.settings, self._image, self._rng)
         undo.callback(self._addresses.release)
         self._addresses.take(self.settings)
@@ -196,67 +197,57 @@ class Node:
         storage = self._open_storage()
         undo.callback(logs.unlock)
         logs.lock()
-        quorum = await self._start_quorum(storage)
-        controller = await self._start_controller(storage, quorum)
-        channel = LocalController(controller, quorum)
+        part = await self._start_quorum(storage)
         self._lifecycle = Lifecycle(
             self.settings,
             storage.cluster_id,
             self._rng,
-            channel,
+            part.link,
             lambda: self._publisher.end_offset,
+            part.hopeless,
         )
-        self._services = self._build_services(storage, logs, channel, quorum)
-        await self._follow_metadata(quorum, logs)
+        self._services = self._build_services(storage, logs, part)
+        # Nobody may write once logs are being closed: neither groups nor changes of metadata.
+        undo.push_async_callback(lambda: logs.close(self._lifecycle.broker_epoch))
+        await part.follow()
+        await logs.start(self._services.configs.log_config)
+        undo.push_async_callback(self._services.groups.close)
         await self._bind(securities)
-        await self._join(storage, logs)
+        await self._register(storage, logs)
+        await self._follow_metadata(logs)
+        await self._lifecycle.unfence()
+        await self._services.groups.loaded()
+        await self._services.diskless.coordinators.loaded()
         await self._listeners.serve()
-        self._start_background(controller, logs, open_backup(self._services, storage, quorum))
+        self._start_background(part, logs, open_backup(self._services, storage, part.quorum))
 
     def _open_storage(self) -> NodeStorage:
         return open_storage(self.settings, self._addresses.port, self._rng, self._clock.now_ms())
 
-    async def _start_quorum(self, storage: NodeStorage) -> QuorumNode:
-        quorum = QuorumNode(
-            storage,
-            quorum_config(self.settings, self._addresses.port),
-            files=self._files,
-            clock=self._clock,
-            executor=self._executor,
-            rng=self._rng,
-            on_failure=self._on_failure,
+    async def _start_quorum(self, storage: NodeStorage) -> QuorumPart:
+        self._part = await QuorumPart.start(
+            Foundation(
+                self.settings,
+                storage,
+                self._addresses.port,
+                self._ports,
+                self._files,
+                self._publisher,
+                self._on_failure,
+                self._undo,
+            )
         )
-        self._undo.push_async_callback(quorum.close)
-        await quorum.start()
-        return quorum
+        return self._part
 
-    async def _start_controller(self, storage: NodeStorage, quorum: QuorumNode) -> Controller:
-        settings = self.settings
-        controller = Controller(
-            controller_settings(settings, storage, VoterIds(lambda: quorum.voters)),
-            ControllerConfigs(lambda: settings),
-            quorum,
-            clock=self._clock,
-            rng=self._rng,
-            on_failure=self._on_failure,
-        )
-        quorum.on_leadership(controller.lead)
-        if quorum.is_leader:
-            await controller.start()
-        self._undo.callback(controller.stop)
-        return controller
-
-    def _build_services(
-        self,
-        storage: NodeStorage,
-        logs: LogManager,
-        channel: LocalController,
-        quorum: QuorumNode,
-    ) -> Services:
+    def _build_services(self, storage: NodeStorage, logs: LogManager, part: QuorumPart) -> Services:
+        channel, quorum = part.link, part.quorum
         settings, clock = self.settings, self._clock
         configs = Configs(settings, self._image)
         groups = open_groups(settings, self._publisher, configs, clock, self._rng)
         sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
+        traffic = Traffic()
+        around = Surroundings(self._image, logs, clock, self._peers, channel, self._lifecycle)
+        replication = open_replication(settings, around, traffic)
         return Services(
             settings=settings,
             cluster_id=storage.cluster_id,
@@ -267,7 +258,8 @@ class Node:
             image=self._image,
             configs=configs,
             logs=logs,
-            replicas=ReplicaManager(settings.node.node_id, logs),
+            replicas=replication.replicas,
+            replication=replication,
             groups=groups,
             controller=channel,
             quorum=quorum,
@@ -277,8 +269,8 @@ class Node:
             quotas=QuotaGate(self._client_quotas, clock),
             authorizer=new_authorizer(settings.security, clock),
             auto_create=AutoCreate(settings, channel),
-            features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
-            traffic=Traffic(),
+            features=Features(SUPPORTED_FEATURES, self._publisher, lambda: quorum.kraft_version),
+            traffic=traffic,
             memory=self._memory,
             router=Router(self._image, settings.managed_replication.zone_by_listener),
             diskless=self._open_engine(),
@@ -294,19 +286,14 @@ class Node:
         watch_commits(engine, settings, self._files, self._executor, clock)
         return engine
 
-    async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
+    async def _follow_metadata(self, logs: LogManager) -> None:
         services = self._services
-        unsubscribe = await quorum.subscribe(self._publisher.committed)
-        await logs.start(services.configs.log_config)
-        # Nobody may write once logs are being closed: neither groups nor changes of metadata.
-        self._undo.push_async_callback(lambda: logs.close(self._lifecycle.broker_epoch))
-        self._undo.callback(unsubscribe)
-        self._undo.push_async_callback(services.groups.close)
         put_strays_aside(logs, self._image)
         followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
         if services.authorizer is not None:
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))
         followers.append(QuotaFollower(self._client_quotas, self._connections))
+        followers.append(ThrottleFollower(services.replication, self.settings))
         await services.diskless.plane.start()
         self._undo.push_async_callback(services.diskless.close)
         until_done = self._background.until_done
@@ -323,34 +310,29 @@ class Node:
         self._undo.push_async_callback(listeners.stop)
         await listeners.bind(self._addresses)
 
-    async def _join(self, storage: NodeStorage, logs: LogManager) -> None:
-        try:
-            await self._lifecycle.join(
-                self._listeners.advertised(),
-                SUPPORTED_FEATURES,
-                list(storage.directory_ids.values()),
-                logs.previous_broker_epoch,
-            )
-        except TimeoutError as error:
-            raise StorageError(
-                "the controller did not let this broker in within "
-                "initial.broker.registration.timeout.ms"
-            ) from error
+    async def _register(self, storage: NodeStorage, logs: LogManager) -> None:
+        """From here on the controller knows this broker; what the log says is here to follow."""
         self._undo.push_async_callback(self._lifecycle.leave)
-        await self._services.groups.loaded()
-        await self._services.diskless.coordinators.loaded()
+        await self._lifecycle.register(
+            self._listeners.advertised(),
+            SUPPORTED_FEATURES,
+            list(storage.directory_ids.values()),
+            logs.previous_broker_epoch,
+        )
 
     # -- running -------------------------------------------------------------------------------
 
     def _start_background(
-        self, controller: Controller, logs: LogManager, backup: MetadataBackup | None
+        self, part: QuorumPart, logs: LogManager, backup: MetadataBackup | None
     ) -> None:
         every = self._background.every
         self._undo.push_async_callback(self._background.stop)
         every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)
-        every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
+        every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", part.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
+        lag_ms = self.settings.replication.lag_ms_max
+        every(max(lag_ms // 2, 1), "in-sync replicas", self._services.replicas.shrink_isrs)
         self.cleaner = start_cleaner(self._services, self._background)
         self.maintenance = start_maintenance(
             self._services, self.settings.diskless, self._background, backup
@@ -374,26 +356,18 @@ class Node:
         self._services.quorum.renew()
 
     async def start_http(self) -> None:
-        """Serve /metrics and /health; last, because nobody's record waits for it."""
+        """Serve /metrics and /health."""
         bound = self._addresses.http
         if bound is None:
             return
-        # A tenth of a second of imports, on a thread: clients are being served already.
-        await self._executor.run(lambda: import_module("skylog.broker.http"))
-        from skylog.broker.http import HttpServer  # noqa: PLC0415
-        from skylog.broker.observe import BrokerCollector, CleanerCollector  # noqa: PLC0415
-        from skylog.broker.observe_diskless import DisklessCollector  # noqa: PLC0415
-        from skylog.kernel.metrics import Metrics  # noqa: PLC0415
-        from skylog.objects.metered import StoreCollector  # noqa: PLC0415
-
-        metrics, engine = Metrics(), self._services.diskless
-        listeners = self._listeners
-        collector = BrokerCollector(self._services, listeners.dispatchers, listeners)
-        metrics.registry.register(collector)
-        metrics.registry.register(CleanerCollector(self.cleaner))
-        metrics.registry.register(StoreCollector(engine.store_stats))
-        metrics.registry.register(DisklessCollector(engine, self.maintenance))
-        http = HttpServer(metrics, self.health, self._executor)
-        await http.start(bound)
+        http = await serve_observation(bound, self.health, self._executor, self._collectors)
         self.http_port = http.port
         self._undo.push_async_callback(http.stop)
+
+    def _collectors(self) -> list[Collector]:
+        from skylog.broker import collectors  # noqa: PLC0415 - not needed before
+
+        found = collectors.broker_collectors(
+            self._services, self._listeners, self.cleaner, self.maintenance
+        )
+        return found + collectors.controller_collectors(self._part.controller)
