@@ -14,8 +14,15 @@ from skylog.broker.fetch_sessions import (
     FetchSession,
     group_by_topic,
     next_epoch,
+    replica_of,
 )
 from skylog.broker.handlers.fetch_remote import RemoteRead, read_remote
+from skylog.broker.handlers.fetch_replicas import (
+    ANY_REPLICA_FROM,
+    follower_epoch,
+    is_throttled,
+    nearer_replica,
+)
 from skylog.diskless.partitions import DisklessPartition
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation
@@ -84,10 +91,10 @@ class Fetch:
         self.request = request
         self.session = session
         self.incremental = incremental
-        self.replica_id = (
-            request.replica_state.replica_id if context.version >= 15 else request.replica_id
-        )
+        self.replica_id = replica_of(request, context.version)
         self.from_follower = self.replica_id >= 0
+        # A look after a wait tells nothing new of a follower.
+        self._first_look = True
         self._read_committed = request.isolation_level == READ_COMMITTED
         self.bytes_max = min(
             request.max_bytes,
@@ -116,6 +123,7 @@ class Fetch:
         found = Collected()
         budget = self.bytes_max
         self.seen = self.session.progress
+        self._first_look = before is None
         remote: list[tuple[Entry, DisklessPartition]] = []
         for entry in tuple(self.session.ready):
             try:
@@ -139,7 +147,7 @@ class Fetch:
                 answer = self._failed(entry, error)
                 found.urgent = True
             size = len(answer.records or b"")
-            if answer.diverging_epoch.epoch >= 0:
+            if answer.diverging_epoch.epoch >= 0 or answer.preferred_read_replica >= 0:
                 found.urgent = True
             found.answers[entry] = answer
             found.read_bytes += size
@@ -178,6 +186,9 @@ class Fetch:
     ) -> Generator[Read, ReadInfo, PartitionData]:
         wanted = entry.wanted
         log = partition.log
+        diverging = self._diverging(entry, partition)
+        if self.from_follower and self._first_look and diverging is None:
+            self._hear_follower(entry, partition)
         answer = PartitionData(
             entry.index,
             high_watermark=log.high_watermark,
@@ -186,15 +197,18 @@ class Fetch:
             aborted_transactions=[] if self._read_committed else None,
             records=b"",
         )
-        if wanted.last_fetched_epoch >= 0:
-            epoch, end = log.epoch_end_offset(wanted.last_fetched_epoch)
-            if epoch < 0 or end < 0 or wanted.fetch_offset < log.log_start_offset:
-                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-            if epoch < wanted.last_fetched_epoch or end < wanted.fetch_offset:
-                answer.diverging_epoch = EpochEndOffset(epoch, end)
-                return answer
+        if diverging is not None:
+            answer.diverging_epoch = diverging
+            return answer
         limit = log.log_end_offset
-        if not self.from_follower:
+        if self.from_follower:
+            if is_throttled(self.context, partition, self.replica_id):
+                return answer
+        else:
+            near = nearer_replica(self.context, partition, wanted, self.request.rack_id)
+            if near is not None:
+                answer.preferred_read_replica = near
+                return answer
             limit = log.last_stable_offset if self._read_committed else log.high_watermark
         size = min(wanted.partition_max_bytes, budget)
         if size < 0 and log.log_start_offset <= wanted.fetch_offset < limit:
@@ -206,6 +220,27 @@ class Fetch:
             data = yield partial(read, block=True)
         answer.records = data.buffer
         return answer
+
+    @staticmethod
+    def _diverging(entry: Entry, partition: Partition) -> EpochEndOffset | None:
+        """Where our log has another end for the epoch of the last record that was fetched."""
+        wanted, log = entry.wanted, partition.log
+        if wanted.last_fetched_epoch < 0:
+            return None
+        epoch, end = log.epoch_end_offset(wanted.last_fetched_epoch)
+        if epoch < 0 or end < 0 or wanted.fetch_offset < log.log_start_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch < wanted.last_fetched_epoch or end < wanted.fetch_offset:
+            return EpochEndOffset(epoch, end)
+        return None
+
+    def _hear_follower(self, entry: Entry, partition: Partition) -> None:
+        """What a follower asks for says what it has."""
+        wanted, log = entry.wanted, partition.log
+        if log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
+            epoch = follower_epoch(self.request, self.context.version)
+            start = wanted.log_start_offset
+            partition.fetched_by(self.replica_id, wanted.fetch_offset, start, epoch)
 
     def _locate(self, entry: Entry) -> Partition | DisklessPartition:
         """The replica that serves an entry, or Kafka's error for why there is none."""
@@ -230,12 +265,16 @@ class Fetch:
             entry.attach(None)
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if state.is_diskless:
+            if self.from_follower:
+                raise RefusedError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it has no log
             remote = services.diskless.partition(services.image, name, entry.index)
             entry.attach(remote)
             return remote
         entry.attach(services.replicas.get(name, entry.index))
         epoch = entry.wanted.current_leader_epoch
-        partition = services.replicas.leader_of(name, entry.index, epoch)
+        anywhere = not self.from_follower and context.version >= ANY_REPLICA_FROM
+        find = services.replicas.replica_of if anywhere else services.replicas.leader_of
+        partition = find(name, entry.index, epoch)
         if self.from_follower and not partition.has_follower(self.replica_id):
             unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise KafkaError(unknown if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -334,7 +373,10 @@ class Fetch:
         # The client's next request moves the offset and makes the entry ready again; what was
         # read but not taken (a client that repeats its offset without saying so) stays ready, and
         # so does all that may have moved after it was read.
-        more = moved or answer.high_watermark > entry.wanted.fetch_offset
+        end = answer.high_watermark
+        if self.from_follower and isinstance(entry.partition, Partition):
+            end = entry.partition.log.log_end_offset
+        more = moved or end > entry.wanted.fetch_offset
         elsewhere = answer.preferred_read_replica >= 0
         if answer.error_code or answer.diverging_epoch.epoch >= 0 or elsewhere:
             # Kafka repeats an error in every answer until it is gone.
@@ -342,4 +384,12 @@ class Fetch:
             more = True
         self.session.served(entry, data=size > 0, more=more)
         if size and entry.partition is not None:
-            self.context.services.traffic.fetched(entry.partition.topic, size)
+            self._count(entry.partition.topic, entry.index, size)
+
+    def _count(self, topic: str, index: int, size: int) -> None:
+        services = self.context.services
+        if self.from_follower:
+            services.traffic.replicated_out(topic, size)
+            services.replication.leader_quota.record(topic, index, size)
+        else:
+            services.traffic.fetched(topic, size)

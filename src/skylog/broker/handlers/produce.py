@@ -111,7 +111,8 @@ def produce(
         # Without room in the writer the client's next request waits.
         return answer if written.waits else Overlapping(answer)
     if pending.waits:
-        return _wait(context, request, response, pending.waits)
+        # Others of this client may be appended while replicas fetch this one.
+        return Overlapping(_wait(context, request, response, pending.waits))
     return _finish(context, request, response)
 
 
@@ -180,13 +181,7 @@ def _writable(
         )
     if state.is_diskless:
         return services.diskless.partition(services.image, name, index)
-    partition = services.replicas.leader_of(name, index)
-    if request.acks == ALL:
-        # More replicas than there are cannot be asked for.
-        needed = min(services.configs.min_insync_replicas(name), len(partition.replicas))
-        if len(partition.isr) < needed:
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-    return partition
+    return services.replicas.leader_of(name, index)
 
 
 def _transactional_denied(context: RequestContext, request: ProduceRequest) -> KafkaError | None:
@@ -240,7 +235,10 @@ def _append(
     partition = slot.partition
     assert partition is not None  # noqa: S101 - for the type checker
     answer = slot.answer
+    acks_all = request.acks == ALL
     try:
+        if acks_all and isinstance(partition, Partition):
+            partition.require_in_sync()
         if isinstance(validated, KafkaError):
             raise validated
         if isinstance(partition, DisklessPartition):
@@ -249,7 +247,7 @@ def _append(
             item = Item(topic, topic_id, index, validated.batch, stamped)
             pending.remote.append((slot, item))
             return
-        info = partition.append((validated.batch,), now_ms)
+        info = partition.append((validated.batch,), now_ms, acks_all=acks_all)
     except KafkaError as error:
         told = not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START
         if told and isinstance(partition, Partition):
@@ -264,7 +262,7 @@ def _append(
     elif validated.log_append_time >= 0:
         answer.log_append_time_ms = validated.log_append_time
     context.services.traffic.produced(partition.topic, validated.batch)
-    wait = partition.committed(info.last_offset) if request.acks == ALL else None
+    wait = partition.committed(info.last_offset) if acks_all else None
     if wait is not None:
         pending.waits.append((slot, wait))
 

@@ -33,7 +33,6 @@ class ProduceLimits:
     gzip_level: int
     lz4_level: int
     zstd_level: int
-    insync_replicas_min: int
     full: bool
 
 
@@ -100,7 +99,6 @@ def produce_limits(values: Mapping[str, Value], settings: BrokerSettings) -> Pro
         gzip_level=values["compression.gzip.level"],
         lz4_level=values["compression.lz4.level"],
         zstd_level=values["compression.zstd.level"],
-        insync_replicas_min=values["min.insync.replicas"],
         full=settings.topics.produce_validation == "full",
     )
 
