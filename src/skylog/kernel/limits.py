@@ -165,6 +165,16 @@ DISKLESS_ANSWERS_KEPT_MS: Final = 2 * 60 * 60 * 1000
 DISKLESS_LOAD_READ_BYTES: Final = 4 * 1024 * 1024
 # Commits under an unknown outcome whose division among coordinators is remembered.
 DISKLESS_UNSETTLED_FILES_MAX: Final = 10_000
+# What a broker lets another one's coordinators have: time for a commit (after that, what is still
+# under way is asked for again), time for other calls, and how long a wait for commits lasts.
+DISKLESS_COMMIT_TIMEOUT_MS: Final = 5_000
+DISKLESS_CALL_TIMEOUT_MS: Final = 10_000
+DISKLESS_WAIT_MS: Final = 20_000
+DISKLESS_WAIT_MS_MAX: Final = 60_000
+# Partitions whose last commits a coordinator remembers for waiting brokers; older ones are all told.
+DISKLESS_MOVES_KEPT_MAX: Final = 10_000
+# A piece of a coordinator's snapshot, on its way to a follower.
+DISKLESS_SNAPSHOT_PIECE_BYTES: Final = 4 * 1024 * 1024
 # Producers and partitions whose lost batch a writer waits for.
 DISKLESS_LOST_BATCHES_MAX: Final = 10_000
 # Partitions whose retention is enforced in one call of the control plane.

@@ -68,7 +68,7 @@ class FakeLog:
 
 
 class FakePartition:
-    """Implements ``LedPartition``. ``held``: the high watermark moves only by ``commit``."""
+    """Implements ``NamedPartition``. ``held``: the high watermark moves only by ``commit``."""
 
     def __init__(self) -> None:
         self.log = FakeLog()
@@ -97,8 +97,9 @@ class FakePartition:
         for listener in tuple(self._listeners):
             listener(self.log.high_watermark)
 
-    def on_commit(self, listener: Callable[[int], None]) -> None:
+    def on_commit(self, listener: Callable[[int], None]) -> Callable[[], None]:
         self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     def delete_records_before(self, offset: int) -> int:
         log = self.log
@@ -113,7 +114,6 @@ class FakePartition:
         log.log_end_offset = offset
         log.high_watermark = min(log.high_watermark, offset)
         log.synced = min(log.synced, offset)
-        self._listeners.clear()
 
 
 class FakeTimers:
