@@ -49,11 +49,13 @@ class QuorumPart:
         quorum: QuorumNode,
         controller: Controller | None,
         link: ControllerLink,
+        lines: Lines,
         base: Foundation,
     ) -> None:
         self.quorum = quorum
         self.controller = controller
         self.link = link
+        self._lines = lines
         self._base = base
 
     @classmethod
@@ -77,7 +79,12 @@ class QuorumPart:
         base.undo.push_async_callback(lines.close)
         local = None if controller is None else LocalController(controller, quorum)
         link = ControllerLink(local, quorum, lines, base.publisher.image, settings.node)
-        return cls(quorum, controller, link, base)
+        return cls(quorum, controller, link, lines, base)
+
+    async def abandon(self) -> None:
+        """Stop without a word to anybody."""
+        self.quorum.abandon()
+        await self._lines.close()
 
     async def follow(self) -> None:
         """Read what is committed, and from now on what comes."""

@@ -7,6 +7,7 @@ accept. Stop is the same backwards.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -140,6 +141,27 @@ class Node:
     async def stop(self) -> None:
         """Go down in good order: leave the cluster, answer nobody, keep everything."""
         await self._undo.aclose()
+
+    async def abandon(self) -> None:
+        """Be gone as after kill -9, in a process that goes on: no farewell, nothing flushed."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others, timeout=limits.SHUTDOWN_FLUSH_SECONDS_MAX)
+        for listener in self._listeners:
+            await listener.abort()
+        await self._peers.close()
+        await self._part.abandon()
+        self._addresses.release()
+        self._services.logs.unlock()
+        self._executor.close()
+        self._validators.close()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this node is the active controller."""
+        return self._part.quorum.is_leader
 
     def address(self, listener: str | None = None) -> str:
         """``host:port`` of a listener, the first one of the broker by default."""

@@ -152,6 +152,13 @@ class QuorumNode:
         finally:
             self._unlock()
 
+    def abandon(self) -> None:
+        """Stop at once and tell nobody; the files are as a killed process leaves them."""
+        self._closed = True
+        if self._driver is not None:
+            self._driver.abandon()
+        self._unlock()
+
     def _unlock(self) -> None:
         lock, self._lock = self._lock, None
         if lock is not None:
