@@ -252,6 +252,10 @@ class Runtime(Generic[RequestT]):
                 if waiter is None:
                     _logger.error("records refused", machine=self._kind.name, why=str(error))
                 self._reply_at(self._log.end_offset, waiter, error)
+            elif error.code is ErrorCode.NOT_ENOUGH_REPLICAS and waiter is not None:
+                # Nothing has changed; the client tries again, and what is known may be read.
+                refusal = KafkaError(self._kind.refusals.unknown, error.message)
+                self._reply_at(self._log.end_offset, waiter, refusal)
             else:
                 self._fail(error, waiter, appended=error.ambiguous)
             return False

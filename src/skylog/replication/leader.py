@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 
@@ -49,6 +49,29 @@ class Membership:
 
 
 Brokers = Callable[[int], Membership | None]
+
+
+class EpochEnds(Protocol):
+    """A leader's log, as far as divergence goes."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]: ...
+
+
+def find_divergence(log: EpochEnds, offset: int, last_epoch: int) -> tuple[int, int] | None:
+    """Where the leader's log parts from that of who fetches; None where it does not.
+
+    Who fetches ``offset`` has records up to there, the last of them of ``last_epoch``. What comes
+    back is the latest epoch up to that which the leader has, and its end.
+    """
+    if last_epoch == NO_EPOCH:
+        return None
+    epoch, end_offset = log.epoch_end_offset(last_epoch)
+    if epoch == NO_EPOCH or end_offset == NO_OFFSET or offset < log.log_start_offset:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    return (epoch, end_offset) if epoch < last_epoch or end_offset < offset else None
 
 
 class Follower:

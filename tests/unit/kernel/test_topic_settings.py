@@ -82,7 +82,6 @@ def test_what_produce_takes() -> None:
     assert (limits.message_bytes_max, limits.compacted, limits.full) == (9, True, False)
     assert (limits.compression_type, limits.timestamp_type) == ("producer", "CreateTime")
     assert (limits.gzip_level, limits.lz4_level, limits.zstd_level) == (-1, 9, 3)
-    assert limits.insync_replicas_min == 1
 
 
 def test_null_and_long_values_are_refused() -> None:

@@ -29,6 +29,7 @@ from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
 from skylog.log.log import ReadInfo
+from skylog.replication.leader import find_divergence
 from skylog.replication.partition import Partition
 from skylog.wire.messages.fetch_request import FetchRequest
 from skylog.wire.messages.fetch_response import (
@@ -186,7 +187,8 @@ class Fetch:
     ) -> Generator[Read, ReadInfo, PartitionData]:
         wanted = entry.wanted
         log = partition.log
-        diverging = self._diverging(entry, partition)
+        offset, last_epoch = wanted.fetch_offset, max(wanted.last_fetched_epoch, -1)
+        diverging = find_divergence(log, offset, last_epoch)
         if self.from_follower and self._first_look and diverging is None:
             self._hear_follower(entry, partition)
         answer = PartitionData(
@@ -198,14 +200,15 @@ class Fetch:
             records=b"",
         )
         if diverging is not None:
-            answer.diverging_epoch = diverging
+            answer.diverging_epoch = EpochEndOffset(*diverging)
             return answer
         limit = log.log_end_offset
         if self.from_follower:
             if is_throttled(self.context, partition, self.replica_id):
                 return answer
         else:
-            near = nearer_replica(self.context, partition, wanted, self.request.rack_id)
+            rack = self.request.rack_id
+            near = nearer_replica(self.context, partition, wanted, rack) if rack else None
             if near is not None:
                 answer.preferred_read_replica = near
                 return answer
@@ -220,19 +223,6 @@ class Fetch:
             data = yield partial(read, block=True)
         answer.records = data.buffer
         return answer
-
-    @staticmethod
-    def _diverging(entry: Entry, partition: Partition) -> EpochEndOffset | None:
-        """Where our log has another end for the epoch of the last record that was fetched."""
-        wanted, log = entry.wanted, partition.log
-        if wanted.last_fetched_epoch < 0:
-            return None
-        epoch, end = log.epoch_end_offset(wanted.last_fetched_epoch)
-        if epoch < 0 or end < 0 or wanted.fetch_offset < log.log_start_offset:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if epoch < wanted.last_fetched_epoch or end < wanted.fetch_offset:
-            return EpochEndOffset(epoch, end)
-        return None
 
     def _hear_follower(self, entry: Entry, partition: Partition) -> None:
         """What a follower asks for says what it has."""
