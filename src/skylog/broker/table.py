@@ -185,6 +185,14 @@ _DISKLESS: Final[list[_Spec]] = [
      _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.find_batches_failed)),
     (_Key.DISKLESS_DESCRIBE_FILES, diskless_apis.describe_files,
      _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.describe_files_failed)),
+    (_Key.DISKLESS_RECEIVE_FILE, diskless_apis.receive_file,
+     _cluster(_Op.CLUSTER_ACTION), {"private": True}),
+    (_Key.DISKLESS_PIN_FILES, diskless_apis.pin_files,
+     _cluster(_Op.CLUSTER_ACTION), {"private": True}),
+    (_Key.DISKLESS_READ_RANGES, diskless_apis.read_ranges,
+     _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.read_ranges_failed)),
+    (_Key.DISKLESS_FETCH_SNAPSHOT, diskless_apis.fetch_snapshot,
+     _cluster(_Op.CLUSTER_ACTION), {"private": True}),
 ]  # fmt: skip
 
 

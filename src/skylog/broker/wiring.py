@@ -22,15 +22,8 @@ from skylog.broker.compaction import start_cleaner
 from skylog.broker.configs import Configs
 from skylog.broker.diskless import (
     OBJECTS_DIRECTORY,
-    DisklessEngine,
     DisklessFollower,
     open_engine,
-)
-from skylog.broker.diskless_local import watch_commits
-from skylog.broker.diskless_planes import (
-    coordinators_by_metadata,
-    open_coordinators,
-    open_plane,
 )
 from skylog.broker.features import Features
 from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
@@ -295,18 +288,17 @@ class Node:
             traffic=traffic,
             memory=self._memory,
             router=Router(self._image, settings.managed_replication.zone_by_listener),
-            diskless=self._open_engine(),
+            diskless=open_engine(
+                settings,
+                self._image,
+                self._peers,
+                self._files,
+                self._executor,
+                clock,
+                self._rng,
+            ),
             settled=self._background.settled,
         )
-
-    def _open_engine(self) -> DisklessEngine:
-        settings, clock, rng = self.settings, self._clock, self._rng
-        coordinators = open_coordinators(settings, self._files, clock, self._executor)
-        coordinator_of = coordinators_by_metadata(self._image)
-        plane = open_plane(settings, coordinators, coordinator_of, clock, rng)
-        engine = open_engine(settings, plane, coordinators, coordinator_of, clock, rng)
-        watch_commits(engine, settings, self._files, self._executor, clock)
-        return engine
 
     async def _follow_metadata(self, logs: LogManager) -> None:
         services = self._services
