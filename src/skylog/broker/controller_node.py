@@ -79,7 +79,7 @@ class ControllerNode(Node):
         await part.follow()
         self._follow()
         await self._bind(securities)
-        await self._listeners.serve()
+        await self._listeners.serve(of_controller=True)
         every = self._background.every
         undo.push_async_callback(self._background.stop)
         every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)

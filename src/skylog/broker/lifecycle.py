@@ -173,19 +173,19 @@ class Lifecycle:
         interval = self._settings.node.heartbeat_interval_ms / 1000
         while True:
             self._soon.clear()
-            code, wait = ErrorCode.NONE, interval
+            code, why, wait = ErrorCode.NONE, "", interval
             try:
                 response = await self._heartbeat()
                 self._heard(response)
                 starting = not self._caught_up or (self._ready and self._fenced)
                 wait = RETRY_SECONDS if starting else interval
             except KafkaError as error:
-                code = error.code
+                code, why = error.code, _WRONG.get(error.code) or error.message or ""
             except Exception:
                 code = ErrorCode.UNKNOWN_SERVER_ERROR
                 log.exception("heartbeat failed")
             if code is not self._last_error and code is not ErrorCode.NONE:
-                log.warning("heartbeat failed", error=code.name, why=_WRONG.get(code, ""))
+                log.warning("heartbeat failed", error=code.name, why=why)
             self._last_error = code
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
@@ -223,7 +223,7 @@ class Lifecycle:
                 async with asyncio.timeout(session):
                     response = await self._heartbeat(leave=True)
             except (KafkaError, TimeoutError) as error:
-                why = str(error)
+                why = str(error) or "the controller does not answer"
                 if isinstance(error, KafkaError) and error.code in _WRONG:
                     break  # there is nothing of this broker left to hand over
             else:

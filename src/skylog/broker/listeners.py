@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -76,9 +77,18 @@ class Listeners:
         for name, listener in self._listeners.items():
             await listener.bind(addresses.listeners[name])
 
-    async def serve(self) -> None:
+    async def serve(self, *, of_controller: bool) -> None:
+        """Accept connections, of controllers or of brokers and clients."""
         for listener in self:
-            await listener.serve()
+            if listener.dispatcher.of_controller == of_controller:
+                await listener.serve()
+
+    async def abort(self) -> None:
+        """Close everything at once."""
+        for listener in self:
+            await listener.abort()
+        # What was begun by the last frame gets as far as its first wait.
+        await asyncio.sleep(0)
 
     async def stop(self) -> None:
         for listener in reversed(list(self)):

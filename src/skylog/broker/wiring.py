@@ -137,13 +137,12 @@ class Node:
 
     async def abandon(self) -> None:
         """Be gone as after kill -9, in a process that goes on: no farewell, nothing flushed."""
+        await self._listeners.abort()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         if others:
             await asyncio.wait(others, timeout=limits.SHUTDOWN_FLUSH_SECONDS_MAX)
-        for listener in self._listeners:
-            await listener.abort()
         await self._peers.close()
         await self._part.abandon()
         self._addresses.release()
@@ -228,12 +227,14 @@ class Node:
         await logs.start(self._services.configs.log_config)
         undo.push_async_callback(self._services.groups.close)
         await self._bind(securities)
+        # Other controllers may need this one before any broker can be let in.
+        await self._listeners.serve(of_controller=True)
         await self._register(storage, logs)
         await self._follow_metadata(logs)
         await self._lifecycle.unfence()
         await self._services.groups.loaded()
         await self._services.diskless.coordinators.loaded()
-        await self._listeners.serve()
+        await self._listeners.serve(of_controller=False)
         self._start_background(part, logs, open_backup(self._services, storage, part.quorum))
 
     def _open_storage(self) -> NodeStorage:
