@@ -77,8 +77,8 @@ class ControllerNode(Node):
         )
         self._services = self._build_services(storage, logs, part)
         await part.follow()
-        self._follow()
         await self._bind(securities)
+        self._follow()
         await self._listeners.serve(of_controller=True)
         every = self._background.every
         undo.push_async_callback(self._background.stop)
@@ -93,4 +93,5 @@ class ControllerNode(Node):
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))
         followers.append(QuotaFollower(self._client_quotas, self._connections))
         services.configs.on_change(self._limit_connections)
+        followers += self._part.presence(self._listeners, self._background.once)
         self._publisher.start(followers)

@@ -13,6 +13,7 @@ from skylog.broker.translate import advertised_host
 from skylog.kernel.errors import ConfigError
 from skylog.security.listener import ListenerSecurity
 from skylog.wire.messages import broker_registration_request as registration
+from skylog.wire.messages import controller_registration_request as controller_registration
 
 if TYPE_CHECKING:
     from skylog.broker.in_flight import Memory
@@ -105,6 +106,18 @@ class Listeners:
             )
             for listener in self._settings.broker_listeners
             if listener.advertised
+        ]
+
+    def of_controllers(self) -> list[controller_registration.Listener]:
+        """What the cluster is told of this controller's listeners."""
+        return [
+            controller_registration.Listener(
+                listener.name,
+                advertised_host(listener),
+                listener.advertised_port or self[listener.name].port,
+                _PROTOCOL_NUMBERS[listener.protocol],
+            )
+            for listener in self._settings.controller_listeners
         ]
 
     async def sweep(self) -> None:

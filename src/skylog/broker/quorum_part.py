@@ -13,14 +13,18 @@ from skylog.broker.access import controller_client
 from skylog.broker.controller_channel import LocalController
 from skylog.broker.controller_configs import ControllerConfigs
 from skylog.broker.controller_link import ControllerLink
+from skylog.broker.controller_presence import ControllerPresence
 from skylog.broker.translate import controller_settings, quorum_config
 from skylog.client.lines import Lines
 from skylog.controller.shell import Controller, MetadataCodec
+from skylog.kernel.rng import random_uuid
 from skylog.quorum.node import QuorumNode
 from skylog.quorum.voters import VoterIds
 
 if TYPE_CHECKING:
-    from skylog.broker.publisher import MetadataPublisher
+    from skylog.broker.background import Work
+    from skylog.broker.listeners import Listeners
+    from skylog.broker.publisher import Follower, MetadataPublisher
     from skylog.client.settings import Ports
     from skylog.kernel.settings import BrokerSettings
     from skylog.log.files import Files
@@ -89,6 +93,14 @@ class QuorumPart:
     async def follow(self) -> None:
         """Read what is committed, and from now on what comes."""
         self._base.undo.callback(await self.quorum.subscribe(self._base.publisher.committed))
+
+    def presence(self, listeners: Listeners, start: Callable[[str, Work], None]) -> list[Follower]:
+        """What makes a controller known to the cluster; nothing on a node that is none."""
+        node = self._base.settings.node
+        if not node.is_controller:
+            return []
+        incarnation, told = random_uuid(self._base.ports.rng), listeners.of_controllers()
+        return [ControllerPresence(node.node_id, incarnation, told, self.link, start)]
 
     async def snapshot_if_due(self) -> None:
         if self.controller is not None:

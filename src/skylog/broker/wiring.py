@@ -315,6 +315,7 @@ class Node:
         followers.append(DisklessFollower(services.diskless, services.auto_create, until_done))
         followers.append(services.router)
         services.configs.on_change(self._limit_connections)
+        followers += self._part.presence(self._listeners, self._background.once)
         self._publisher.start(followers)
 
     async def _bind(self, securities: Mapping[str, ListenerSecurity]) -> None:
