@@ -316,6 +316,8 @@ class Node:
         followers.append(services.router)
         services.configs.on_change(self._limit_connections)
         followers += self._part.presence(self._listeners, self._background.once)
+        self._undo.push_async_callback(services.replication.close)
+        services.replication.fetchers.start()
         self._publisher.start(followers)
 
     async def _bind(self, securities: Mapping[str, ListenerSecurity]) -> None:

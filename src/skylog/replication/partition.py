@@ -292,11 +292,14 @@ class Partition(WatchedLog):
 
     def follow(self, high_watermark: int, log_start_offset: int) -> None:
         """Take over how far the leader has committed, and where its log begins."""
-        log = self.log
-        self._commit(min(high_watermark, log.log_end_offset))
+        log, before = self.log, self.log.high_watermark
+        log.high_watermark = max(before, min(high_watermark, log.log_end_offset))
         if log_start_offset > log.log_start_offset:
+            # First of all: what lies before it here may be what the leader never had.
             log.delete_records_before(min(log_start_offset, log.high_watermark))
             self._notify(0)
+        if log.high_watermark > before:
+            self._tell_committed(log.high_watermark)
         moved = self._uncommitted.take(log.high_watermark)
         if moved and self._watchers:
             self._notify(moved)

@@ -91,6 +91,9 @@ class WatchedLog:
         if log.high_watermark >= high_watermark:
             return
         log.high_watermark = high_watermark
+        self._tell_committed(high_watermark)
+
+    def _tell_committed(self, high_watermark: int) -> None:
         for listener in tuple(self._commit_listeners):
             listener(high_watermark)
         while self._waiting and self._waiting[0][0] < high_watermark:
