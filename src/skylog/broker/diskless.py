@@ -187,6 +187,23 @@ def storage_url_of(settings: BrokerSettings) -> str:
     return settings.diskless.storage_url or directory.as_uri()
 
 
+def refuse_alone(image: ClusterImage, settings: BrokerSettings) -> None:
+    """INVALID_CONFIG where brokers of a cluster would not find one another's diskless data."""
+    if len(image.brokers.by_id) <= 1:
+        return
+    if not settings.diskless.storage_url:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "With several brokers, diskless topics need diskless.storage.url, the same on all of"
+            " them: a bucket, or a directory (file://…) that all of them share.",
+        )
+    if settings.diskless.control_plane == "memory":
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "diskless.control.plane=memory is for one broker; several need topic or postgres.",
+        )
+
+
 def open_engine(
     settings: BrokerSettings,
     image: ClusterImage,

@@ -14,7 +14,7 @@ from typing import Any
 from skylog.diskless.coordinator.calls import CoordinatorCalls
 from skylog.diskless.coordinator.wire import commit_batch, commit_result, failure
 from skylog.diskless.plane import CommitResult, FileToCommit
-from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.errors import ErrorCode
 from skylog.kernel.limits import DISKLESS_COMMIT_TIMEOUT_MS
 from skylog.wire.messages.diskless_commit_file_request import (
     DisklessCommitCoordinator,
@@ -72,17 +72,17 @@ class CommitBundles:
                 changes=True,
             )
             outcomes = commit_outcomes(bundle.parts, response)
-        except KafkaError as error:
-            outcomes = dict.fromkeys(bundle.parts, error)
         except asyncio.CancelledError:
             for answer in bundle.answers.values():
                 answer.cancel()
             raise
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+            outcomes = dict.fromkeys(bundle.parts, error)
         for number, outcome in outcomes.items():
             answer = bundle.answers[number]
             if answer.done():  # the caller has gone away
                 continue
-            if isinstance(outcome, KafkaError):
+            if isinstance(outcome, Exception):
                 answer.set_exception(outcome)
             else:
                 answer.set_result(outcome)
@@ -101,10 +101,12 @@ def _request(parts: dict[int, FileToCommit]) -> DisklessCommitFileRequest:
         file.size,
         list(file.owner_ids),
         [commit_batch(batch) for part in parts.values() for batch in part.batches],
-        file.uploader_broker_id,
-        [DisklessCommitCoordinator(number, len(part.batches)) for number, part in parts.items()],
-        file.known_only,
-        DISKLESS_COMMIT_TIMEOUT_MS,
+        uploader_broker_id=file.uploader_broker_id,
+        coordinators=[
+            DisklessCommitCoordinator(number, len(part.batches)) for number, part in parts.items()
+        ],
+        known_only=file.known_only,
+        timeout_ms=DISKLESS_COMMIT_TIMEOUT_MS,
     )
 
 

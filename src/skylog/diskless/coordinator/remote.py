@@ -306,7 +306,7 @@ def _pin(request: PinRequest) -> pin.DisklessPin:
 def _planned(one: Any) -> PlannedRange:
     return PlannedRange(
         wire.error_code(one.error_code),
-        [PlannedSplit(s.start_offset, s.end_offset, s.byte_size) for s in one.splits],
+        [PlannedSplit(s.start_offset, s.end_offset, s.byte_size) for s in one.splits] or (),
         one.next_offset,
         one.end_offset,
         one.skipped_bytes,
@@ -318,7 +318,7 @@ def _planned(one: Any) -> PlannedRange:
 def _located(one: Any) -> LocatedRange:
     return LocatedRange(
         wire.error_code(one.error_code),
-        [wire.coordinate(batch) for batch in one.batches],
+        [wire.coordinate(batch) for batch in one.batches] or (),
         one.next_offset,
         one.end_offset,
         one.log_start_offset,
