@@ -367,9 +367,12 @@ class Fetcher:
         return int(answer.offset)
 
     def _failed(self, partition: Partition, state: FetchState, error: KafkaError) -> None:
-        if error.code in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR):
-            # Newer metadata must come first, or an operator.
-            log.warning("partition not fetched", partition=str(partition), why=str(error))
+        if error.code is ErrorCode.FENCED_LEADER_EPOCH:
+            log.debug("partition waits for metadata", partition=str(partition))
+            self._give_up(partition)
+            return
+        if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+            log.error("partition not fetched any more", partition=str(partition), why=str(error))
             self._give_up(partition)
             return
         tell = log.debug if error.code in _EXPECTED else log.warning

@@ -23,6 +23,16 @@ def follower_epoch(request: FetchRequest, version: int) -> int:
     return request.replica_state.replica_epoch if version >= REPLICA_STATE_FROM else NO_EPOCH
 
 
+def expects_follower(partition: Partition, replica_id: int, wanted: FetchPartition) -> bool:
+    """Whether a follower's next fetch is looked at though it says nothing of this partition.
+
+    Not only for records: who is not in sync may be let in as soon as it has caught up, or as
+    its broker counts again.
+    """
+    behind = partition.log.log_end_offset > wanted.fetch_offset
+    return behind or replica_id not in partition.isr
+
+
 def is_throttled(context: RequestContext, partition: Partition, replica_id: int) -> bool:
     """Whether a follower must wait for its records: never one that is in sync."""
     quota = context.services.replication.leader_quota

@@ -19,6 +19,7 @@ from skylog.broker.fetch_sessions import (
 from skylog.broker.handlers.fetch_remote import RemoteRead, read_remote
 from skylog.broker.handlers.fetch_replicas import (
     ANY_REPLICA_FROM,
+    expects_follower,
     follower_epoch,
     is_throttled,
     nearer_replica,
@@ -363,10 +364,9 @@ class Fetch:
         # The client's next request moves the offset and makes the entry ready again; what was
         # read but not taken (a client that repeats its offset without saying so) stays ready, and
         # so does all that may have moved after it was read.
-        end = answer.high_watermark
+        more = moved or answer.high_watermark > entry.wanted.fetch_offset
         if self.from_follower and isinstance(entry.partition, Partition):
-            end = entry.partition.log.log_end_offset
-        more = moved or end > entry.wanted.fetch_offset
+            more = moved or expects_follower(entry.partition, self.replica_id, entry.wanted)
         elsewhere = answer.preferred_read_replica >= 0
         if answer.error_code or answer.diverging_epoch.epoch >= 0 or elsewhere:
             # Kafka repeats an error in every answer until it is gone.
