@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock
@@ -50,9 +50,13 @@ class Watched(Protocol):
 
     def watch(self, watcher: Any) -> None: ...
 
-    def watch_appends(self, watcher: Any) -> None: ...
-
     def unwatch(self, watcher: Any) -> None: ...
+
+
+class Replicated(Watched, Protocol):
+    """A partition that has followers."""
+
+    def watch_appends(self, watcher: Any) -> None: ...
 
 
 class Entry:
@@ -100,7 +104,7 @@ class Entry:
         if self.session.replica_id == NO_REPLICA:
             partition.watch(self)
         else:
-            partition.watch_appends(self)
+            cast(Replicated, partition).watch_appends(self)
 
     @property
     def replica_id(self) -> int:

@@ -11,7 +11,7 @@ import asyncio
 import heapq
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from skylog.kernel.errors import KafkaError
 
@@ -77,9 +77,9 @@ class WatchedLog:
     def watch_appends(self, watcher: FollowerWatcher) -> None:
         self._follower_watchers[watcher] = None
 
-    def unwatch(self, watcher: Watcher | FollowerWatcher) -> None:
+    def unwatch(self, watcher: Any) -> None:
         self._watchers.pop(watcher, None)
-        self._follower_watchers.pop(watcher, None)  # type: ignore[call-overload]
+        self._follower_watchers.pop(watcher, None)
 
     def on_commit(self, listener: Callable[[int], None]) -> Callable[[], None]:
         """Call ``listener`` with every new high watermark, until what comes back is called."""
