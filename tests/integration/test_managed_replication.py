@@ -25,6 +25,7 @@ from skylog.wire.messages.create_topics_request import (
 from skylog.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tests.integration.broker_client import values
 from tests.integration.racks_cluster import (
+    CALM,
     ZoneClient,
     ask,
     create,
@@ -52,7 +53,7 @@ ASSIGNMENT_TEXT = (
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with racks_cluster() as running:
+    with racks_cluster(settings=CALM) as running:
         yield running
 
 
@@ -99,7 +100,9 @@ def test_assignments_are_refused(cluster: Cluster) -> None:
     assert (result.error_code, result.error_message) == (ErrorCode.INVALID_REQUEST, ASSIGNMENT_TEXT)
     before = replicas_of(cluster, "grown")
     assert len(before) == 2
-    result = ask(cluster, CreatePartitionsRequest([CreatePartitionsTopic("grown", 10)])).results[0]
+    result = ask(
+        cluster, CreatePartitionsRequest([CreatePartitionsTopic("grown", 10, None)])
+    ).results[0]
     assert result.error_code == 0
     after = replicas_of(cluster, "grown")
     assert after[:2] == before
@@ -273,5 +276,5 @@ def test_pacing_can_be_changed_while_the_cluster_runs(cluster: Cluster) -> None:
     set_for_all(cluster, diskless_reassignment_batch_size="7")
     active = cluster.active_controller
     assert active is not None
-    state = active.node._controller.state  # type: ignore[union-attr]
+    state = active.node._part.controller.state  # type: ignore[union-attr]
     until(lambda: state.replica_pacing().batch_size == 7, "the controller knows it")  # type: ignore[union-attr]

@@ -7,7 +7,8 @@ not registered                 the partition is placed anew, one replica per rac
                                registrations have settled: it came from another cluster
 registered, away for a while   it alone is replaced, in its rack if possible; the number stays
 registered, just gone          as above, but only after a grace, lest each restart moves
-                               everything; at once where no other replica is alive
+                               everything; where no other replica is alive, one moves at once if
+                               that keeps it in its rack, or is the only one
 =============================  ==================================================================
 
 Looked at when the controller starts, when brokers come and go, and from time to time; a bounded
@@ -153,15 +154,19 @@ class _Step:
         since = self.watch.offline_since
         offline = [replica for replica in partition.replicas if replica in since]
         due = [one for one in offline if self._is_due(since[one] + self.pacing.grace_ms)]
-        if not due and len(offline) == len(partition.replicas):
-            due = offline[:1]
+        # Nobody is alive: one moves at once, but racks are given up only after the grace. Brokers
+        # serve the partition meanwhile, and a cluster that is shut down finds its racks again.
+        urgent = not due and len(offline) == len(partition.replicas)
         target = list(partition.replicas)
         moves: list[tuple[int, int]] = []
-        for gone in due:
-            found = placer.replacement(gone, target)
+        for gone in offline if urgent else due:
+            in_rack = urgent and len(offline) > 1
+            found = placer.replacement(gone, target, in_rack=in_rack)
             if found is not None:
                 target[target.index(gone)] = found
                 moves.append((gone, found))
+                if urgent:
+                    break
         if not moves:
             return
         self._move(topic, index, partition, target)

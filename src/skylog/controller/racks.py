@@ -82,17 +82,22 @@ class RackPlacer:
             self._leaders[leader.broker_id] += 1
         return [broker.broker_id for broker in chosen]
 
-    def replacement(self, gone: int, replicas: Collection[int]) -> int | None:
+    def replacement(
+        self, gone: int, replicas: Collection[int], *, in_rack: bool = False
+    ) -> int | None:
         """An active broker instead of ``gone``, which is one of ``replicas``; None: there is none.
 
-        In the same rack if possible, else in one that has no replica yet, else anywhere.
+        In the same rack if possible (``in_rack``: only there), else in one that has no replica
+        yet, else anywhere.
         """
         rack = self._by_id[gone].rack
         used = {self._by_id[replica].rack for replica in replicas if replica != gone}
         candidates = [
             broker
             for broker in self._by_id.values()
-            if broker.active and broker.broker_id not in replicas
+            if broker.active
+            and broker.broker_id not in replicas
+            and not (in_rack and broker.rack != rack)
         ]
         if not candidates:
             return None

@@ -132,6 +132,25 @@ def test_of_a_partition_without_any_living_replica_one_moves_at_once() -> None:
     assert bench.replicas("foo") == [[102, 104, 106]]
 
 
+def test_a_cluster_that_is_shut_down_broker_by_broker_keeps_its_racks() -> None:
+    bench = RackBench()
+    bench.create(diskless("foo", 6))
+    for broker in F6:
+        bench.kill(broker)
+    for replicas in bench.replicas("foo"):
+        assert sorted(bench.racks_of(replicas)) == ["A", "B", "C"]
+
+
+def test_racks_are_given_up_only_after_the_grace() -> None:
+    bench = RackBench()
+    bench.create(diskless("foo"))
+    bench.reassign("foo", 0, [101, 102])
+    bench.kill(101, 102)
+    assert bench.replicas("foo") == [[101, 102]]
+    bench.wait(60_000)
+    assert not {101, 102} & set(bench.replicas("foo")[0])
+
+
 def test_a_lost_rack_goes_elsewhere_with_a_warning() -> None:
     bench = RackBench(pacing=AT_ONCE)  # MRF-37, MRF-42 partly
     bench.create(diskless("foo"))

@@ -91,6 +91,11 @@ def test_a_replacement(
     assert placer(away=away).replacement(gone, replicas) == expected
 
 
+def test_a_replacement_in_the_same_rack_only() -> None:
+    assert placer(away=(101,)).replacement(101, [101, 103], in_rack=True) == 102
+    assert placer(away=(101, 102)).replacement(101, [101, 103], in_rack=True) is None
+
+
 def test_replacements_are_shared_out() -> None:
     chooser = placer({1: "a", 2: "a", 3: "a", 4: "b"}, away=(1,), replicas={1: 4})
     assert Counter(chooser.replacement(1, [1, 4]) for _ in range(4)) == {2: 2, 3: 2}

@@ -44,8 +44,8 @@ class ManagedReplicationSettings:
     )
     grace_ms: int = setting(
         "diskless.reassignment.grace.ms",
-        "Time for which a broker may be away before its diskless replicas go to others; a"
-        " partition without any living replica does not wait.",
+        "Time for which a broker may be away before its diskless replicas go to others;"
+        " where no other replica is alive, one may go at once.",
     )
     settle_ms: int = setting(
         "diskless.reassignment.settle.ms",
