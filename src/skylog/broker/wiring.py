@@ -76,8 +76,7 @@ from skylog.security.quotas import ClientQuotas
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-if TYPE_CHECKING:
-    from prometheus_client.registry import Collector
+    from skylog.broker.http import HttpServer
 
 log = get_logger("broker.node")
 EXECUTOR_THREADS = 8
@@ -121,6 +120,7 @@ class Node:
         self._peers = BrokerPeers(self._image, broker_access(settings), self._ports)
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
+        self._http: HttpServer | None = None
         self._addresses = Addresses()
 
     async def start(self) -> None:
@@ -138,6 +138,8 @@ class Node:
     async def abandon(self) -> None:
         """Be gone as after kill -9, in a process that goes on: no farewell, nothing flushed."""
         await self._listeners.abort()
+        if self._http is not None:
+            await self._http.stop()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
@@ -380,6 +382,7 @@ class Node:
             return
         http = await serve_observation(bound, self.health, self._executor, self._collectors)
         self.http_port = http.port
+        self._http = http
         self._undo.push_async_callback(http.stop)
 
     def _collectors(self) -> list[Collector]:
