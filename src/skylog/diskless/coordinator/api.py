@@ -266,8 +266,9 @@ class DisklessApi:
 
     def _asked(self, coordinator_id: int) -> list[int]:
         """-1: all that are led here, which must be one at least."""
-        numbers = self._coordinators.led() if coordinator_id < 0 else [coordinator_id]
-        if not numbers:
+        led = self._coordinators.led()
+        numbers = led if coordinator_id < 0 else [coordinator_id]
+        if not numbers or not set(numbers) <= set(led):
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return numbers
 

@@ -49,7 +49,8 @@ class CommitBundles:
             bundle = self._open[at] = _Bundle(node_id)
             loop.call_soon(self._start, at, bundle)
         bundle.parts[number] = file
-        answer = bundle.answers[number] = loop.create_future()
+        answer: asyncio.Future[list[CommitResult]] = loop.create_future()
+        bundle.answers[number] = answer
         return await answer
 
     def _start(self, at: tuple[int, str], bundle: _Bundle) -> None:

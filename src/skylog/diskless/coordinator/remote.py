@@ -243,7 +243,6 @@ class RemoteCoordinators:
     async def look(
         self, node_id: int, number: int, request: ask.Look
     ) -> list[PlannedRange] | list[LocatedRange]:
-        planning = isinstance(request, ask.PlanRanges)
         message = ranges.DisklessReadRangesRequest(
             number,
             request.split_bytes if isinstance(request, ask.PlanRanges) else 0,
@@ -263,7 +262,9 @@ class RemoteCoordinators:
         response = await self._ask((node_id, number), message, BACKGROUND)
         if len(response.ranges) != len(request.requests):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not every range is told")
-        return [_planned(one) if planning else _located(one) for one in response.ranges]
+        if isinstance(request, ask.PlanRanges):
+            return [_planned(one) for one in response.ranges]
+        return [_located(one) for one in response.ranges]
 
 
 def find_message(
