@@ -109,6 +109,7 @@ class Member:
 
     def __post_init__(self) -> None:
         world, local = self.world, self.home.coordinators
+        self.home.rng = random.Random(self.node_id)  # no two brokers make the same keys
         peers = FakePeers(world, self.node_id)
         self.cluster = ClusterCoordinators(local, self, peers, world.rng)
         self.plane = TopicPlane(self.cluster, world.coordinator_of, world.rng)
