@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from skylog.testing.cluster import Cluster
 from skylog.wire.messages.create_partitions_request import (
     CreatePartitionsRequest,
@@ -32,6 +34,8 @@ from tests.integration.racks_cluster import (
     until,
 )
 
+# A node that is killed leaves its connections to be found, as a process would.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 PREFIX = "kafka_controller_diskless"
 
 
@@ -127,7 +131,7 @@ def led_without_all(node: object) -> float:
 
 def test_a_rolling_restart_disturbs_nobody() -> None:
     # MRF-27, MRF-28, MRF-73 partly
-    with racks_cluster(settings={"diskless.reassignment.grace.ms": "600000"}) as cluster:
+    with racks_cluster(3, settings={"diskless.reassignment.grace.ms": "600000"}) as cluster:
         create(cluster, "foo", 6)
         before = replicas_of(cluster, "foo")
 
