@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
-from skylog.broker.wiring import Node
 from skylog.testing.threads import NodeThread
 
-T = TypeVar("T")
 # What makes a broker quick to start and to test against; anything may be overridden.
 DEFAULTS: Mapping[str, str] = {
     "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
@@ -21,7 +19,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 
 
-class Broker:
+class Broker(NodeThread):
     """``with Broker() as b: … b.bootstrap``; settings are Kafka's, with dots or underscores."""
 
     def __init__(
@@ -34,11 +32,7 @@ class Broker:
         self._temporary = None if directory else tempfile.TemporaryDirectory(prefix="skylog-")
         self.directory = directory or Path(self._temporary.name)  # type: ignore[union-attr]
         given = {**DEFAULTS, **(settings or {}), "log.dirs": str(self.directory)}
-        self._thread = NodeThread([f"{key}={value}" for key, value in given.items()])
-
-    @property
-    def node(self) -> Node:
-        return self._thread.node
+        super().__init__([f"{key}={value}" for key, value in given.items()])
 
     @property
     def bootstrap(self) -> str:
@@ -49,23 +43,18 @@ class Broker:
         """``host:port`` of a named listener."""
         return self.node.address(listener)
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Let the broker's own loop do something, and wait for it."""
-        return self._thread.run(work)
-
     def start(self) -> Self:
         """Start; raises what keeps the broker from starting."""
         try:
-            self._thread.start()
+            return super().start()
         except BaseException:
             self._clean_up()
             raise
-        return self
 
     def stop(self) -> None:
         """Shut down in good order and free the ports; the data of a given directory stays."""
         try:
-            self._thread.stop()
+            super().stop()
         finally:
             self._clean_up()
 

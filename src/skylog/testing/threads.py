@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from skylog.broker.controller_node import ControllerNode
 from skylog.broker.wiring import Node
@@ -45,7 +45,7 @@ class NodeThread:
             raise RuntimeError("the node is not running")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    def start(self) -> None:
+    def start(self) -> Self:
         """Start; raises what keeps the node from starting."""
         try:
             settings = load_settings(None, {}, self._overrides)
@@ -61,6 +61,7 @@ class NodeThread:
             self._end()
             raise
         self._node = node
+        return self
 
     def stop(self) -> None:
         """Shut down in good order."""
