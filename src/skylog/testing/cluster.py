@@ -204,7 +204,6 @@ class Cluster:
             "listeners": listeners,
             "controller.listener.names": CONTROLLER,
             "controller.quorum.bootstrap.servers": self.controller_servers,
-            "diskless.storage.url": f"file://{self.directory}/objects",
             "diskless.storage.url": (self.directory / "objects").as_uri(),
             **chosen,
             **self._given,
