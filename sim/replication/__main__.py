@@ -31,6 +31,7 @@ KINDS = (
     "refused",
     "reset",
     "shrink",
+    "straggle",
     "truncate",
     "unclean",
 )

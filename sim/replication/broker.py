@@ -145,7 +145,10 @@ class SimBroker:
             and state.partition_epoch >= partition.partition_epoch
         )
         if newer and state.leader == self.node_id:
-            self.world.checks.led(self.node_id, state.leader_epoch, self.log)
+            # Who hears late of its election may have been replaced since.
+            current = self.world.controller.partition.leader_epoch == state.leader_epoch
+            log = self.log if current else None
+            self.world.checks.led(self.node_id, state.leader_epoch, log)
             self.world.note("lead")
         partition.update(state)
         if partition.is_leader or state.leader < 0:

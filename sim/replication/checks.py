@@ -18,10 +18,10 @@ class Checks:
         # A leader was elected that may lack records: what was committed before may be lost.
         self.lenient = False
 
-    def led(self, broker: int, epoch: int, log: SimLog) -> None:
-        """At most one leader in an epoch, and it has everything that is committed."""
+    def led(self, broker: int, epoch: int, log: SimLog | None) -> None:
+        """At most one leader in an epoch, and its log has everything that is committed."""
         assert self.leaders.setdefault(epoch, broker) == broker, f"two leaders of {epoch}"
-        if self.lenient:
+        if self.lenient or log is None:
             return
         for offset, record in self.committed.items():
             if offset >= log.log_start_offset:

@@ -26,6 +26,7 @@ SESSION_MS: Final = 90
 TICK_MS: Final = 5
 FAULTS_MS: Final = 2_500
 PEACE_MS: Final = 4_000
+_STRAGGLE_MS: Final = 300
 _TRACE_KEPT: Final = 200
 
 
@@ -40,6 +41,9 @@ class Plan:
     elr: bool
     loss: float
     delay_ms: int
+    straggle: float
+    deaf: float
+    restart: float
     kill: float
     power: float
     pause: float
@@ -67,6 +71,9 @@ class Plan:
             elr=rng.random() < 0.5,
             loss=sometimes(0.2),
             delay_ms=rng.choice([1, 4, 25]),
+            straggle=sometimes(0.05),
+            deaf=sometimes(0.95),
+            restart=rng.choice([0.05, 0.3]),
             kill=sometimes(0.02),
             power=sometimes(0.01),
             pause=sometimes(0.02),
@@ -125,6 +132,9 @@ class World:
             return
         life = self.brokers[target].life if target != CONTROLLER else 0
         delay_ms = 1 + self.rng.randrange(self.plan.delay_ms)
+        if self.faults and self.rng.random() < self.plan.straggle:
+            self.noted["straggle"] += 1
+            delay_ms += self.rng.randrange(_STRAGGLE_MS)
         self._at(delay_ms, self._deliver, target, life, work, args)
 
     def _deliver(
@@ -200,7 +210,8 @@ class World:
         if not broker.up or broker.paused:
             return
         versions = self.controller.history
-        if broker.seen < len(versions) - 1 or not broker.loaded:
+        hears = not self.faults or self.rng.random() >= self.plan.deaf
+        if hears and (broker.seen < len(versions) - 1 or not broker.loaded):
             self._send(CONTROLLER, broker.node_id, broker.learn, versions, len(versions) - 1)
         if broker.epoch >= 0:
             heartbeat = self.controller.heartbeat
@@ -222,7 +233,7 @@ class World:
     def _trouble(self, broker: SimBroker) -> None:
         rng, plan = self.rng, self.plan
         if not broker.up:
-            if rng.random() < 0.05:
+            if rng.random() < plan.restart:
                 self._start(broker)
             return
         if broker.paused:

@@ -187,11 +187,15 @@ class Leader:
         now_ms: int,
     ) -> None:
         """Take over what metadata says: (leader epoch, partition epoch), replicas and ISR."""
-        leader_epoch, self.partition_epoch = epochs
+        leader_epoch, partition_epoch = epochs
         new_leader = self.leader_epoch == NO_EPOCH
         others = [replica for replica in replicas if replica != self._node_id]
         self.followers = {each: self.followers.get(each) or Follower(each) for each in others}
-        self._commit_isr(isr)
+        if epochs != (self.leader_epoch, self.partition_epoch):
+            # Else the controller's answer has told us before, and what we asked for since then is
+            # still pending.
+            self._commit_isr(isr)
+        self.partition_epoch = partition_epoch
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.epoch_start_offset = end_offset

@@ -287,6 +287,23 @@ def test_what_may_have_happened_stays_pending(error: ErrorCode, again: bool) -> 
     assert world.leader.isr == {1, 2}
 
 
+def test_metadata_that_tells_what_the_controller_has_answered_is_no_news() -> None:
+    """What was asked for since then may have happened: it counts until it is answered."""
+    world = led(isr=(1,))
+    world.fetch(2, 0)
+    first = world.expand(2)
+    assert first is not None
+    world.leader.answered(first, IsrAnswer(0, 1, (1, 2)))
+    world.fetch(3, 0)
+    second = world.expand(3)
+    assert second is not None
+    world.lead(version=1, isr=(1, 2))
+    assert world.leader.pending is second
+    assert world.leader.maximal_isr == {1, 2, 3}
+    world.lead(version=2, isr=(1, 2, 3))
+    assert (world.leader.pending, world.leader.isr) == (None, {1, 2, 3})
+
+
 def test_an_answer_of_another_time_changes_nothing() -> None:
     world = World()
     world.lead(epoch=2, version=5, isr=(1, 2))
