@@ -166,3 +166,13 @@ def test_log_levels_change() -> None:
     assert hub.levels() == {"a": Level.DEBUG, "root": Level.ERROR}
     apply_logger_changes([("a", Operation.DELETE, None)], hub)
     assert hub.levels() == {"a": Level.ERROR, "root": Level.ERROR}
+
+
+def test_topics_of_the_system_are_not_diskless_by_default() -> None:
+    diskless = load_settings(None, {}, ["log.diskless.enable=true"])
+    compacted = {"cleanup.policy": "compact"}
+    validate_topic_configs(compacted, diskless, system=True)
+    with pytest.raises(KafkaError, match="cannot be compacted"):
+        validate_topic_configs(compacted, diskless)
+    with pytest.raises(KafkaError, match="cannot be compacted"):
+        validate_topic_configs({**compacted, "diskless.enable": "true"}, diskless, system=True)
