@@ -1,7 +1,7 @@
 """Brokers in one process: coordinators on some of them, messages between them that may get lost.
 
-A metadata partition is one log for all brokers, so that its replication is perfect; what is tried
-here is everything above it. Messages go through the codec, as on a socket.
+A metadata partition is one log for all brokers; a new leader may lack what was not replicated. What
+is tried here is everything above it. Messages go through the codec, as on a socket.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import InlineExecutor
 from skylog.wire.apis import response_class
+from skylog.wire.batch import Batch
 from skylog.wire.codec import decode, encode
 from tests.unit.diskless.coordinator.support import FakePartition, Home
 
@@ -76,7 +77,7 @@ class FakePeers:
         world.lanes.add((node_id, lane))
         if node_id in world.cut or self._node_id in world.cut or rng.random() < faults.lost:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "not sent")
-        if rng.random() < faults.twice:
+        if rng.random() < faults.twice and not getattr(request, "wait_ms", 0):
             world.later(self._served(node_id, request))
         if rng.random() < faults.late:
             for _ in range(rng.randrange(20)):
@@ -93,6 +94,34 @@ class FakePeers:
         api = member.own_api if request.API_KEY >= 500 else member.api
         answer = await getattr(api, method)(asked)
         return decode(response_class(request.API_KEY), encode(answer, 0), 0)
+
+
+class LaggingPartition(FakePartition):
+    """Followers have what is appended some turns of the loop later, or never."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__()
+        self.isr = (0, 1, 2)
+        self.held = True
+        self._rng = rng
+
+    def append(self, batches: Sequence[Batch], now_ms: int) -> None:
+        super().append(batches, now_ms)
+        self._replicate(self.log.log_end_offset, self.leader_epoch, self._rng.randrange(30))
+
+    def _replicate(self, offset: int, epoch: int, turns: int) -> None:
+        if epoch != self.leader_epoch:
+            return  # whoever appended it leads no more
+        if turns:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._replicate, offset, epoch, turns - 1)
+        elif offset > self.log.high_watermark:
+            self.commit(offset)
+
+    def elect(self) -> None:
+        """What was not replicated is gone."""
+        self.leader_epoch += 1
+        self.truncate(self.log.high_watermark)
 
 
 @dataclass
@@ -138,12 +167,14 @@ class World:
         clock: ManualClock | None = None,
         settings: RuntimeSettings | None = None,
         seed: int = 0,
+        lagging: bool = False,
     ) -> None:
         self.rng = random.Random(seed)
         self.coordinator_of = coordinator_of
         self.faults = Faults()
         self.leaders: dict[int, int] = {}
         self.partitions: dict[int, FakePartition] = {}
+        self._lagging = lagging
         self.sent: Counter[str] = Counter()
         self.lanes: set[tuple[int, str]] = set()
         # Brokers that nobody reaches.
@@ -167,16 +198,19 @@ class World:
     async def lead(self, number: int, node_id: int) -> None:
         """A broker is elected; whoever led before is unloaded."""
         before = self.leaders.get(number)
-        partition = self.partitions.setdefault(number, FakePartition())
+        partition = self.partitions.setdefault(number, self._new_partition())
         if before is not None:
             self.members[before].home.coordinators.partition_resigned(number)
-            partition.leader_epoch += 1
+            partition.elect()
         self.leaders[number] = node_id
         self.members[node_id].home.coordinators.partition_led(number, partition)
         for member in self.members:
             member.cluster.leaders_changed()
         for member in self.members:
             await member.home.coordinators.loaded()
+
+    def _new_partition(self) -> FakePartition:
+        return LaggingPartition(self.rng) if self._lagging else FakePartition()
 
     def later(self, work: Awaitable[Any]) -> None:
         """A message that nobody waits for comes after others."""

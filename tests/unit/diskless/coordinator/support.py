@@ -107,6 +107,10 @@ class FakePartition:
         log.batches = [batch for batch in log.batches if batch.next_offset > log.log_start_offset]
         return log.log_start_offset
 
+    def elect(self) -> None:
+        """A new leader, which has everything."""
+        self.leader_epoch += 1
+
     def truncate(self, offset: int) -> None:
         """What a new leader does not have is gone."""
         log = self.log
