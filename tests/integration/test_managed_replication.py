@@ -131,7 +131,7 @@ def test_every_broker_takes_and_serves_every_partition(cluster: Cluster) -> None
 
 
 def test_brokers_keep_nothing_of_it(cluster: Cluster) -> None:
-    # MRF-51, MRF-48 partly: no log, no directory, no report of who is in sync.
+    # MRF-48, MRF-50, MRF-51, MRF-53: no log, no fetcher, nothing sent, no report of the ISR.
     create(cluster, "nothing", 6)
     with ZoneClient(cluster.brokers[0].bootstrap) as client:
         for index in range(6):
@@ -139,7 +139,13 @@ def test_brokers_keep_nothing_of_it(cluster: Cluster) -> None:
     for broker in cluster.brokers:
         kept = [path.name for path in Path(broker.directory).rglob("nothing-*")]
         assert kept == []
-        assert broker.node._services.replicas.get("nothing", 0) is None
+        services = broker.node._services
+        assert all(services.replicas.get("nothing", index) is None for index in range(6))
+        totals = services.traffic.topics.get("nothing")
+        if totals is not None:
+            assert (totals.replication_bytes_in, totals.replication_bytes_out) == (0, 0)
+        for index in range(6):  # its ISR was never changed by anybody
+            assert services.image.partition("nothing", index).partition_epoch == 0
 
 
 # Zones ------------------------------------------------------------------------------------------
