@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from skylog.broker.observe import BrokerCollector, CleanerCollector, RoutingCollector
 from skylog.broker.observe_controller import ControllerCollector, ReplicaCollector
 from skylog.broker.observe_diskless import DisklessCollector
+from skylog.broker.observe_replication import ReplicationCollector
 from skylog.objects.metered import StoreCollector
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def broker_collectors(
         DisklessCollector(engine, maintenance),
         ReplicaCollector(services.image, services.settings.node.node_id),
         RoutingCollector(services.router),
+        ReplicationCollector(services.replication),
     ]
 
 
