@@ -101,7 +101,6 @@ class Snapshots:
 
     def write_piece(self, number: SnapshotId, position: int, data: bytes) -> None:
         """Keep a piece of a fetched snapshot aside; the first one begins anew."""
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_piece(self._files, self._directory / number.file_name, position, data)
 
     def finish_pieces(self, number: SnapshotId, digest: bytes) -> None:

@@ -22,7 +22,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from skylog.diskless.coordinator.loading import Loader, StateFactory, replay
 from skylog.diskless.coordinator.log import FollowedLog, MetadataPartition
@@ -183,20 +183,14 @@ class Standby:
         fetch, run = self._ports.fetch_snapshot, self._ports.background.run
         if start <= self._covered or fetch is None:
             return
-        numbers = await run(self._snapshot_ids)
+        numbers = await run(self.snapshots.ids)
         if not numbers or numbers[-1].offset < start:
             await fetch()
-            numbers = await run(self._snapshot_ids)
+            numbers = await run(self.snapshots.ids)
             for old in numbers[:-KEPT]:
                 await run(partial(self.snapshots.remove, old))
         if numbers and numbers[-1].offset >= start:
             self._covered = start
-
-    def _snapshot_ids(self) -> list[Any]:
-        try:
-            return list(self.snapshots.ids())
-        except FileNotFoundError:
-            return []
 
     async def _rest(self) -> None:
         if not self._ended:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from skylog.diskless.coordinator.links import Links
 from skylog.diskless.coordinator.loading import MemoryFactory, SqliteFactory
 from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime, RuntimeSettings
@@ -144,6 +145,7 @@ class Home:
     settings: RuntimeSettings = field(default_factory=RuntimeSettings)
     in_memory: bool = False
     partitions: dict[int, FakePartition] = field(default_factory=dict)
+    links: Links | None = None
 
     def __post_init__(self) -> None:
         self.timers = FakeTimers()
@@ -166,6 +168,7 @@ class Home:
             timers=self.timers,
             new_thread=lambda _name: executor,
             new_factory=factory,
+            links=self.links,
         )
         return DisklessCoordinators(environment, self.settings)
 
