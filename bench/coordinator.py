@@ -24,8 +24,9 @@ from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.commit import plan_commit
 from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.overlay import Overlay
+from skylog.diskless.coordinator.ports import RuntimeSettings
 from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
-from skylog.diskless.coordinator.runtime import CoordinatorRuntime, RuntimeSettings
+from skylog.diskless.coordinator.runtime import CoordinatorRuntime
 from skylog.diskless.plane import BatchToCommit, FileToCommit, FindRequest
 from skylog.diskless.planes.rules import PlaneRules
 from skylog.kernel.clock import SystemClock

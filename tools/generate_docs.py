@@ -24,6 +24,7 @@ from skylog.kernel.settings.diskless import DisklessSettings
 from skylog.kernel.settings.fields import bound
 from skylog.kernel.settings.layers import EMBEDDED, OPEN_PREFIXES
 from skylog.kernel.settings.listeners import LISTENER_DOCS
+from skylog.kernel.settings.managed_replication import ManagedReplicationSettings
 from skylog.kernel.settings.sections import SECTIONS, NodeSettings
 from skylog.kernel.settings.storage import StorageSettings
 from skylog.kernel.settings.topic_facts import GROUP_SYNONYMS, TOPIC_BROKER_DOCS, TOPIC_SYNONYMS
@@ -114,7 +115,7 @@ def settings_page() -> str:
     lines += SETTINGS_INTRODUCTION.format(embedded=embedded, prefixes=prefixes).split("\n")
     is_read = read_somewhere()
     used: set[str] = set()
-    for section in (*SECTIONS, DisklessSettings, StorageSettings):
+    for section in (*SECTIONS, DisklessSettings, ManagedReplicationSettings, StorageSettings):
         names = sorted(known.name for field, known in bound(section).items() if is_read(field))
         if section is NodeSettings:
             names = sorted([*names, *definitions.OTHER_NAME_DOCS])

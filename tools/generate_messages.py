@@ -186,14 +186,20 @@ class Generator:
         return ParsedField(name, python, default, value, f"Field({', '.join(args)})")
 
 
+def extend(fields: list[dict[str, Any]], path: str, extensions: dict[str, Any]) -> None:
+    """Add our fields to a message, and to the structures in it, which are named by their path."""
+    for field in fields:
+        extend(field.get("fields", []), f"{path}.{field['type'].removeprefix('[]')}", extensions)
+    fields += extensions.get(path, [])
+
+
 def schemas(directory: Path) -> Iterator[dict[str, Any]]:
     """Kafka's schemas and ours; ``extensions`` has tagged fields of ours for Kafka's messages."""
     paths = [*directory.rglob("common/*/*.json"), *(ROOT / "schemas").glob("*.json")]
     extensions = load(ROOT / "schemas" / "extensions" / "extensions.json")
     for path in sorted(paths, key=lambda p: p.name):
         schema = load(path)
-        if schema["name"] in extensions:
-            schema["fields"] = [*schema["fields"], *extensions[schema["name"]]]
+        extend(schema.get("fields", []), schema["name"], extensions)
         if not SKIPPED.match(schema["name"]) and schema["validVersions"] != "none":
             yield schema
 

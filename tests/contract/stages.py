@@ -9,19 +9,22 @@ gets the interop marker. The histories in ``tests/property`` use the same stages
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from skylog.diskless.coordinator.runtime import RuntimeSettings
+from skylog.diskless.coordinator.ports import RuntimeSettings
 from skylog.diskless.plane import ControlPlane
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.planes.rules import PlaneRules
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.kernel.clock import ManualClock
+from tests.unit.diskless.cluster_world import Everywhere, world
 from tests.unit.diskless.coordinator.support import home
 
 Another = Callable[[], Awaitable[ControlPlane]]
@@ -84,9 +87,34 @@ def topic(coordinators: int) -> Opener:
     return open_topic
 
 
+@asynccontextmanager
+async def brokers(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opened]:
+    """Three brokers: the one that is asked leads one coordinator, another broker the other."""
+    with tempfile.TemporaryDirectory() as directory:
+        settings = RuntimeSettings(rules=rules)
+        opening = world(
+            Path(directory),
+            3,
+            lambda partition: partition[1] % 2,
+            clock=clock,
+            settings=settings,
+        )
+        async with opening as opened:
+            await opened.lead(0, 1)
+            await opened.lead(1, 0)
+            plane = Everywhere(opened.members)
+            await plane.start()
+
+            async def another() -> ControlPlane:
+                return opened.members[2].plane
+
+            yield cast(ControlPlane, plane), another
+
+
 STAGES: dict[str, Stage] = {
     "memory": Stage(memory),
     "topic": Stage(topic(1)),
     "topic-of-two": Stage(topic(2)),
+    "topic-of-brokers": Stage(brokers),
     "postgres": Stage(postgres, [pytest.mark.interop]),
 }

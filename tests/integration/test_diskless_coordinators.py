@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 from skylog.diskless.coordinator import requests as ask
+from skylog.diskless.coordinator.ports import RuntimeSettings
 from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
-from skylog.diskless.coordinator.runtime import RuntimeSettings
 from skylog.diskless.coordinator.state import digest
 from skylog.diskless.plane import BatchToCommit, FileToCommit, FindRequest
 from skylog.diskless.planes.topic import TopicPlane
@@ -22,6 +22,7 @@ from skylog.log.files import Files
 from skylog.log.log import Log, Opening
 from skylog.objects.keys import ObjectKey
 from skylog.replication.partition import Partition
+from tests.unit.replication.support import Host, state
 
 COORDINATORS = 2
 PARTITIONS = 6
@@ -55,8 +56,8 @@ class Node:
 
     async def start(self) -> None:
         for index, log in enumerate(self.logs):
-            partition = Partition(0, NAME, index, METADATA, log)
-            partition.update(0, log.latest_epoch + 1, [0], [0])
+            partition = Partition(Host(0), NAME, index, METADATA, log)
+            partition.update(state(0, log.latest_epoch + 1, [0]))
             self.coordinators.partition_led(index, partition)
         await self.plane.start()
 

@@ -26,14 +26,15 @@ from skylog.wire.records import encode_batch
 from tests.unit.groups.support import commit_request
 from tests.unit.log.support import open_log
 from tests.unit.replicated.support import ManualTimers
+from tests.unit.replication.support import Host, state
 
 CLOCK = ManualClock()
 
 
 def led_partition(directory: Path) -> Partition:
     log = open_log(directory)
-    partition = Partition(1, CONSUMER_OFFSETS, 0, Uuid(b"o" * 16), log)
-    partition.update(leader_id=1, leader_epoch=3, replicas=[1], isr=[1])
+    partition = Partition(Host(), CONSUMER_OFFSETS, 0, Uuid(b"o" * 16), log)
+    partition.update(state(epoch=3))
     return partition
 
 

@@ -20,6 +20,7 @@ from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tests.unit.groups.consumer_support import ConsumerBench
 from tests.unit.groups.support import Bench
 from tests.unit.log.support import open_log
+from tests.unit.replication.support import Host, state
 
 pytestmark = pytest.mark.interop
 
@@ -36,8 +37,9 @@ def jars() -> Path:
 def write(directory: Path, bench: Bench) -> Path:
     """The bench's records in a real log; returns its file."""
     log = open_log(directory)
-    partition = Partition(1, "__consumer_offsets", 0, Uuid(random.Random(1).randbytes(16)), log)
-    partition.update(leader_id=1, leader_epoch=0, replicas=[1], isr=[1])
+    topic_id = Uuid(random.Random(1).randbytes(16))
+    partition = Partition(Host(), "__consumer_offsets", 0, topic_id, log)
+    partition.update(state())
     offsets = OffsetsLog(partition, ManualClock(), InlineExecutor())
     for pair in bench.log:
         offsets.append([pair])

@@ -42,7 +42,6 @@ class TopicConfig:
 
     rules: TopicRules
     log: LogConfig
-    insync_replicas_min: int
 
 
 class Configs:
@@ -70,9 +69,6 @@ class Configs:
     def log_config(self, name: str) -> LogConfig:
         return self.topic(name).log
 
-    def min_insync_replicas(self, name: str) -> int:
-        return self.topic(name).insync_replicas_min
-
     def deletes_records(self, name: str) -> bool:
         """Whether records may be deleted; a topic that is only compacted keeps them."""
         config = self.log_config(name)
@@ -81,10 +77,9 @@ class Configs:
     def _resolve(self, name: str) -> TopicConfig:
         values = topic_values(self._image.topic_configs(name), self.current)
         limits = asdict(produce_limits(values, self.current))
-        insync_replicas_min = limits.pop("insync_replicas_min")
         log_config = LogConfig.from_mapping(log_config_values(values, self.current))
         rules = TopicRules(**limits, segment_bytes=log_config.segment_bytes)
-        return TopicConfig(rules, log_config, insync_replicas_min)
+        return TopicConfig(rules, log_config)
 
     # Changes
 

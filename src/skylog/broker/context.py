@@ -93,12 +93,44 @@ class RequestContext:
         """Who asks, as the group coordinator wants to know it."""
         return ClientContext(self.version, self.client_id, self.host)
 
+    @property
+    def at_controller(self) -> bool:
+        """Whether the request came to a controller's listener: nobody else is asked then."""
+        return self.connection.listener.dispatcher.of_controller
+
     async def forward(self, request: Message, version: int | None = None) -> Any:
         """The controller's answer to a request, in the version in which it came."""
-        return await self.services.controller.submit(
-            request, self.version if version is None else version
-        )
+        controller, chosen = self.services.controller, self.version if version is None else version
+        if self.at_controller:
+            return await controller.decide(request, chosen)
+        return await controller.pass_on(self, request, chosen)
 
     def charge_mutations(self, count: int, strict_from: int) -> None:
         """Count changes of topics; beyond the quota newer clients are refused, older ones wait."""
         self.services.quotas.mutated(self, count, strict=self.version >= strict_from)
+
+
+class ForwardedContext(RequestContext):
+    """A request that a broker has passed on: who asks is its client, not the broker."""
+
+    __slots__ = ("_host", "_principal")
+
+    def __init__(
+        self,
+        envelope: RequestContext,
+        row: Row,
+        header: tuple[ApiKey, int, int, str | None],
+        request_bytes: int,
+        client: tuple[str, str],
+    ) -> None:
+        """``client`` is the principal and the address."""
+        super().__init__(envelope.services, envelope.connection, row, header, request_bytes)
+        self._principal, self._host = client
+
+    @property
+    def principal(self) -> str:
+        return self._principal
+
+    @property
+    def host(self) -> str:
+        return self._host

@@ -1,4 +1,4 @@
-"""The way to the controller: a call where it runs in this process."""
+"""What a node may ask of the controller, and the controller of this process."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from skylog.wire.messages.describe_quorum_response import (
 from skylog.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from skylog.broker.context import RequestContext
     from skylog.controller.shell import Controller
     from skylog.quorum.node import QuorumNode
     from skylog.wire.schema import Message
@@ -25,10 +28,33 @@ FIRST_WITH_DIRECTORIES = 2
 
 
 class ControllerChannel(Protocol):
-    """Takes requests that only the controller may decide."""
+    """Takes requests that only the active controller may decide, wherever it is."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process has the active controller."""
+        ...
 
     async def submit(self, request: Message, version: int) -> Any:
-        """The controller's answer. A KafkaError that is ambiguous may have taken effect."""
+        """The controller's answer to a request of this node itself.
+
+        A KafkaError that is ambiguous may have taken effect.
+        """
+        ...
+
+    async def decide(self, request: Message, version: int) -> Any:
+        """This node's own answer: NOT_CONTROLLER unless it is the active controller."""
+        ...
+
+    async def pass_on(self, context: RequestContext, request: Message, version: int) -> Any:
+        """The controller's answer to a client's request of which this node did its part."""
+        ...
+
+    async def forward(
+        self, context: RequestContext, frame: bytes, here: Callable[[], Awaitable[Any]]
+    ) -> Any:
+        """The controller's answer to a client's request as it came; ``here`` answers it if this
+        node becomes the active controller meanwhile."""
         ...
 
 
@@ -39,11 +65,8 @@ class LocalController:
         self._controller = controller
         self._quorum = quorum
 
-    def kraft_version(self) -> int:
-        """The quorum's protocol version that its log has agreed on."""
-        return self._quorum.kraft_version
-
-    async def submit(self, request: Message, version: int) -> Any:
+    async def decide(self, request: Message, version: int) -> Any:
+        """The answer of this node: NOT_CONTROLLER unless it leads."""
         if isinstance(request, DescribeQuorumRequest):
             return self._describe_quorum(request, version)
         if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):

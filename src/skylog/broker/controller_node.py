@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skylog.broker.controller_channel import LocalController
+from skylog.broker.access import check_access
 from skylog.broker.followers import AclFollower, ConfigFollower, QuotaFollower
 from skylog.broker.lifecycle import Lifecycle
 from skylog.broker.listeners import listener_securities
@@ -19,6 +19,8 @@ from skylog.broker.wiring import (
 from skylog.log.manager import LogManager
 
 if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
     from skylog.broker.diskless import DisklessEngine
     from skylog.broker.publisher import Follower
 
@@ -42,8 +44,10 @@ class ControllerNode(Node):
             "leader_epoch": told.epoch,
         }
 
-    async def start_http(self) -> None:
-        """Its metrics are those of the quorum, which DescribeQuorum tells."""
+    def _collectors(self) -> list[Collector]:
+        from skylog.broker import collectors  # noqa: PLC0415 - not needed before
+
+        return collectors.controller_collectors(self._part.controller)
 
     def _open_engine(self) -> DisklessEngine:
         return None  # type: ignore[return-value]  # only brokers serve topics
@@ -52,6 +56,7 @@ class ControllerNode(Node):
         undo, settings = self._undo, self.settings
         undo.callback(self._executor.close)
         undo.callback(self._validators.close)
+        check_access(settings)
         securities = listener_securities(settings, self._image, self._rng)
         undo.callback(self._addresses.release)
         self._addresses.take(settings)
@@ -66,21 +71,19 @@ class ControllerNode(Node):
         storage = self._open_storage()
         undo.callback(logs.unlock)
         logs.lock()
-        quorum = await self._start_quorum(storage)
-        controller = await self._start_controller(storage, quorum)
-        channel = LocalController(controller, quorum)
-        self._lifecycle = Lifecycle(
-            settings, storage.cluster_id, self._rng, channel, lambda: self._publisher.end_offset
+        part = await self._start_quorum(storage)
+        self._lifecycle = Lifecycle(  # of nobody: it is never registered
+            settings, storage.cluster_id, self._rng, part.link, lambda: self._publisher.end_offset
         )
-        self._services = self._build_services(storage, logs, channel, quorum)
-        undo.callback(await quorum.subscribe(self._publisher.committed))
-        self._follow()
+        self._services = self._build_services(storage, logs, part)
+        await part.follow()
         await self._bind(securities)
-        await self._listeners.serve()
+        self._follow()
+        await self._listeners.serve(of_controller=True)
         every = self._background.every
         undo.push_async_callback(self._background.stop)
         every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)
-        every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
+        every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", part.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
 
     def _follow(self) -> None:
@@ -90,4 +93,5 @@ class ControllerNode(Node):
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))
         followers.append(QuotaFollower(self._client_quotas, self._connections))
         services.configs.on_change(self._limit_connections)
+        followers += self._part.presence(self._listeners, self._background.once)
         self._publisher.start(followers)

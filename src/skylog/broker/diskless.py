@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from skylog.broker.bulk import BulkAccess
+from skylog.broker.diskless_local import watch_commits
+from skylog.broker.diskless_planes import (
+    CoordinatorLocations,
+    coordinators_by_metadata,
+    open_coordinators,
+    open_plane,
+)
 from skylog.diskless.coordinator.api import DisklessApi
+from skylog.diskless.coordinator.own_api import OwnApi
 from skylog.diskless.partitions import DisklessPartition, DisklessPartitions
 from skylog.diskless.plane import ControlPlane
+from skylog.diskless.planes.cluster import ClusterCoordinators
+from skylog.diskless.planes.topic import TopicPlane
 from skylog.diskless.reader import (
     DisklessReader,
     ObjectCache,
@@ -33,13 +43,16 @@ if TYPE_CHECKING:
     from skylog.broker.auto_create import AutoCreate
     from skylog.broker.diskless_local import LocalSegments
     from skylog.controller.image import ClusterImage, Delta
+    from skylog.controller.image.topics import Topic
+    from skylog.diskless.coordinator.calls import Peers
     from skylog.diskless.coordinator.registry import DisklessCoordinators
-    from skylog.diskless.planes.topic import CoordinatorOf
     from skylog.kernel.clock import Clock
+    from skylog.kernel.executor import Executor
     from skylog.kernel.ids import Uuid
     from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
     from skylog.kernel.settings.diskless import DisklessSettings
+    from skylog.log.files import Files
     from skylog.objects.store import ObjectStore
 
 _log = get_logger("broker.diskless")
@@ -61,7 +74,10 @@ class DisklessEngine:
     reader: DisklessReader
     partitions: DisklessPartitions
     coordinators: DisklessCoordinators
+    # Those of all brokers.
+    cluster: ClusterCoordinators
     api: DisklessApi
+    own_api: OwnApi
     store_stats: StoreStats
     fetch_stage: Stage
     local: LocalSegments | None = None
@@ -100,7 +116,7 @@ class DisklessEngine:
         if self.local is not None:
             await self.local.filler.close()
         await self.plane.close()
-        await self.coordinators.close()
+        await self.cluster.close()
         await self.store.close()
 
 
@@ -116,6 +132,9 @@ class DisklessFollower:
 
     def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
         engine = self._engine
+        coordinators = image.topic(DISKLESS_METADATA)
+        if coordinators is not None and coordinators.topic_id in delta.partitions:
+            engine.cluster.leaders_changed()
         gone = [t.topic_id for t in delta.topics_deleted.values() if _is_diskless(t)]
         for topic_id in gone:
             engine.partitions.delete_topic(topic_id)
@@ -126,28 +145,33 @@ class DisklessFollower:
         created = []
         for topic_id, indexes in delta.partitions.items():
             topic = image.topic_by_id(topic_id)
-            if topic is None or not _is_diskless(topic):
-                continue
-            new = False
-            for index in indexes:
-                new = new or engine.partitions.get(topic_id, index) is None
-                state = topic.partitions[index]
-                engine.partitions.assign(
-                    topic.name, topic_id, index, state.leader, state.leader_epoch
-                )
-                if engine.local is not None:
-                    engine.local.assign(topic.name, topic_id, index, state)
-            if new:
+            if topic is not None and _is_diskless(topic) and self._assign(topic, indexes):
                 created.append((topic_id, topic.name, len(topic.partitions)))
         if created:
             work = partial(self._create, image, created)
             self._until_done("create diskless partitions", work)
 
+    def _assign(self, topic: Topic, indexes: Iterable[int]) -> bool:
+        """Take up partitions as they are now; True if one of them is new."""
+        engine, new = self._engine, False
+        for index in indexes:
+            new = new or engine.partitions.get(topic.topic_id, index) is None
+            state = topic.partitions[index]
+            engine.partitions.assign(
+                topic.name, topic.topic_id, index, state.leader, state.leader_epoch
+            )
+            if engine.local is not None:
+                engine.local.assign(topic.name, topic.topic_id, index, state)
+        return new
+
     async def _create(self, image: ClusterImage, topics: list[tuple[Any, str, int]]) -> None:
+        """Every broker sees to it, wherever coordinators lead: to do it again does no harm."""
         if image.topic(DISKLESS_METADATA) is None:
             await self._auto_create.create([DISKLESS_METADATA])
         await self._engine.coordinators.loaded()
-        await self._engine.plane.create_partitions(topics)
+        # One that was deleted meanwhile must not come back.
+        there = [one for one in topics if image.topic_by_id(one[0]) is not None]
+        await self._engine.plane.create_partitions(there)
 
     async def _delete(self, topic_ids: list[Any]) -> None:
         await self._engine.plane.delete_topics(topic_ids)
@@ -163,16 +187,39 @@ def storage_url_of(settings: BrokerSettings) -> str:
     return settings.diskless.storage_url or directory.as_uri()
 
 
+def refuse_alone(image: ClusterImage, settings: BrokerSettings) -> None:
+    """INVALID_CONFIG where brokers of a cluster would not find one another's diskless data."""
+    if len(image.brokers.by_id) <= 1:
+        return
+    if not settings.diskless.storage_url:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "With several brokers, diskless topics need diskless.storage.url, the same on all of"
+            " them: a bucket, or a directory (file://…) that all of them share.",
+        )
+    if settings.diskless.control_plane == "memory":
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "diskless.control.plane=memory is for one broker; several need topic or postgres.",
+        )
+
+
 def open_engine(
     settings: BrokerSettings,
-    plane: ControlPlane,
-    coordinators: DisklessCoordinators,
-    coordinator_of: CoordinatorOf,
+    image: ClusterImage,
+    peers: Peers,
+    files: Files,
+    executor: Executor,
     clock: Clock,
     rng: Random,
 ) -> DisklessEngine:
     """Put the engine together from the node's settings."""
     diskless = settings.diskless
+    locations = CoordinatorLocations(image, settings.node.node_id)
+    coordinators = open_coordinators(settings, files, clock, executor, peers, locations)
+    cluster = ClusterCoordinators(coordinators, locations, peers, rng)
+    coordinator_of = coordinators_by_metadata(image)
+    plane = open_plane(settings, cluster, coordinator_of, clock, rng)
     url = storage_url_of(settings)
     stats = StoreStats()
     store = open_store(url, settings.storage, stats=stats, clock=clock, rng=rng)
@@ -201,9 +248,24 @@ def open_engine(
     )
     reader = DisklessReader(plane, store, cache, clock, ReaderSettings(objects))
     partitions = DisklessPartitions()
-    api = DisklessApi(plane, coordinators, coordinator_of)
-    parts = (store, plane, writer, reader, partitions, coordinators, api, stats)
-    return DisklessEngine(*parts, fetch_stage=Stage(clock))
+    # What other brokers ask of this one is not passed on.
+    here = TopicPlane(coordinators, coordinator_of, rng)
+    served = here if isinstance(plane, TopicPlane) else plane
+    engine = DisklessEngine(
+        store,
+        plane,
+        writer,
+        reader,
+        partitions,
+        coordinators,
+        cluster,
+        DisklessApi(served, coordinators, coordinator_of),
+        OwnApi(coordinators, executor),
+        stats,
+        fetch_stage=Stage(clock),
+    )
+    watch_commits(engine, settings, files, executor, clock)
+    return engine
 
 
 def _puts_per_second(diskless: DisklessSettings, *, remote: bool) -> float:

@@ -1,22 +1,27 @@
-"""Which control plane a broker's diskless topics have."""
+"""Which control plane a broker's diskless topics have, and where their coordinators are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from skylog.diskless.coordinator.links import ReplicaLinks
+from skylog.diskless.coordinator.ports import RuntimeSettings
 from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
-from skylog.diskless.coordinator.runtime import RuntimeSettings
+from skylog.diskless.planes.coordinators import CoordinatorOf
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.planes.rules import PlaneRules
-from skylog.diskless.planes.topic import CoordinatorOf, TopicPlane
+from skylog.diskless.planes.topic import TopicPlane
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.secret import Secret
+from skylog.kernel.topics import DISKLESS_METADATA
 from skylog.objects.open import parse_url
 
 if TYPE_CHECKING:
     from skylog.controller.image import ClusterImage
+    from skylog.diskless.coordinator.calls import Peers
     from skylog.diskless.plane import ControlPlane, TopicPartition
+    from skylog.diskless.planes.cluster import ClusterCoordinators
     from skylog.kernel.clock import Clock
     from skylog.kernel.executor import Executor
     from skylog.kernel.rng import Random
@@ -34,10 +39,38 @@ def plane_rules(settings: BrokerSettings) -> PlaneRules:
     )
 
 
+class CoordinatorLocations:
+    """Who has which coordinator, as cluster metadata says (``planes.cluster.Locations``)."""
+
+    def __init__(self, image: ClusterImage, node_id: int) -> None:
+        self._image = image
+        self.node_id = node_id
+
+    def numbers(self) -> list[int]:
+        topic = self._image.topic(DISKLESS_METADATA)
+        return [] if topic is None else sorted(topic.partitions)
+
+    def leader(self, number: int) -> int | None:
+        state = self._image.partition(DISKLESS_METADATA, number)
+        return None if state is None else state.leader
+
+    def replicas(self, number: int) -> list[int]:
+        """The leader first, then those in sync."""
+        state = self._image.partition(DISKLESS_METADATA, number)
+        if state is None:
+            return []
+        return list(dict.fromkeys([state.leader, *state.isr, *state.replicas]))
+
+
 def open_coordinators(
-    settings: BrokerSettings, files: Files, clock: Clock, executor: Executor
+    settings: BrokerSettings,
+    files: Files,
+    clock: Clock,
+    executor: Executor,
+    peers: Peers,
+    locations: CoordinatorLocations,
 ) -> DisklessCoordinators:
-    """The coordinators that this broker may come to lead."""
+    """The coordinators that this broker may come to lead, or follow."""
     directory = Path(settings.node.log_dirs[0]).absolute() / COORDINATORS_DIRECTORY
     url = settings.diskless.storage_url
     runtime = RuntimeSettings(
@@ -46,7 +79,8 @@ def open_coordinators(
         # Coordinates would be of no use that outlive the bytes they lead to.
         sync=settings.storage.file_sync or (url != "" and parse_url(url).is_remote),
     )
-    environment = Environment.of_broker(directory, files, clock, executor)
+    links = ReplicaLinks(locations.node_id, peers, locations.replicas, executor)
+    environment = Environment.of_broker(directory, files, clock, executor, links)
     return DisklessCoordinators(environment, runtime)
 
 
@@ -63,7 +97,7 @@ def coordinators_by_metadata(image: ClusterImage) -> CoordinatorOf:
 
 def open_plane(
     settings: BrokerSettings,
-    coordinators: DisklessCoordinators,
+    coordinators: ClusterCoordinators,
     coordinator_of: CoordinatorOf,
     clock: Clock,
     rng: Random,

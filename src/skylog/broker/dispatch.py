@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from skylog.broker.answers import Answer, Close, Overlapping
 from skylog.broker.connection import Connection
-from skylog.broker.context import RequestContext
+from skylog.broker.context import ForwardedContext, RequestContext
+from skylog.broker.envelopes import FORWARDABLE, is_elsewhere
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.security.connection import Admission
@@ -29,6 +30,7 @@ from skylog.wire.apis import (
 )
 from skylog.wire.buffers import Buffer
 from skylog.wire.codec import decode_at, encode_parts
+from skylog.wire.messages.envelope_response import EnvelopeResponse
 from skylog.wire.schema import Message, Versions
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class Row:
     private: bool = False
     # For our own tools: on every listener of a broker, and not in the answer to ApiVersions.
     unlisted: bool = False
+    # Passed on as it came where the active controller is in another process.
+    forwarded: bool = False
     # Shapes the answer to a request that failed as a whole, where ``error_code`` at the top of
     # the response does not exist.
     fail: Callable[[Any, KafkaError], Message] | None = None
@@ -72,9 +76,12 @@ class Row:
 class Dispatcher:
     """Answers the requests of one kind of listener (broker or controller)."""
 
-    def __init__(self, services: Services, table: Mapping[ApiKey, Row]) -> None:
+    def __init__(
+        self, services: Services, table: Mapping[ApiKey, Row], *, of_controller: bool = False
+    ) -> None:
         self._services = services
         self._table = table
+        self.of_controller = of_controller
         self.requests: dict[ApiKey, int] = dict.fromkeys(table, 0)
 
     def dispatch(self, connection: Connection, frame: memoryview) -> Any:
@@ -100,6 +107,9 @@ class Dispatcher:
         request, _ = decode_at(request_class(key), frame, version, position)
         if admission is Admission.ILLEGAL_STATE:
             return self._later(context, request, _illegal())
+        if row.forwarded and not self.of_controller and not self._services.controller.is_here:
+            self.requests[context.api_key] += 1
+            return self._later(context, request, self._forward(context, request, bytes(frame)))
         return self._handle(context, request)
 
     def _handle(self, context: RequestContext, request: Any) -> Any:
@@ -129,6 +139,53 @@ class Dispatcher:
             return self._answer(context, finish())
         except KafkaError as error:
             return self._answer(context, self._failed(context, request, error))
+
+    async def _forward(self, context: RequestContext, request: Any, frame: bytes) -> Response:
+        """Let the active controller answer, which is elsewhere."""
+
+        async def here() -> Response:
+            return await self._respond(context, request)
+
+        response: Any = await self._services.controller.forward(context, frame, here)
+        await self._services.settled()
+        throttle_ms = getattr(response, "throttle_time_ms", 0)
+        context.throttle_ms = max(context.throttle_ms, throttle_ms)
+        return response  # type: ignore[no-any-return]
+
+    async def answer_envelope(
+        self, envelope: RequestContext, frame: Buffer, client: tuple[str, str]
+    ) -> EnvelopeResponse:
+        """Answer a client's request that a broker has passed on to this controller."""
+        try:
+            key, version, correlation_id, client_id, position = decode_request_header(frame)
+            if key not in FORWARDABLE:
+                why = f"API {key!r} is not enabled or is not eligible for forwarding"
+                raise KafkaError(ErrorCode.INVALID_REQUEST, why)
+            row = self._table.get(ApiKey(key))
+            if row is None or version not in row.versions:
+                raise ProtocolError(f"API {int(key)} version {version} is not served here")
+            request, _ = decode_at(request_class(key), frame, version, position)
+        except ProtocolError as error:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
+        header = (ApiKey(key), version, correlation_id, client_id)
+        context = ForwardedContext(envelope, row, header, len(frame), client)
+        self.requests[context.api_key] += 1
+        response = await self._respond(context, request)
+        if response is None or is_elsewhere(context.api_key, response):
+            return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        answer = self._answer(context, response)
+        payload = b"" if answer is None else b"".join(answer.parts)[_LENGTH.size :]
+        return EnvelopeResponse(payload, metadata_offset=self._services.quorum.high_watermark)
+
+    async def _respond(self, context: RequestContext, request: Any) -> Response:
+        try:
+            self._enforce(context)
+            response: Any = context.row.handler(context, request)
+            if response is not None and not isinstance(response, Message):
+                response = await response
+        except KafkaError as error:
+            return self._failed(context, request, error)
+        return response  # type: ignore[no-any-return]
 
     async def _later(
         self, context: RequestContext, request: Any, response: Awaitable[Response]

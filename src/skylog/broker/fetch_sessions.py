@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock
@@ -30,6 +30,7 @@ from skylog.kernel.rng import Random
 from skylog.wire.messages.fetch_request import FetchPartition, FetchRequest
 
 NO_SESSION: Final = 0
+NO_REPLICA: Final = -1
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EPOCH_MAX: Final = 2**31 - 1
@@ -50,6 +51,12 @@ class Watched(Protocol):
     def watch(self, watcher: Any) -> None: ...
 
     def unwatch(self, watcher: Any) -> None: ...
+
+
+class Replicated(Watched, Protocol):
+    """A partition that has followers."""
+
+    def watch_appends(self, watcher: Any) -> None: ...
 
 
 class Entry:
@@ -92,8 +99,25 @@ class Entry:
         if self.partition is not None:
             self.partition.unwatch(self)
         self.partition = partition
-        if partition is not None:
+        if partition is None:
+            return
+        if self.session.replica_id == NO_REPLICA:
             partition.watch(self)
+        else:
+            cast(Replicated, partition).watch_appends(self)
+
+    @property
+    def replica_id(self) -> int:
+        return self.session.replica_id
+
+    @property
+    def fetched_ms(self) -> int:
+        return self.session.last_used_ms
+
+    def high_watermark_moved(self) -> None:
+        """The next answer tells a follower of it; that it waits for records is no matter."""
+        self.moved = True
+        self.session.ready[self] = None
 
     def partition_moved(self, appended_bytes: int) -> None:
         session = self.session
@@ -115,11 +139,16 @@ class FetchSession:
         "last_used_ms",
         "progress",
         "ready",
+        "replica_id",
         "uses_topic_ids",
     )
 
-    def __init__(self, session_id: int, uses_topic_ids: bool, now_ms: int) -> None:
+    def __init__(
+        self, session_id: int, uses_topic_ids: bool, now_ms: int, replica_id: int = NO_REPLICA
+    ) -> None:
+        """``replica_id`` is that of a follower."""
         self.id = session_id
+        self.replica_id = replica_id
         self.epoch = 1
         self.uses_topic_ids = uses_topic_ids
         self.last_used_ms = now_ms
@@ -221,7 +250,7 @@ class FetchSessions:
             session_id = NO_SESSION
             if request.session_epoch == INITIAL_EPOCH:
                 session_id = self._free_id(now_ms)
-            session = FetchSession(session_id, by_id, now_ms)
+            session = FetchSession(session_id, by_id, now_ms, replica_of(request, version))
             session.update(request)
             if self._entries + len(session.entries) > limits.FETCH_SESSION_PARTITIONS_MAX:
                 session.id = NO_SESSION  # served all the same, but not remembered
@@ -273,6 +302,12 @@ class FetchSessions:
         for session in self._sessions.values():
             for entry in session.entries.values():
                 session.ready[entry] = None
+
+
+def replica_of(request: FetchRequest, version: int) -> int:
+    """The broker that fetches as a follower; NO_REPLICA for a consumer."""
+    found = request.replica_state.replica_id if version >= 15 else request.replica_id
+    return max(found, NO_REPLICA)
 
 
 def next_epoch(epoch: int) -> int:

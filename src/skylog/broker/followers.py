@@ -40,8 +40,9 @@ class PartitionFollower:
         self._started = False
         # Partitions that are still to be made.
         self._due: dict[tuple[Uuid, int], None] = {}
-        # Partitions whose coordinator this broker is, with the epoch in which it took over.
-        self._coordinated: dict[tuple[str, int], int] = {}
+        # Partitions whose coordinator this broker is, or of whose coordinator it keeps a copy
+        # (False), with the epoch in which it began to.
+        self._coordinated: dict[tuple[str, int], tuple[bool, int]] = {}
 
     def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
         for topic in delta.topics_deleted.values():
@@ -120,15 +121,21 @@ class PartitionFollower:
                 self._coordinate(topic.name, index, partition)
 
     def _coordinate(self, topic: str, index: int, partition: Partition | None) -> None:
-        if partition is None or not partition.is_leader:
+        copied = topic == DISKLESS_METADATA
+        if partition is None or not (partition.is_leader or copied):
             self._resign(topic, index)
             return
-        if self._coordinated.get((topic, index)) == partition.leader_epoch:
+        now = partition.is_leader, partition.leader_epoch
+        if self._coordinated.get((topic, index)) == now:
             return
-        self._coordinated[topic, index] = partition.leader_epoch
+        self._coordinated[topic, index] = now
         services = self._services
         if topic == DISKLESS_METADATA:
-            services.diskless.coordinators.partition_led(index, partition)
+            coordinators = services.diskless.coordinators
+            if partition.is_leader:
+                coordinators.partition_led(index, partition)
+            else:
+                coordinators.partition_followed(index, partition)
             return
         log_of = OffsetsLog(partition, services.clock, services.executor)
         if topic == TRANSACTION_STATE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from skylog.broker.translate import advertised_host
 from skylog.kernel.errors import ConfigError
 from skylog.security.listener import ListenerSecurity
 from skylog.wire.messages import broker_registration_request as registration
+from skylog.wire.messages import controller_registration_request as controller_registration
 
 if TYPE_CHECKING:
     from skylog.broker.in_flight import Memory
@@ -50,7 +52,7 @@ class Listeners:
         self._settings = settings
         clients = Dispatcher(services, broker_table())
         brokers = Dispatcher(services, broker_table(inter_broker=True))
-        controllers = Dispatcher(services, controller_table())
+        controllers = Dispatcher(services, controller_table(), of_controller=True)
         self.dispatchers = (clients, brokers, controllers)
         self._listeners: dict[str, Listener] = {}
         for each in settings.listeners:
@@ -76,9 +78,18 @@ class Listeners:
         for name, listener in self._listeners.items():
             await listener.bind(addresses.listeners[name])
 
-    async def serve(self) -> None:
+    async def serve(self, *, of_controller: bool) -> None:
+        """Accept connections, of controllers or of brokers and clients."""
         for listener in self:
-            await listener.serve()
+            if listener.dispatcher.of_controller == of_controller:
+                await listener.serve()
+
+    async def abort(self) -> None:
+        """Close everything at once."""
+        for listener in self:
+            await listener.abort()
+        # What was begun by the last frame gets as far as its first wait.
+        await asyncio.sleep(0)
 
     async def stop(self) -> None:
         for listener in reversed(list(self)):
@@ -95,6 +106,18 @@ class Listeners:
             )
             for listener in self._settings.broker_listeners
             if listener.advertised
+        ]
+
+    def of_controllers(self) -> list[controller_registration.Listener]:
+        """What the cluster is told of this controller's listeners."""
+        return [
+            controller_registration.Listener(
+                listener.name,
+                advertised_host(listener),
+                listener.advertised_port or self[listener.name].port,
+                _PROTOCOL_NUMBERS[listener.protocol],
+            )
+            for listener in self._settings.controller_listeners
         ]
 
     async def sweep(self) -> None:

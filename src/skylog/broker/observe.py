@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from skylog.broker.server import Listener
     from skylog.broker.services import Services
     from skylog.log.cleaner import LogCleaner
+    from skylog.routing.router import Router
 
 _TOPIC_TOTALS = {
     "bytes_in": "Bytes of record batches appended",
@@ -24,6 +25,8 @@ _TOPIC_TOTALS = {
     "messages_in": "Records appended",
     "produce_requests": "Batches appended",
     "rejected_batches": "Batches refused",
+    "replication_bytes_in": "Bytes of record batches that followers here got from leaders",
+    "replication_bytes_out": "Bytes of record batches that leaders here sent to followers",
 }
 
 
@@ -69,6 +72,23 @@ class BrokerCollector(Collector):
             for name, totals in topics:
                 family.add_metric([name], getattr(totals, field))
             yield family
+
+
+class RoutingCollector(Collector):
+    """Reads for Prometheus how clients were sent to diskless partitions."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily(
+            "skylog_routed_partitions",
+            "Diskless partitions shown to clients, by how their leader was chosen",
+            labels=["route"],
+        )
+        for route, count in tuple(self._router.routes.items()):
+            family.add_metric([route.name.lower()], count)
+        yield family
 
 
 class CleanerCollector(Collector):

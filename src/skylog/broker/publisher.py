@@ -36,10 +36,13 @@ class MetadataPublisher:
 
     def committed(self, batch: LoadedBatch) -> None:
         """Take records that can no longer be lost."""
-        delta = Delta()
-        for _, value in batch.records:
-            record = decode_metadata(value) if value is not None else None
-            if record is not None:
+        found = (decode_metadata(value) for _, value in batch.records if value is not None)
+        records = [record for record in found if record is not None]
+        if batch.from_snapshot:
+            delta = self.image.replace(records)
+        else:
+            delta = Delta()
+            for record in records:
                 self.image.apply(record, delta)
         self.end_offset = batch.offset_of(len(batch.records) - 1) + 1
         if delta.topics_created:

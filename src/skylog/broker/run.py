@@ -8,7 +8,7 @@ import gc
 import resource
 import signal
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from skylog.broker.controller_node import ControllerNode
 from skylog.broker.memory import keep_freed_buffers
@@ -57,7 +57,8 @@ async def _run(
         loop.add_signal_handler(number, finish)
     kind = Node if settings.node.is_broker else ControllerNode
     node = kind(settings, on_failure=finish)
-    await node.start()
+    if not await _start(node, end):
+        return
     # What is alive now stays alive: the collector, which was off so far, need not look at it.
     gc.freeze()
     gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
@@ -74,3 +75,20 @@ async def _run(
         log.info("shut down")
     if error is not None:
         raise error
+
+
+async def _start(node: Node, end: asyncio.Future[Exception | None]) -> bool:
+    """Start; False where a signal came first: a broker may wait long for its controllers."""
+    starting = asyncio.ensure_future(node.start())
+    either: set[asyncio.Future[Any]] = {starting, end}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        starting.result()
+        return True
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    error = end.result()
+    if error is not None:
+        raise error
+    log.info("stopped while starting")
+    return False

@@ -156,6 +156,16 @@ class Listener:
         for server in self._servers:
             await server.wait_closed()
 
+    async def abort(self) -> None:
+        """Close everything at once, whatever is being handled."""
+        self._stopping = True
+        for server in self._servers:
+            server.close()
+        for connection in tuple(self._connections):
+            connection.abort()
+        for server in self._servers:
+            await server.wait_closed()
+
     async def _emptied(self, seconds_max: float) -> None:
         self._empty.clear()
         if self._connections:

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from skylog.broker.features import Features
     from skylog.broker.fetch_sessions import FetchSessions
     from skylog.broker.in_flight import Memory
+    from skylog.broker.peers import BrokerPeers
     from skylog.broker.producer_ids import ProducerIds
     from skylog.broker.quota_gate import QuotaGate
+    from skylog.broker.replication import Replication
     from skylog.broker.traffic import Traffic
     from skylog.controller.image import ClusterImage
     from skylog.groups.coordinator import GroupCoordinator
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from skylog.log.manager import LogManager
     from skylog.quorum.node import QuorumNode
     from skylog.replication.manager import ReplicaManager
+    from skylog.routing.router import Router
     from skylog.security.authorizer import Authorizer
     from skylog.transactions.coordinator import TransactionCoordinator
 
@@ -45,10 +48,12 @@ class Services:
     configs: Configs
     logs: LogManager
     replicas: ReplicaManager
+    replication: Replication
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     controller: ControllerChannel
     quorum: QuorumNode
+    peers: BrokerPeers
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     quotas: QuotaGate
@@ -58,5 +63,7 @@ class Services:
     traffic: Traffic
     memory: Memory
     diskless: DisklessEngine
+    # Where clients find diskless partitions.
+    router: Router
     # Waits for what metadata has set in motion: new diskless partitions at their coordinators.
     settled: Callable[[], Awaitable[None]]

@@ -19,6 +19,7 @@ from skylog.broker.handlers import (
     consumer_groups,
     diskless_apis,
     diskless_inspection,
+    envelope,
     failures,
     fetch,
     group_offsets,
@@ -32,6 +33,8 @@ from skylog.broker.handlers import (
     topics,
     transactions,
 )
+from skylog.controller.quotas import describe_client_quotas
+from skylog.controller.scram import describe_user_scram_credentials
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode
 from skylog.wire.apis import ApiKey, request_class
@@ -68,6 +71,7 @@ _Key = ApiKey
 
 
 _BOTH: Final[dict[str, Any]] = {"controller": True}
+_FORWARDED: Final[dict[str, Any]] = {"controller": True, "forwarded": True}
 _CONTROLLER: Final[dict[str, Any]] = {"controller": True, "broker": False}
 _Spec = tuple[ApiKey, Any, Permission | None, dict[str, Any]]
 
@@ -118,20 +122,20 @@ _ADMINISTRATION: Final[list[_Spec]] = [
     (_Key.SASL_HANDSHAKE, security.sasl_handshake, None, _BOTH),
     (_Key.SASL_AUTHENTICATE, security.sasl_authenticate, None, _BOTH),
     (_Key.CREATE_TOPICS, topics.create_topics, _topic(_Op.CREATE),
-     {"fail": topics.create_topics_failed, **_BOTH}),
+     {"fail": topics.create_topics_failed, **_FORWARDED}),
     (_Key.DELETE_TOPICS, topics.delete_topics, _topic(_Op.DELETE),
-     {"fail": topics.delete_topics_failed, **_BOTH}),
+     {"fail": topics.delete_topics_failed, **_FORWARDED}),
     (_Key.CREATE_PARTITIONS, topics.create_partitions, _topic(_Op.ALTER),
-     {"fail": topics.create_partitions_failed, **_BOTH}),
+     {"fail": topics.create_partitions_failed, **_FORWARDED}),
     (_Key.DELETE_RECORDS, offsets.delete_records, _topic(_Op.DELETE),
      {"fail": failures.delete_records}),
     (_Key.OFFSET_FOR_LEADER_EPOCH, offsets.offset_for_leader_epoch, _topic(_Op.DESCRIBE),
      {"fail": failures.offset_for_leader_epoch}),
     (_Key.DESCRIBE_ACLS, security.describe_acls, _cluster(_Op.DESCRIBE), _BOTH),
     (_Key.CREATE_ACLS, security.alter_acls, _cluster(_Op.ALTER),
-     {"fail": security.create_acls_failed, **_BOTH}),
+     {"fail": security.create_acls_failed, **_FORWARDED}),
     (_Key.DELETE_ACLS, security.alter_acls, _cluster(_Op.ALTER),
-     {"fail": security.delete_acls_failed, **_BOTH}),
+     {"fail": security.delete_acls_failed, **_FORWARDED}),
     (_Key.DESCRIBE_CONFIGS, configs.describe_configs, _topic(_Op.DESCRIBE_CONFIGS),
      {"fail": failures.describe_configs, **_BOTH}),
     (_Key.ALTER_CONFIGS, configs.alter_configs, _topic(_Op.ALTER_CONFIGS),
@@ -142,22 +146,23 @@ _ADMINISTRATION: Final[list[_Spec]] = [
      _cluster(_Op.DESCRIBE_CONFIGS), {}),
     (_Key.DESCRIBE_LOG_DIRS, cluster.describe_log_dirs, _cluster(_Op.DESCRIBE), {}),
     (_Key.ELECT_LEADERS, cluster.forward, _cluster(_Op.ALTER),
-     {"fail": failures.elect_leaders, **_BOTH}),
+     {"fail": failures.elect_leaders, **_FORWARDED}),
     (_Key.ALTER_PARTITION_REASSIGNMENTS, cluster.forward, _cluster(_Op.ALTER),
-     {"fail": failures.alter_partition_reassignments, **_BOTH}),
+     {"fail": failures.alter_partition_reassignments, **_FORWARDED}),
     (_Key.LIST_PARTITION_REASSIGNMENTS, cluster.forward, _cluster(_Op.DESCRIBE),
-     {"fail": failures.list_partition_reassignments, **_BOTH}),
-    (_Key.DESCRIBE_CLIENT_QUOTAS, cluster.forward, _cluster(_Op.DESCRIBE_CONFIGS),
-     {"fail": failures.describe_client_quotas}),
+     {"fail": failures.list_partition_reassignments, **_FORWARDED}),
+    (_Key.DESCRIBE_CLIENT_QUOTAS, cluster.of_image(describe_client_quotas),
+     _cluster(_Op.DESCRIBE_CONFIGS), {"fail": failures.describe_client_quotas}),
     (_Key.ALTER_CLIENT_QUOTAS, cluster.forward, _cluster(_Op.ALTER_CONFIGS),
-     {"fail": failures.alter_client_quotas, **_BOTH}),
-    (_Key.DESCRIBE_USER_SCRAM_CREDENTIALS, cluster.forward, _cluster(_Op.DESCRIBE),
+     {"fail": failures.alter_client_quotas, **_FORWARDED}),
+    (_Key.DESCRIBE_USER_SCRAM_CREDENTIALS, cluster.of_image(describe_user_scram_credentials),
+     _cluster(_Op.DESCRIBE),
      {"fail": failures.describe_user_scram_credentials}),
     (_Key.ALTER_USER_SCRAM_CREDENTIALS, cluster.forward, _cluster(_Op.ALTER),
-     {"fail": failures.alter_user_scram_credentials, **_BOTH}),
-    (_Key.DESCRIBE_QUORUM, cluster.forward, _cluster(_Op.DESCRIBE), _BOTH),
-    (_Key.UPDATE_FEATURES, cluster.forward, _cluster(_Op.ALTER), _BOTH),
-    (_Key.UNREGISTER_BROKER, cluster.forward, _cluster(_Op.ALTER), _BOTH),
+     {"fail": failures.alter_user_scram_credentials, **_FORWARDED}),
+    (_Key.DESCRIBE_QUORUM, cluster.forward, _cluster(_Op.DESCRIBE), _FORWARDED),
+    (_Key.UPDATE_FEATURES, cluster.forward, _cluster(_Op.ALTER), _FORWARDED),
+    (_Key.UNREGISTER_BROKER, cluster.forward, _cluster(_Op.ALTER), _FORWARDED),
     (_Key.DESCRIBE_CLUSTER, metadata.describe_cluster, None, {}),
     (_Key.DESCRIBE_PRODUCERS, offsets.describe_producers, _topic(_Op.READ),
      {"fail": failures.describe_producers}),
@@ -167,8 +172,11 @@ _ADMINISTRATION: Final[list[_Spec]] = [
     (_Key.BROKER_HEARTBEAT, cluster.forward, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
     (_Key.ALLOCATE_PRODUCER_IDS, cluster.forward, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
     (_Key.ALTER_PARTITION, cluster.forward, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
-    (_Key.ADD_RAFT_VOTER, cluster.forward, _cluster(_Op.ALTER), _BOTH),
-    (_Key.REMOVE_RAFT_VOTER, cluster.forward, _cluster(_Op.ALTER), _BOTH),
+    (_Key.ASSIGN_REPLICAS_TO_DIRS, cluster.forward, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
+    (_Key.CONTROLLER_REGISTRATION, cluster.forward, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
+    (_Key.ENVELOPE, envelope.envelope, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
+    (_Key.ADD_RAFT_VOTER, cluster.forward, _cluster(_Op.ALTER), _FORWARDED),
+    (_Key.REMOVE_RAFT_VOTER, cluster.forward, _cluster(_Op.ALTER), _FORWARDED),
     (_Key.UPDATE_RAFT_VOTER, quorum.serve, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
     (_Key.VOTE, quorum.serve, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
     (_Key.BEGIN_QUORUM_EPOCH, quorum.serve, _cluster(_Op.CLUSTER_ACTION), _CONTROLLER),
@@ -196,6 +204,14 @@ _DISKLESS: Final[list[_Spec]] = [
      _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.find_batches_failed)),
     (_Key.DISKLESS_DESCRIBE_FILES, diskless_apis.describe_files,
      _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.describe_files_failed)),
+    (_Key.DISKLESS_RECEIVE_FILE, diskless_apis.receive_file,
+     _cluster(_Op.CLUSTER_ACTION), {"private": True}),
+    (_Key.DISKLESS_PIN_FILES, diskless_apis.pin_files,
+     _cluster(_Op.CLUSTER_ACTION), {"private": True}),
+    (_Key.DISKLESS_READ_RANGES, diskless_apis.read_ranges,
+     _cluster(_Op.CLUSTER_ACTION), _private(diskless_apis.read_ranges_failed)),
+    (_Key.DISKLESS_FETCH_SNAPSHOT, diskless_apis.fetch_snapshot,
+     _cluster(_Op.CLUSTER_ACTION), {"private": True}),
 ]  # fmt: skip
 
 

@@ -11,7 +11,15 @@ if TYPE_CHECKING:
 class TopicTraffic:
     """Totals of one topic since the broker started."""
 
-    __slots__ = ("bytes_in", "bytes_out", "messages_in", "produce_requests", "rejected_batches")
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "messages_in",
+        "produce_requests",
+        "rejected_batches",
+        "replication_bytes_in",
+        "replication_bytes_out",
+    )
 
     def __init__(self) -> None:
         self.bytes_in = 0
@@ -19,6 +27,8 @@ class TopicTraffic:
         self.messages_in = 0
         self.produce_requests = 0
         self.rejected_batches = 0
+        self.replication_bytes_in = 0
+        self.replication_bytes_out = 0
 
 
 class Traffic:
@@ -42,6 +52,14 @@ class Traffic:
 
     def fetched(self, topic: str, size: int) -> None:
         self._of(topic).bytes_out += size
+
+    def replicated_in(self, topic: str, size: int) -> None:
+        """A follower has got this."""
+        self._of(topic).replication_bytes_in += size
+
+    def replicated_out(self, topic: str, size: int) -> None:
+        """A leader has sent this to a follower."""
+        self._of(topic).replication_bytes_out += size
 
     def forget(self, topic: str) -> None:
         self.topics.pop(topic, None)

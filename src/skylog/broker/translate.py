@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import resource
 import socket
+from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING
 
-from skylog.controller.settings import ControllerSettings
+from skylog.broker.access import controller_client
+from skylog.controller.settings import ControllerSettings, ReplicaPacing
 from skylog.groups.settings import GroupSettings
 from skylog.kernel import limits
 from skylog.log.manager import LogManagerSettings
@@ -17,7 +20,7 @@ from skylog.security.rates import INT32_MAX
 from skylog.wire.metadata_records import decode_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from skylog.kernel.settings import BrokerSettings, ListenerSettings
     from skylog.quorum.storage import NodeStorage
@@ -28,19 +31,24 @@ def advertised_host(listener: ListenerSettings) -> str:
     return listener.advertised_host or listener.host or socket.getfqdn()
 
 
-def controller_settings(settings: BrokerSettings, storage: NodeStorage) -> ControllerSettings:
+def controller_settings(
+    settings: BrokerSettings, storage: NodeStorage, voters: Collection[int]
+) -> ControllerSettings:
     records = [decode_metadata(value) for _, value in storage.bootstrap if value is not None]
-    diskless = settings.diskless
+    diskless, managed = settings.diskless, settings.managed_replication
     return ControllerSettings(
         node_id=settings.node.node_id,
         cluster_id=storage.cluster_id,
-        quorum_node_ids=(settings.node.node_id,),
+        quorum_node_ids=voters,
         bootstrap=tuple(record for record in records if record is not None),
         combined=settings.node.is_broker,
         partition_count_default=settings.topics.partitions,
         replication_factor_default=settings.topics.replication_factor,
         session_timeout_ms=settings.node.session_timeout_ms,
         delete_topic_enable=settings.topics.delete_enable,
+        replica_pacing=ReplicaPacing(
+            **{known.name: getattr(managed, known.name) for known in fields(ReplicaPacing)}
+        ),
         diskless_coordinators=diskless.metadata_partitions,
         diskless_metadata_replicas=(
             diskless.metadata_replication_factor if diskless.control_plane == "topic" else 0
@@ -55,8 +63,13 @@ def quorum_config(settings: BrokerSettings, port_of: Callable[[str], int]) -> Qu
         Endpoint(each.name, advertised_host(each), port_of(each.name)) for each in listeners
     ]
     names = settings.listener_texts.controller_names
+    timeout_ms = settings.quorum.request_timeout_ms
     return QuorumConfig.from_settings(
-        settings.quorum, endpoints, names[0] if names else CONTROLLER_LISTENER
+        settings.quorum,
+        endpoints,
+        names[0] if names else CONTROLLER_LISTENER,
+        partial(controller_client, settings, request_timeout_ms=timeout_ms),
+        controller=settings.node.is_controller,
     )
 
 

@@ -71,9 +71,7 @@ def _write(
     """What is left to wait for; KafkaError when nothing was written."""
     topic, index = place
     partition = services.replicas.leader_of(topic, index)
-    needed = min(services.configs.min_insync_replicas(topic), len(partition.replicas))
-    if len(partition.isr) < needed:
-        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+    partition.require_in_sync()
     timeout = services.settings.node.request_timeout_ms / 1000
     if topic == CONSUMER_OFFSETS:
         return asyncio.wait_for(services.groups.end_transaction(index, end), timeout)

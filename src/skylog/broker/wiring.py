@@ -1,36 +1,29 @@
 """The only place where the parts of a node are put together, started and stopped.
 
 Start: directories → metadata quorum → controller → local logs → sockets are bound → the broker
-reads the metadata log, registers and is let in → sockets accept. Stop is the same backwards.
+registers and reads the metadata log up to there → it does what that says → it is let in → sockets
+accept. Stop is the same backwards.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from skylog.broker.access import broker_access, check_access
 from skylog.broker.audit import new_authorizer
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.background import Background
 from skylog.broker.backup import open_backup
 from skylog.broker.compaction import start_cleaner
 from skylog.broker.configs import Configs
-from skylog.broker.controller_channel import LocalController
-from skylog.broker.controller_configs import ControllerConfigs
 from skylog.broker.diskless import (
     OBJECTS_DIRECTORY,
-    DisklessEngine,
     DisklessFollower,
     open_engine,
-)
-from skylog.broker.diskless_local import watch_commits
-from skylog.broker.diskless_planes import (
-    coordinators_by_metadata,
-    open_coordinators,
-    open_plane,
 )
 from skylog.broker.features import Features
 from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
@@ -46,9 +39,13 @@ from skylog.broker.in_flight import Memory
 from skylog.broker.lifecycle import Lifecycle
 from skylog.broker.listeners import Listeners, listener_securities
 from skylog.broker.maintenance import start_maintenance
+from skylog.broker.observation import serve_observation
+from skylog.broker.peers import BrokerPeers
 from skylog.broker.producer_ids import ProducerIds
 from skylog.broker.publisher import Follower, MetadataPublisher
+from skylog.broker.quorum_part import Foundation, QuorumPart
 from skylog.broker.quota_gate import QuotaGate
+from skylog.broker.replication import Surroundings, ThrottleFollower, open_replication
 from skylog.broker.services import Services
 from skylog.broker.sockets import Addresses
 from skylog.broker.storage import directories, open_storage
@@ -57,29 +54,30 @@ from skylog.broker.transaction_world import open_transactions, start_passes
 from skylog.broker.translate import (
     advertised_host,
     connection_settings,
-    controller_settings,
     log_manager_settings,
-    quorum_config,
 )
+from skylog.client.settings import Ports
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
-from skylog.controller.shell import Controller
 from skylog.diskless.files.backup import MetadataBackup
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock, SystemClock
-from skylog.kernel.errors import StorageError
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings import BrokerSettings
 from skylog.log.files import Files
 from skylog.log.manager import LogManager
-from skylog.quorum.node import QuorumNode
 from skylog.quorum.storage import NodeStorage
-from skylog.replication.manager import ReplicaManager
+from skylog.routing.router import Router
 from skylog.security.connections import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
 from skylog.security.quotas import ClientQuotas
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+    from skylog.broker.http import HttpServer
 
 log = get_logger("broker.node")
 EXECUTOR_THREADS = 8
@@ -90,7 +88,7 @@ RESTART_INTERVAL_MS = 1_000
 
 
 class Node:
-    """One process of a cluster: a controller and a broker."""
+    """One process of a cluster: a broker, and a controller too if its roles say so."""
 
     def __init__(
         self,
@@ -119,8 +117,11 @@ class Node:
         )
         self._connections = ConnectionLimits(connection_settings(settings), self._clock)
         self._memory = Memory(settings.network.queued_bytes_max)
+        self._ports = Ports(self._clock, self._rng, self._executor)
+        self._peers = BrokerPeers(self._image, broker_access(settings), self._ports)
         self._undo = contextlib.AsyncExitStack()
         self.http_port = 0
+        self._http: HttpServer | None = None
         self._addresses = Addresses()
 
     async def start(self) -> None:
@@ -134,6 +135,28 @@ class Node:
     async def stop(self) -> None:
         """Go down in good order: leave the cluster, answer nobody, keep everything."""
         await self._undo.aclose()
+
+    async def abandon(self) -> None:
+        """Be gone as after kill -9, in a process that goes on: no farewell, nothing flushed."""
+        await self._listeners.abort()
+        if self._http is not None:
+            await self._http.stop()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others, timeout=limits.SHUTDOWN_FLUSH_SECONDS_MAX)
+        await self._peers.close()
+        await self._part.abandon()
+        self._addresses.release()
+        self._services.logs.unlock()
+        self._executor.close()
+        self._validators.close()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this node is the active controller."""
+        return self._part.quorum.is_leader
 
     def address(self, listener: str | None = None) -> str:
         """``host:port`` of a listener, the first one of the broker by default."""
@@ -174,7 +197,9 @@ class Node:
         undo = self._undo
         undo.callback(self._executor.close)
         undo.callback(self._validators.close)
+        undo.push_async_callback(self._peers.close)
         # What can be wrong with settings and addresses is found before anything is written.
+        check_access(self.settings)
         securities = listener_securities(self.settings, self._image, self._rng)
         undo.callback(self._addresses.release)
         self._addresses.take(self.settings)
@@ -189,68 +214,62 @@ class Node:
         storage = self._open_storage()
         undo.callback(logs.unlock)
         logs.lock()
-        quorum = await self._start_quorum(storage)
-        controller = await self._start_controller(storage, quorum)
-        channel = LocalController(controller, quorum)
+        part = await self._start_quorum(storage)
         self._lifecycle = Lifecycle(
             self.settings,
             storage.cluster_id,
             self._rng,
-            channel,
+            part.link,
             lambda: self._publisher.end_offset,
+            part.hopeless,
         )
-        self._services = self._build_services(storage, logs, channel, quorum)
-        await self._follow_metadata(quorum, logs)
+        self._services = self._build_services(storage, logs, part)
+        # Nobody may write once logs are being closed: neither groups nor changes of metadata.
+        undo.push_async_callback(lambda: logs.close(self._lifecycle.broker_epoch))
+        await part.follow()
+        await logs.start(self._services.configs.log_config)
+        undo.push_async_callback(self._services.groups.close)
+        undo.push_async_callback(self._services.transactions.close)
         await self._bind(securities)
-        await self._join(storage, logs)
-        await self._listeners.serve()
-        self._start_background(controller, logs, open_backup(self._services, storage, quorum))
+        # Other controllers may need this one before any broker can be let in.
+        await self._listeners.serve(of_controller=True)
+        await self._register(storage, logs)
+        await self._follow_metadata(logs)
+        await self._lifecycle.unfence()
+        services = self._services
+        for coordinator in (services.groups, services.transactions, services.diskless.coordinators):
+            await coordinator.loaded()
+        await self._listeners.serve(of_controller=False)
+        self._start_background(part, logs, open_backup(self._services, storage, part.quorum))
 
     def _open_storage(self) -> NodeStorage:
         return open_storage(self.settings, self._addresses.port, self._rng, self._clock.now_ms())
 
-    async def _start_quorum(self, storage: NodeStorage) -> QuorumNode:
-        quorum = QuorumNode(
-            storage,
-            quorum_config(self.settings, self._addresses.port),
-            files=self._files,
-            clock=self._clock,
-            executor=self._executor,
-            rng=self._rng,
-            on_failure=self._on_failure,
+    async def _start_quorum(self, storage: NodeStorage) -> QuorumPart:
+        self._part = await QuorumPart.start(
+            Foundation(
+                self.settings,
+                storage,
+                self._addresses.port,
+                self._ports,
+                self._files,
+                self._publisher,
+                self._on_failure,
+                self._undo,
+            )
         )
-        self._undo.push_async_callback(quorum.close)
-        await quorum.start()
-        return quorum
+        return self._part
 
-    async def _start_controller(self, storage: NodeStorage, quorum: QuorumNode) -> Controller:
-        settings = self.settings
-        controller = Controller(
-            controller_settings(settings, storage),
-            ControllerConfigs(lambda: settings),
-            quorum,
-            clock=self._clock,
-            rng=self._rng,
-            on_failure=self._on_failure,
-        )
-        quorum.on_leadership(controller.lead)
-        if quorum.is_leader:
-            await controller.start()
-        self._undo.callback(controller.stop)
-        return controller
-
-    def _build_services(
-        self,
-        storage: NodeStorage,
-        logs: LogManager,
-        channel: LocalController,
-        quorum: QuorumNode,
-    ) -> Services:
+    def _build_services(self, storage: NodeStorage, logs: LogManager, part: QuorumPart) -> Services:
+        channel, quorum = part.link, part.quorum
         settings, clock = self.settings, self._clock
         configs = Configs(settings, self._image)
         groups = open_groups(settings, self._publisher, configs, clock, self._rng)
         producer_ids = ProducerIds(self._lifecycle, channel)
         sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
+        traffic = Traffic()
+        around = Surroundings(self._image, logs, clock, self._peers, channel, self._lifecycle)
+        replication = open_replication(settings, around, traffic)
         return Services(
             settings=settings,
             cluster_id=storage.cluster_id,
@@ -261,53 +280,53 @@ class Node:
             image=self._image,
             configs=configs,
             logs=logs,
-            replicas=ReplicaManager(settings.node.node_id, logs),
+            replicas=replication.replicas,
+            replication=replication,
             groups=groups,
             transactions=open_transactions(
                 settings, self._image, producer_ids, clock, lambda: self._services
             ),
             controller=channel,
             quorum=quorum,
+            peers=self._peers,
             producer_ids=producer_ids,
             fetch_sessions=FetchSessions(sessions, clock, self._rng),
             quotas=QuotaGate(self._client_quotas, clock),
             authorizer=new_authorizer(settings.security, clock),
             auto_create=AutoCreate(settings, channel),
-            features=Features(SUPPORTED_FEATURES, self._publisher, channel.kraft_version),
-            traffic=Traffic(),
+            features=Features(SUPPORTED_FEATURES, self._publisher, lambda: quorum.kraft_version),
+            traffic=traffic,
             memory=self._memory,
-            diskless=self._open_engine(),
+            router=Router(self._image, settings.managed_replication.zone_by_listener),
+            diskless=open_engine(
+                settings,
+                self._image,
+                self._peers,
+                self._files,
+                self._executor,
+                clock,
+                self._rng,
+            ),
             settled=self._background.settled,
         )
 
-    def _open_engine(self) -> DisklessEngine:
-        settings, clock, rng = self.settings, self._clock, self._rng
-        coordinators = open_coordinators(settings, self._files, clock, self._executor)
-        coordinator_of = coordinators_by_metadata(self._image)
-        plane = open_plane(settings, coordinators, coordinator_of, clock, rng)
-        engine = open_engine(settings, plane, coordinators, coordinator_of, clock, rng)
-        watch_commits(engine, settings, self._files, self._executor, clock)
-        return engine
-
-    async def _follow_metadata(self, quorum: QuorumNode, logs: LogManager) -> None:
+    async def _follow_metadata(self, logs: LogManager) -> None:
         services = self._services
-        unsubscribe = await quorum.subscribe(self._publisher.committed)
-        await logs.start(services.configs.log_config)
-        # Nobody may write once logs are being closed: neither groups nor changes of metadata.
-        self._undo.push_async_callback(lambda: logs.close(self._lifecycle.broker_epoch))
-        self._undo.callback(unsubscribe)
-        self._undo.push_async_callback(services.groups.close)
-        self._undo.push_async_callback(services.transactions.close)
         put_strays_aside(logs, self._image)
         followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
         if services.authorizer is not None:
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))
         followers.append(QuotaFollower(self._client_quotas, self._connections))
+        followers.append(ThrottleFollower(services.replication, self.settings))
         await services.diskless.plane.start()
         self._undo.push_async_callback(services.diskless.close)
         until_done = self._background.until_done
         followers.append(DisklessFollower(services.diskless, services.auto_create, until_done))
+        followers.append(services.router)
         services.configs.on_change(self._limit_connections)
+        followers += self._part.presence(self._listeners, self._background.once)
+        self._undo.push_async_callback(services.replication.close)
+        services.replication.fetchers.start()
         self._publisher.start(followers)
 
     async def _bind(self, securities: Mapping[str, ListenerSecurity]) -> None:
@@ -318,36 +337,30 @@ class Node:
         self._undo.push_async_callback(listeners.stop)
         await listeners.bind(self._addresses)
 
-    async def _join(self, storage: NodeStorage, logs: LogManager) -> None:
-        try:
-            await self._lifecycle.join(
-                self._listeners.advertised(),
-                SUPPORTED_FEATURES,
-                list(storage.directory_ids.values()),
-                logs.previous_broker_epoch,
-            )
-        except TimeoutError as error:
-            raise StorageError(
-                "the controller did not let this broker in within "
-                "initial.broker.registration.timeout.ms"
-            ) from error
+    async def _register(self, storage: NodeStorage, logs: LogManager) -> None:
+        """From here on the controller knows this broker; what the log says is here to follow."""
         self._undo.push_async_callback(self._lifecycle.leave)
-        await self._services.groups.loaded()
-        await self._services.transactions.loaded()
-        await self._services.diskless.coordinators.loaded()
+        await self._lifecycle.register(
+            self._listeners.advertised(),
+            SUPPORTED_FEATURES,
+            list(storage.directory_ids.values()),
+            logs.previous_broker_epoch,
+        )
 
     # -- running -------------------------------------------------------------------------------
 
     def _start_background(
-        self, controller: Controller, logs: LogManager, backup: MetadataBackup | None
+        self, part: QuorumPart, logs: LogManager, backup: MetadataBackup | None
     ) -> None:
         every = self._background.every
         self._undo.push_async_callback(self._background.stop)
         every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)
-        every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", controller.snapshot_if_due)
+        every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", part.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
         start_passes(self._services, self._background)
+        lag_ms = self.settings.replication.lag_ms_max
+        every(max(lag_ms // 2, 1), "in-sync replicas", self._services.replicas.shrink_isrs)
         self.cleaner = start_cleaner(self._services, self._background)
         self.maintenance = start_maintenance(
             self._services, self.settings.diskless, self._background, backup
@@ -367,28 +380,23 @@ class Node:
     async def reload_certificates(self) -> None:
         """Take up changed key and trust stores."""
         await self._executor.run(self._listeners.reload_certificates)
+        self._peers.renew()
+        self._services.quorum.renew()
 
     async def start_http(self) -> None:
-        """Serve /metrics and /health; last, because nobody's record waits for it."""
+        """Serve /metrics and /health."""
         bound = self._addresses.http
         if bound is None:
             return
-        # A tenth of a second of imports, on a thread: clients are being served already.
-        await self._executor.run(lambda: import_module("skylog.broker.http"))
-        from skylog.broker.http import HttpServer  # noqa: PLC0415
-        from skylog.broker.observe import BrokerCollector, CleanerCollector  # noqa: PLC0415
-        from skylog.broker.observe_diskless import DisklessCollector  # noqa: PLC0415
-        from skylog.kernel.metrics import Metrics  # noqa: PLC0415
-        from skylog.objects.metered import StoreCollector  # noqa: PLC0415
-
-        metrics, engine = Metrics(), self._services.diskless
-        listeners = self._listeners
-        collector = BrokerCollector(self._services, listeners.dispatchers, listeners)
-        metrics.registry.register(collector)
-        metrics.registry.register(CleanerCollector(self.cleaner))
-        metrics.registry.register(StoreCollector(engine.store_stats))
-        metrics.registry.register(DisklessCollector(engine, self.maintenance))
-        http = HttpServer(metrics, self.health, self._executor)
-        await http.start(bound)
+        http = await serve_observation(bound, self.health, self._executor, self._collectors)
         self.http_port = http.port
+        self._http = http
         self._undo.push_async_callback(http.stop)
+
+    def _collectors(self) -> list[Collector]:
+        from skylog.broker import collectors  # noqa: PLC0415 - not needed before
+
+        found = collectors.broker_collectors(
+            self._services, self._listeners, self.cleaner, self.maintenance
+        )
+        return found + collectors.controller_collectors(self._part.controller)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import typer
+
+from skylog.cli import cluster_local
 from skylog.cli.connect import call
 from skylog.cli.group import examples, new_app
 from skylog.cli.options import Bootstrap, ClientConfig, Json
@@ -23,6 +26,21 @@ from skylog.wire.messages.describe_quorum_request import (
 from skylog.wire.messages.describe_quorum_response import DescribeQuorumResponse, ReplicaState
 
 app = new_app()
+app.command(
+    epilog=examples(
+        "skylog cluster up --brokers 3 --racks a,b,c",
+        "skylog cluster up --controllers 3 --dir /tmp/trial --override num.partitions=6",
+    )
+)(cluster_local.up)
+app.command(epilog=examples("skylog cluster down", "skylog cluster down --delete"))(
+    cluster_local.down
+)
+app.command(epilog=examples("skylog cluster kill 2", "skylog cluster kill 101 --signal STOP"))(
+    cluster_local.kill
+)
+app.command(epilog=examples("skylog cluster status", "skylog cluster status --json"))(
+    cluster_local.status
+)
 
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _NODES: Final = {"id": "Node", "address": "Address", "rack": "Rack", "controller": "Controller"}
@@ -37,13 +55,24 @@ _FEATURES: Final = {"name": "Feature", "level": "Level", "min": "Lowest", "max":
 _DENIED: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION)
 
 
-@app.command(
-    epilog=examples("skylog cluster", "skylog cluster --bootstrap broker1:9092,broker2:9092 --json")
+@app.callback(
+    invoke_without_command=True,
+    epilog=examples(
+        "skylog cluster", "skylog cluster --bootstrap broker1:9092,broker2:9092 --json"
+    ),
 )
 def cluster(
-    bootstrap: Bootstrap = None, client_config: ClientConfig = None, json: Json = False
+    context: typer.Context,
+    bootstrap: Bootstrap = None,
+    client_config: ClientConfig = None,
+    json: Json = False,
 ) -> None:
-    """Show the nodes of a cluster, its controller, the metadata quorum and the features in use."""
+    """Show the nodes of a cluster, its controller, the metadata quorum and the features in use.
+
+    The commands below make a cluster of processes on this machine, for trying things out.
+    """
+    if context.invoked_subcommand is not None:
+        return
     found = call(_look, bootstrap, client_config)
     if json:
         print_json(found)

@@ -66,7 +66,8 @@ def format_(
     voters = initial_voters(settings, initial_controllers)
     if voters is not None and no_initial_controllers:
         raise ConfigError("--initial-controllers and --no-initial-controllers exclude each other")
-    joins = no_initial_controllers or bool(settings.quorum.voters)
+    follows = bool(settings.quorum.voters) or not settings.node.is_controller
+    joins = no_initial_controllers or follows
     format_node(settings, cluster_id, ignore_formatted=ignore_formatted, voters=voters, joins=joins)
 
 

@@ -18,6 +18,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.security.sasl import SaslError
 from skylog.security.tls import client_context
 from skylog.wire.apis import (
+    DISKLESS_APIS,
     OWN_APIS_FROM,
     ApiKey,
     encode_request_header,
@@ -125,7 +126,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if version_max is not None:
             own_max = min(own_max, version_max)
         theirs = (self._versions or {}).get(cls.API_KEY)
-        if cls.API_KEY >= OWN_APIS_FROM:
+        if cls.API_KEY >= OWN_APIS_FROM or cls.API_KEY in DISKLESS_APIS:
             theirs = Versions(own_min, own_max)
         high = min(own_max, theirs.high) if theirs is not None else -1
         if theirs is None or high < max(own_min, theirs.low):

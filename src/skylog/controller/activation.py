@@ -6,6 +6,8 @@ from skylog.controller.brokers import session_timer
 from skylog.controller.elections import check_timer
 from skylog.controller.image.configs import CLUSTER_DEFAULT
 from skylog.controller.image.features import ELR_VERSION
+from skylog.controller.managed_replicas import warning_timer
+from skylog.controller.offline_replicas import offline_timer
 from skylog.controller.requests import Contact
 from skylog.controller.state import MIN_ISR, ControllerState
 from skylog.replicated.machine import Result
@@ -33,7 +35,8 @@ def activate(state: ControllerState, now_ms: int) -> Result[None]:
         if not (settings.combined and broker.broker_id == settings.node_id)
     ]
     timers = [session_timer(state, broker) for broker in alive]
-    return Result(None, records, contacts, [*timers, check_timer(state)])
+    warning = warning_timer(state.replica_pacing().warning_interval_ms)
+    return Result(None, records, contacts, [*timers, check_timer(state), offline_timer(), warning])
 
 
 def _first_records(state: ControllerState) -> list[Message]:

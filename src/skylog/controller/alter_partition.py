@@ -95,6 +95,8 @@ def _refusal(
     partition = topic.partitions.get(data.partition_index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if partition.is_diskless:
+        return ErrorCode.INVALID_REQUEST  # who is in sync follows from who is alive
     ahead = (
         data.leader_epoch > partition.leader_epoch
         or data.partition_epoch > partition.partition_epoch

@@ -27,7 +27,7 @@ def placed_partitions(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"{prefix}All brokers are currently fenced or in controlled shutdown.",
             )
-        partitions.append(_new_partition(state, replicas, isr))
+        partitions.append(new_partition(state, replicas, isr))
     return partitions
 
 
@@ -41,7 +41,7 @@ def assigned_partition(
             f"All brokers of the assignment of partition {index} are fenced or in controlled "
             "shutdown."
         )
-    return _new_partition(state, replicas, isr)
+    return new_partition(state, replicas, isr)
 
 
 def check_assignment(
@@ -73,9 +73,8 @@ def bad_assignment(why: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
 
 
-def _new_partition(
-    state: ControllerState, replicas: Sequence[int], isr: Sequence[int]
-) -> Partition:
+def new_partition(state: ControllerState, replicas: Sequence[int], isr: Sequence[int]) -> Partition:
+    """One that has never had another leader than the first in sync."""
     return Partition(
         replicas=tuple(replicas),
         directories=tuple(state.default_directory(replica) for replica in replicas),

@@ -276,7 +276,7 @@ def _fence(state: ControllerState, broker: Broker) -> list[Message]:
 def _unfence(state: ControllerState, broker: Broker) -> list[Message]:
     return [
         _change(broker, fenced=UNFENCE),
-        *state.updates(state.leaderless(), added=broker.broker_id),
+        *state.updates(state.waiting_for(broker.broker_id), added=broker.broker_id),
     ]
 
 
@@ -298,7 +298,9 @@ def _offline_directories(
     affected: list[tuple[Topic, int]] = [
         (topic, index)
         for topic, index, partition in state.all_partitions()
-        if broker.broker_id in partition.replicas and partition.directory(broker.broker_id) in lost
+        if not partition.is_diskless
+        and broker.broker_id in partition.replicas
+        and partition.directory(broker.broker_id) in lost
     ]
     return [
         *state.updates(affected, removed=broker.broker_id),

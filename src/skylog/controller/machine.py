@@ -8,6 +8,7 @@ to the client turns that into the response that the API has for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from skylog.controller.acls import create_acls, delete_acls, describe_acls
@@ -24,6 +25,9 @@ from skylog.controller.configs import alter_configs, incremental_alter_configs
 from skylog.controller.elections import elect_leaders, elect_periodically
 from skylog.controller.features import update_features
 from skylog.controller.image import ClusterImage
+from skylog.controller.image.configs import ConfigResourceType
+from skylog.controller.managed_replicas import warn_of_placement, warning_timer
+from skylog.controller.offline_replicas import offline_timer, replace_offline_replicas
 from skylog.controller.partitions import create_partitions
 from skylog.controller.producer_ids import allocate_producer_ids
 from skylog.controller.quotas import alter_client_quotas, describe_client_quotas
@@ -37,19 +41,22 @@ from skylog.controller.requests import (
     Departed,
     ElectLeadersPeriodically,
     Loaded,
+    ReplaceOfflineReplicas,
+    ReplicaWatch,
     Request,
     SessionExpired,
     Volatile,
+    WarnOfPlacement,
 )
 from skylog.controller.scram import (
     alter_user_scram_credentials,
     describe_user_scram_credentials,
 )
 from skylog.controller.settings import ConfigSchema, ControllerSettings
-from skylog.controller.state import ControllerState
+from skylog.controller.state import PACING_SETTINGS, ControllerState
 from skylog.controller.topics import create_topics, delete_topics
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.replicated.machine import Result
+from skylog.replicated.machine import Effect, Result
 from skylog.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from skylog.wire.messages.alter_client_quotas_request import AlterClientQuotasRequest
 from skylog.wire.messages.alter_configs_request import AlterConfigsRequest
@@ -62,7 +69,9 @@ from skylog.wire.messages.alter_user_scram_credentials_request import (
 )
 from skylog.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from skylog.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from skylog.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from skylog.wire.messages.broker_registration_request import BrokerRegistrationRequest
+from skylog.wire.messages.config_record import ConfigRecord
 from skylog.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from skylog.wire.messages.create_acls_request import CreateAclsRequest
 from skylog.wire.messages.create_partitions_request import CreatePartitionsRequest
@@ -128,6 +137,18 @@ _TIMED_HANDLERS: dict[type[Message], _TimedHandler] = {
 }
 
 
+# After these a replica may be offline, or there may be a broker for it.
+_OF_BROKERS = (RegisterBrokerRecord, UnregisterBrokerRecord, BrokerRegistrationChangeRecord)
+
+
+def _sets_pacing(record: Message) -> bool:
+    return (
+        isinstance(record, ConfigRecord)
+        and record.resource_type == ConfigResourceType.BROKER
+        and record.name in PACING_SETTINGS
+    )
+
+
 class ControllerMachine:
     """A ``replicated.machine.Machine`` over the cluster image."""
 
@@ -139,6 +160,16 @@ class ControllerMachine:
         return self.state.image
 
     def handle(self, request: Request, now_ms: int) -> Result[Any]:
+        result = self._decide(request, now_ms)
+        timers: list[Effect] = []
+        if any(isinstance(record, _OF_BROKERS) for record in result.records):
+            timers.append(offline_timer())
+        if any(map(_sets_pacing, result.records)):
+            # Both have waited for as long as was set before: they look at what is set now.
+            timers += [offline_timer(), warning_timer(0)]
+        return replace(result, effects=[*result.effects, *timers]) if timers else result
+
+    def _decide(self, request: Request, now_ms: int) -> Result[Any]:
         match request:
             case ControllerRequest():
                 return self._handle_message(request, now_ms)
@@ -148,6 +179,10 @@ class ControllerMachine:
                 return expire_session(self.state, request, now_ms)
             case ElectLeadersPeriodically():
                 return elect_periodically(self.state)
+            case ReplaceOfflineReplicas():
+                return replace_offline_replicas(self.state, now_ms)
+            case WarnOfPlacement():
+                return warn_of_placement(self.state)
 
     def _handle_message(self, request: ControllerRequest, now_ms: int) -> Result[Any]:
         kind = type(request.message)
@@ -166,6 +201,8 @@ class ControllerMachine:
         match record:
             case Contact():
                 state.sessions[record.broker_id] = record
+            case ReplicaWatch():
+                state.watch = record
             case Departed():
                 state.sessions.pop(record.broker_id, None)
             case RegisterBrokerRecord():

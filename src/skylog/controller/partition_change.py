@@ -72,6 +72,11 @@ class PartitionChange:
         self.leader_recovery_state = now.leader_recovery_state
         self.directories = dict(zip(now.replicas, now.directories, strict=True))
 
+    def follow_liveness(self) -> None:
+        """Whoever is alive is in sync: all replicas of a diskless partition share its data."""
+        alive = [replica for replica in self.replicas if self.rules.may_lead(replica)]
+        self.isr = alive or self.isr
+
     def build(self) -> PartitionChangeRecord | None:
         """The record, or None where nothing would change."""
         now = self.partition

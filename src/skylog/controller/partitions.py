@@ -8,6 +8,8 @@ from skylog.controller.assignments import assigned_partition, bad_assignment, pl
 from skylog.controller.diskless import with_coordinators
 from skylog.controller.draws import Draws
 from skylog.controller.image.topics import Topic
+from skylog.controller.managed_replicas import check_managed, is_diskless, managed_partitions
+from skylog.controller.racks import RackPlacer
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import ControllerState, bounded
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -28,7 +30,7 @@ def create_partitions(
     state: ControllerState, request: ControllerRequest, message: CreatePartitionsRequest
 ) -> Result[CreatePartitionsResponse]:
     counts = Counter(topic.name for topic in message.topics)
-    draws = Draws(request.seed)
+    draws, placer = Draws(request.seed), state.rack_placer()
     response = CreatePartitionsResponse()
     records: list[Message] = []
     for name, count in counts.items():
@@ -43,7 +45,7 @@ def create_partitions(
             continue
         result = CreatePartitionsTopicResult(topic.name)
         try:
-            records += _add_partitions(state, request, topic, draws)
+            records += _add_partitions(state, request, topic, draws, placer)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
         response.results.append(result)
@@ -52,12 +54,19 @@ def create_partitions(
 
 
 def _add_partitions(
-    state: ControllerState, request: ControllerRequest, wanted: CreatePartitionsTopic, draws: Draws
+    state: ControllerState,
+    request: ControllerRequest,
+    wanted: CreatePartitionsTopic,
+    draws: Draws,
+    placer: RackPlacer,
 ) -> list[Message]:
     topic = state.image.topic(wanted.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     first = len(topic.partitions)
+    diskless = is_diskless(topic)
+    if diskless:
+        check_managed(assigned=wanted.assignments is not None)
     _check_increase(topic, wanted)
     additional = wanted.count - first
     if additional > CONTROLLER_PARTITIONS_PER_REQUEST_MAX:
@@ -66,15 +75,16 @@ def _add_partitions(
         )
     request.charge(additional)
     replication_factor = len(topic.partitions[0].replicas)
-    if wanted.assignments is None:
+    if diskless:
+        partitions = managed_partitions(state, additional, placer)
+        partitions = with_coordinators(state, partitions, draws)
+    elif wanted.assignments is None:
         partitions = placed_partitions(state, additional, replication_factor, draws)
     else:
         partitions = [
             assigned_partition(state, first + number, assignment.broker_ids, replication_factor)
             for number, assignment in enumerate(wanted.assignments)
         ]
-    if topic.partitions[0].is_diskless:
-        partitions = with_coordinators(state, partitions, draws)
     return [
         found.to_record(topic.topic_id, first + number) for number, found in enumerate(partitions)
     ]

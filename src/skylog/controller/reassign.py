@@ -1,7 +1,8 @@
 """Moving partitions to other brokers (KIP-455).
 
 A reassignment first adds the new replicas and names those that come and go; when those that come
-are in sync, the ones that go are dropped. One that needs no new replica is done at once.
+are in sync, the ones that go are dropped. One that needs no new replica is done at once, and so is
+that of a diskless partition, whose replicas have nothing to copy.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from collections import Counter
 
 from skylog.controller.assignments import check_assignment
 from skylog.controller.image.topics import Partition, Topic
+from skylog.controller.managed_replicas import move_replicas, placement_notes
 from skylog.controller.partition_change import Election
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import ControllerState, bounded
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.replicated.machine import Result
+from skylog.replicated.machine import Note, Result
 from skylog.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -52,6 +54,7 @@ def alter_partition_reassignments(
         for wanted in topic.partitions
     )
     records: list[Message] = []
+    notes: list[Note] = []
     for topic in message.topics:
         answer = ReassignableTopicResponse(topic.name)
         response.responses.append(answer)
@@ -63,17 +66,23 @@ def alter_partition_reassignments(
                     raise KafkaError(
                         ErrorCode.INVALID_REQUEST, "Each partition must appear at most once."
                     )
-                record = _alter(state, topic.name, wanted, message.allow_replication_factor_change)
+                record = _alter(
+                    state, topic.name, wanted, message.allow_replication_factor_change, notes
+                )
             except KafkaError as error:
                 result.error_code, result.error_message = error.code, error.message
                 continue
             if record is not None:
                 records.append(record)
-    return Result(response, bounded(records))
+    return Result(response, bounded(records), effects=notes)
 
 
 def _alter(
-    state: ControllerState, name: str, wanted: ReassignablePartition, factor_may_change: bool
+    state: ControllerState,
+    name: str,
+    wanted: ReassignablePartition,
+    factor_may_change: bool,
+    notes: list[Note],
 ) -> PartitionChangeRecord | None:
     topic = state.image.topic(name)
     if topic is None:
@@ -91,6 +100,11 @@ def _alter(
     check_assignment(state, wanted.replicas)
     if not factor_may_change:
         _check_factor(partition, wanted.replicas)
+    if partition.is_diskless:
+        record = move_replicas(state, topic, index, wanted.replicas)
+        if record is not None:
+            notes += placement_notes(state, topic, index, wanted.replicas)
+        return record
     return _start(state, topic, index, partition, wanted.replicas)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from skylog.wire.schema import Message
 
@@ -44,7 +44,24 @@ class ElectLeadersPeriodically:
     """Give partitions back to their preferred leaders; elect unclean ones where that is allowed."""
 
 
-Request = ControllerRequest | Loaded | SessionExpired | ElectLeadersPeriodically
+@dataclass(frozen=True, slots=True)
+class ReplaceOfflineReplicas:
+    """Look for offline replicas of diskless partitions and give some of them to other brokers."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarnOfPlacement:
+    """Tell of diskless partitions that a rack's failure would hurt more than it has to."""
+
+
+Request = (
+    ControllerRequest
+    | Loaded
+    | SessionExpired
+    | ElectLeadersPeriodically
+    | ReplaceOfflineReplicas
+    | WarnOfPlacement
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +83,18 @@ class Departed:
     broker_id: int
 
 
-Volatile = Contact | Departed
+@dataclass(frozen=True, slots=True)
+class ReplicaWatch:
+    """What the last look for offline replicas found; a new leader of the quorum starts anew."""
+
+    # Since when each registered broker that is not active has been away.
+    offline_since: Mapping[int, int] = field(default_factory=dict)
+    registered: frozenset[int] = frozenset()
+    # When a broker registered that had not been known.
+    newcomer_ms: int = 0
+    # When replicas were last replaced, and how many in all.
+    replaced_ms: int = 0
+    replaced: int = 0
+
+
+Volatile = Contact | Departed | ReplicaWatch

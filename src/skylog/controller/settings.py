@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -61,12 +61,25 @@ class ConfigSchema(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaPacing:
+    """How offline replicas of diskless partitions are replaced, unless it is set dynamically."""
+
+    batch_size: int = 500
+    interval_ms: int = 1_000
+    scan_interval_ms: int = 60_000
+    grace_ms: int = 60_000
+    settle_ms: int = 30_000
+    warning_interval_ms: int = 600_000
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerSettings:
     """Settled before the controller starts."""
 
     node_id: int
     cluster_id: str
-    quorum_node_ids: tuple[int, ...]
+    # Who votes, at any time.
+    quorum_node_ids: Collection[int]
     # Written to an empty log: feature levels first, then whatever a cluster is formatted with.
     bootstrap: tuple[Message, ...]
     supported_features: Mapping[str, VersionRange] = field(
@@ -86,3 +99,4 @@ class ControllerSettings:
     diskless_coordinators: int = 1
     # Replicas that this topic gets with the first diskless one; 0 where there is no such topic.
     diskless_metadata_replicas: int = 1
+    replica_pacing: ReplicaPacing = ReplicaPacing()

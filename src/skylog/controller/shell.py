@@ -9,6 +9,7 @@ from typing import Any, Final
 from skylog.controller.machine import ControllerMachine
 from skylog.controller.requests import ControllerRequest, Loaded, Request, no_charge
 from skylog.controller.settings import ConfigSchema, ControllerSettings
+from skylog.controller.state import ControllerState
 from skylog.kernel.clock import Clock
 from skylog.kernel.rng import Random
 from skylog.replicated.log import KeyValue, RuntimeLog
@@ -83,6 +84,12 @@ class Controller:
     @property
     def active(self) -> bool:
         return self._runtime.state is State.ACTIVE
+
+    @property
+    def state(self) -> ControllerState | None:
+        """What the active controller knows, for looking at; not all of it may be committed."""
+        machine = self._runtime.machine
+        return machine.state if isinstance(machine, ControllerMachine) else None
 
     async def submit(
         self,

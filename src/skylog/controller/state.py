@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 from skylog.controller.image import ClusterImage
 from skylog.controller.image.brokers import UNASSIGNED_DIRECTORY, Broker
@@ -11,15 +11,29 @@ from skylog.controller.image.configs import CLUSTER_DEFAULT, ConfigResource, Con
 from skylog.controller.image.topics import NO_LEADER, Partition, Topic
 from skylog.controller.partition_change import Election, PartitionChange, PartitionRules
 from skylog.controller.placement import UsableBroker
-from skylog.controller.requests import Contact
-from skylog.controller.settings import ConfigLayers, ConfigSchema, ControllerSettings
+from skylog.controller.racks import RackBroker, RackPlacer, rack_name
+from skylog.controller.requests import Contact, ReplicaWatch
+from skylog.controller.settings import (
+    ConfigLayers,
+    ConfigSchema,
+    ControllerSettings,
+    ReplicaPacing,
+)
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import CONTROLLER_RECORDS_PER_REQUEST_MAX
+from skylog.kernel.settings.fields import bound
+from skylog.kernel.settings.managed_replication import ManagedReplicationSettings
 from skylog.wire.schema import Message
 
 MIN_ISR = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
+# Fields of ReplicaPacing and the settings that they are.
+_PACING = {
+    known.name: bound(ManagedReplicationSettings)[known.name].name
+    for known in fields(ReplicaPacing)
+}
+PACING_SETTINGS = frozenset(_PACING.values())
 
 
 @dataclass(slots=True)
@@ -32,6 +46,8 @@ class ControllerState:
     sessions: dict[int, Contact] = field(default_factory=dict)
     # A broker may be unfenced once it has read its own registration.
     registration_offsets: dict[int, int] = field(default_factory=dict)
+    # What is known of offline replicas of diskless partitions.
+    watch: ReplicaWatch = field(default_factory=ReplicaWatch)
     # What holds where nobody has set it while the cluster ran.
     static_values: Mapping[str, str] = field(init=False)
 
@@ -66,6 +82,34 @@ class ControllerState:
             going = broker.in_controlled_shutdown and not broker.fenced
             if broker.takes_partitions and not going:
                 yield UsableBroker(broker.broker_id, broker.rack, broker.fenced)
+
+    def rack_placer(self) -> RackPlacer:
+        """Chooses among all that are registered: a rack that is away for a while is still one."""
+        topics = self.image.topics
+        brokers = (
+            RackBroker(
+                broker.broker_id, rack_name(broker.rack), broker.active, broker.takes_partitions
+            )
+            for broker in self.image.brokers.by_id.values()
+        )
+        return RackPlacer(brokers, topics.replica_counts, topics.leader_counts)
+
+    def rack_of(self, broker_id: int) -> str:
+        broker = self.image.broker(broker_id)
+        return rack_name(None if broker is None else broker.rack)
+
+    def rack_count(self) -> int:
+        return len({rack_name(broker.rack) for broker in self.image.brokers.by_id.values()})
+
+    def replica_pacing(self) -> ReplicaPacing:
+        """How offline replicas are replaced, as it is set now."""
+        layers = self.layers({})
+        dynamic = {}
+        for name, setting in _PACING.items():
+            text = layers.node.get(setting, layers.cluster.get(setting, ""))
+            if text.strip().isdecimal():
+                dynamic[name] = int(text)
+        return replace(self.settings.replica_pacing, **dynamic)
 
     def default_directory(self, broker_id: int) -> Uuid:
         broker = self.image.broker(broker_id)
@@ -110,18 +154,21 @@ class ControllerState:
         brokers = self.image.brokers
         directories = dict(zip(partition.replicas, partition.directories, strict=True))
         gone = frozenset(removed)
+        diskless = partition.is_diskless
 
         def may_lead(broker_id: int) -> bool:
             if broker_id in gone or not (broker_id == added or brokers.is_active(broker_id)):
                 return False
             broker = brokers.by_id.get(broker_id)
             directory = directories.get(broker_id, UNASSIGNED_DIRECTORY)
-            return broker is not None and broker.has_online_directory(directory)
+            return broker is not None and (diskless or broker.has_online_directory(directory))
 
-        rules = PartitionRules(
-            may_lead, self.min_isr(topic), self.elr_enabled, self.default_directory
-        )
-        return PartitionChange(partition, topic.topic_id, index, rules)
+        elr_enabled = self.elr_enabled and not diskless
+        rules = PartitionRules(may_lead, self.min_isr(topic), elr_enabled, self.default_directory)
+        change = PartitionChange(partition, topic.topic_id, index, rules)
+        if diskless:
+            change.follow_liveness()
+        return change
 
     def updates(
         self,
@@ -164,6 +211,14 @@ class ControllerState:
         topics = self.image.topics
         for topic_id, index in topics.leaderless:
             yield topics.by_id[topic_id], index
+
+    def waiting_for(self, broker_id: int) -> Iterator[tuple[Topic, int]]:
+        """What changes when a broker is back: partitions without a leader, and diskless ones."""
+        yield from self.leaderless()
+        for topic, index, partition in self.all_partitions():
+            back = broker_id in partition.replicas and broker_id not in partition.isr
+            if partition.is_diskless and back and partition.leader != NO_LEADER:
+                yield topic, index
 
     def all_partitions(self) -> Iterator[tuple[Topic, int, Partition]]:
         for topic in self.image.topics.by_id.values():

@@ -15,7 +15,9 @@ from skylog.controller.diskless import DISKLESS_ENABLE, is_wanted, with_coordina
 from skylog.controller.draws import Draws
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType
 from skylog.controller.image.topics import Partition, Topic
+from skylog.controller.managed_replicas import check_managed, managed_partitions
 from skylog.controller.names import check_topic_name
+from skylog.controller.racks import RackPlacer
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import ControllerState, bounded
 from skylog.kernel.config import Operation
@@ -42,14 +44,14 @@ def create_topics(
     """Each topic succeeds or fails by itself; all that succeed are one batch."""
     _check_partition_count(state, message.topics)
     counts = Counter(topic.name for topic in message.topics)
-    draws = Draws(request.seed)
+    draws, placer = Draws(request.seed), state.rack_placer()
     records: list[Message] = []
     response = CreateTopicsResponse()
     for topic in message.topics:
         if counts[topic.name] > 1 or topic.name == CLUSTER_METADATA:
             continue
         try:
-            created, result = _create_topic(state, request, topic, draws)
+            created, result = _create_topic(state, request, topic, draws, placer)
         except KafkaError as error:
             result = _refused(topic.name, error.code, error.message)
         else:
@@ -87,15 +89,25 @@ def _check_partition_count(state: ControllerState, topics: Iterable[CreatableTop
 
 
 def _create_topic(
-    state: ControllerState, request: ControllerRequest, topic: CreatableTopic, draws: Draws
+    state: ControllerState,
+    request: ControllerRequest,
+    topic: CreatableTopic,
+    draws: Draws,
+    placer: RackPlacer,
 ) -> tuple[list[Message], CreatableTopicResult]:
     _check_new_name(state, topic.name)
     config_records = _config_records(state, topic)
-    partitions = _new_partitions(state, topic, draws)
+    overrides = {config.name: config.value for config in topic.configs if config.value is not None}
+    diskless = is_wanted(state, topic.name, overrides)
+    if diskless:
+        factor = topic.replication_factor
+        check_managed(assigned=bool(topic.assignments), replication_factor=factor)
+        partitions = managed_partitions(state, _partition_count(state, topic), placer)
+    else:
+        partitions = _new_partitions(state, topic, draws)
     request.charge(len(partitions))
     topic_id = draws.uuid()
-    overrides = {config.name: config.value for config in topic.configs if config.value is not None}
-    if is_wanted(state, topic.name, overrides):
+    if diskless:
         partitions = with_coordinators(state, partitions, draws)
         if DISKLESS_ENABLE not in overrides:
             # The cluster's default may change; what this topic is may not.
@@ -149,19 +161,21 @@ def _new_partitions(state: ControllerState, topic: CreatableTopic, draws: Draws)
             ErrorCode.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
+    count, replicas = _partition_count(state, topic), topic.replication_factor
+    if replicas == _USE_DEFAULT:
+        replicas = state.settings.replication_factor_default
+    return placed_partitions(state, count, replicas, draws)
+
+
+def _partition_count(state: ControllerState, topic: CreatableTopic) -> int:
     if topic.num_partitions < _USE_DEFAULT or topic.num_partitions == 0:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
             "Number of partitions must be larger than 0, or -1 to use the default value.",
         )
-    settings = state.settings
-    count, replicas = topic.num_partitions, topic.replication_factor
-    return placed_partitions(
-        state,
-        settings.partition_count_default if count == _USE_DEFAULT else count,
-        settings.replication_factor_default if replicas == _USE_DEFAULT else replicas,
-        draws,
-    )
+    if topic.num_partitions == _USE_DEFAULT:
+        return state.settings.partition_count_default
+    return topic.num_partitions
 
 
 def _assigned_partitions(state: ControllerState, topic: CreatableTopic) -> list[Partition]:

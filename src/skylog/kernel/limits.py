@@ -90,6 +90,8 @@ WIRE_RECORDS_JOINED_BYTES_MAX: Final = 1024
 # The controller, as in Kafka: what one request may write and how many partitions it may create.
 CONTROLLER_RECORDS_PER_REQUEST_MAX: Final = 10_000
 CONTROLLER_PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+# Lines that one look at the placement of replicas may write.
+CONTROLLER_NOTES_MAX: Final = 100
 # A config value is a Kafka string; appending to a list may not make it longer.
 CONFIG_VALUE_CHARACTERS_MAX: Final = 32_767
 # Partitions that a broker makes before it answers for a change of metadata, and, when there are
@@ -178,6 +180,16 @@ DISKLESS_ANSWERS_KEPT_MS: Final = 2 * 60 * 60 * 1000
 DISKLESS_LOAD_READ_BYTES: Final = 4 * 1024 * 1024
 # Commits under an unknown outcome whose division among coordinators is remembered.
 DISKLESS_UNSETTLED_FILES_MAX: Final = 10_000
+# What a broker lets another one's coordinators have: time for a commit (after that, what is still
+# under way is asked for again), time for other calls, and how long a wait for commits lasts.
+DISKLESS_COMMIT_TIMEOUT_MS: Final = 5_000
+DISKLESS_CALL_TIMEOUT_MS: Final = 10_000
+DISKLESS_WAIT_MS: Final = 20_000
+DISKLESS_WAIT_MS_MAX: Final = 60_000
+# Partitions whose last commits a coordinator remembers for waiting brokers; of others all are told.
+DISKLESS_MOVES_KEPT_MAX: Final = 10_000
+# A piece of a coordinator's snapshot, on its way to a follower.
+DISKLESS_SNAPSHOT_PIECE_BYTES: Final = 4 * 1024 * 1024
 # Producers and partitions whose lost batch a writer waits for.
 DISKLESS_LOST_BATCHES_MAX: Final = 10_000
 # Partitions whose retention is enforced in one call of the control plane.

@@ -180,6 +180,10 @@ class Log(LogWriter):
         """Drop what lies at or above ``offset``: the leader has something else there. Blocks."""
         self._check_usable()
         if offset >= self._end:
+            # This replica may have begun to lead there and then written nothing.
+            if self._epochs.truncate_end(self._end):
+                self._epochs_unwritten = True
+                self._host.unwritten(self)
             return
         try:
             keep = self._slot(self._segments, offset) + 1

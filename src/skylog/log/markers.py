@@ -15,6 +15,8 @@ _KEY: Final = Struct(">hh")
 _VALUE: Final = Struct(">hi")
 _ABORT: Final = 0
 _COMMIT: Final = 1
+# The bytes of a marker in a log.
+MARKER_BYTES: Final = 78
 
 
 def marker_batch(end: TransactionEnd, now_ms: int) -> Batch:

@@ -203,8 +203,13 @@ class LogWriter(LogReader):
         timestamp = self._write(batches, now_ms)
         return AppendInfo(first, self._end - 1, self.log_start_offset, False, timestamp)
 
-    def append_as_follower(self, batches: Sequence[Batch], now_ms: int = 0) -> AppendInfo:
-        """Append batches as the leader placed them."""
+    def append_as_follower(
+        self, batches: Sequence[Batch], now_ms: int = 0, buffer: Buffer | None = None
+    ) -> AppendInfo:
+        """Append batches as the leader placed them.
+
+        ``buffer`` holds exactly their bytes, if they lie together: then it is written as it is.
+        """
         self._check_usable()
         offset = self._end
         for batch in batches:
@@ -213,7 +218,7 @@ class LogWriter(LogReader):
                     ErrorCode.INVALID_RECORD, f"{batch} does not follow offset {offset}"
                 )
             offset = batch.next_offset
-        timestamp = self._write(batches, now_ms)
+        timestamp = self._write(batches, now_ms, buffer)
         return AppendInfo(
             batches[0].base_offset,
             self._end - 1,
@@ -222,14 +227,13 @@ class LogWriter(LogReader):
             max_timestamp=timestamp,
         )
 
-    def _write(self, batches: Sequence[Batch], now_ms: int) -> int:
+    def _write(self, batches: Sequence[Batch], now_ms: int, buffer: Buffer | None = None) -> int:
         """Put placed batches into the file and take note of them; returns their last time."""
         timestamp, total = NO_TIMESTAMP, 0
-        buffers: list[Buffer] = []
         for batch in batches:
-            buffers.append(batch.buffer)
             total += batch.size
             timestamp = max(timestamp, batch.max_timestamp)
+        buffers = [batch.buffer for batch in batches] if buffer is None else [buffer]
         config = self.config
         if total > config.segment_bytes:
             raise KafkaError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,7 +27,9 @@ class QuorumConfig:
     bootstrap: tuple[Endpoint, ...] = ()
     listener: str = CONTROLLER_LISTENER
     auto_join: bool = False
-    client: ClientSettings = field(default_factory=lambda: ClientSettings(()))
+    # Whether this node is a controller; one that is none only follows.
+    controller: bool = True
+    client: Callable[[], ClientSettings] = lambda: ClientSettings(())
     fetch_bytes_max: int = 8 * 1024 * 1024
     snapshot_bytes_max: int = 8 * 1024 * 1024
 
@@ -37,7 +39,9 @@ class QuorumConfig:
         settings: QuorumSettings,
         endpoints: Sequence[Endpoint],
         listener: str = CONTROLLER_LISTENER,
-        client: ClientSettings | None = None,
+        client: Callable[[], ClientSettings] | None = None,
+        *,
+        controller: bool = True,
     ) -> QuorumConfig:
         """``listener`` is the first of controller.listener.names: where controllers meet."""
         timeouts = Timeouts(
@@ -53,7 +57,9 @@ class QuorumConfig:
             parse_voters(settings.voters, listener),
             parse_servers(settings.bootstrap_servers, listener),
             listener,
-            client=client or ClientSettings((), request_timeout_ms=settings.request_timeout_ms),
+            settings.auto_join and controller,
+            controller,
+            client or (lambda: ClientSettings((), request_timeout_ms=settings.request_timeout_ms)),
             fetch_bytes_max=settings.fetch_bytes_max,
             snapshot_bytes_max=settings.snapshot_fetch_bytes_max,
         )

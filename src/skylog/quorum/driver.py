@@ -117,6 +117,11 @@ class Driver:
             await self.syncing
         await self._publishing.close()
 
+    def abandon(self) -> None:
+        """Be silent from now on; what is under way is left as it is."""
+        self._closed = True
+        self._stop_timer()
+
     def sync_soon(self) -> None:
         """Something was appended."""
         self._outlets.news()

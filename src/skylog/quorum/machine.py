@@ -50,7 +50,7 @@ from skylog.quorum.messages import (
 from skylog.quorum.outgoing import Sent
 from skylog.quorum.replica import LogView, QuorumOptions, Replica
 from skylog.quorum.states import Candidate, Follower, Leader, Prospective, Resigned, State
-from skylog.quorum.voters import Voter, VoterSet
+from skylog.quorum.voters import Endpoint, Voter, VoterSet
 from skylog.quorum.voting import Voting
 
 if TYPE_CHECKING:
@@ -83,6 +83,12 @@ class QuorumMachine:
     @property
     def leader_id(self) -> int | None:
         return self._replica.leader_id
+
+    @property
+    def leader_endpoint(self) -> Endpoint | None:
+        """Where the leader is that this replica follows."""
+        leader = self._replica.leader_peer()
+        return None if leader is None else leader.endpoint
 
     @property
     def high_watermark(self) -> int:

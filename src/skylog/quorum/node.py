@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skylog.client.settings import Ports
+from skylog.client.settings import Address, Ports
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.executor import Executor
@@ -33,7 +33,7 @@ from skylog.quorum.publishing import Publisher, Publishing
 from skylog.quorum.retention import KnownSnapshot
 from skylog.quorum.serving import Serving
 from skylog.quorum.storage import NodeStorage
-from skylog.quorum.voters import Voter, VoterSet
+from skylog.quorum.voters import Endpoint, Voter, VoterSet
 from skylog.replicated.log import KeyValue, LoadedBatch, Unsubscribe
 from skylog.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from skylog.wire.schema import Message
@@ -115,7 +115,8 @@ class QuorumNode:
 
         self._opened, saved = await self._executor.run(read)
         machine = QuorumMachine(self._local, self._log, self._config.options, self._rng)
-        if self._local.key not in machine.voters and not self._config.bootstrap:
+        stranger = self._config.controller and self._local.key not in machine.voters
+        if stranger and not self._config.bootstrap:
             raise StorageError(
                 f"{directory} names other voters than this node: {machine.voters.keys}; "
                 "controller.quorum.bootstrap.servers must say where they are"
@@ -150,6 +151,13 @@ class QuorumNode:
                 await self._executor.run(self._log.close)
         finally:
             self._unlock()
+
+    def abandon(self) -> None:
+        """Stop at once and tell nobody; the files are as a killed process leaves them."""
+        self._closed = True
+        if self._driver is not None:
+            self._driver.abandon()
+        self._unlock()
 
     def _unlock(self) -> None:
         lock, self._lock = self._lock, None
@@ -244,6 +252,20 @@ class QuorumNode:
     def leader_and_epoch(self) -> LeaderAndEpoch:
         leader_id = self._machine.leader_id
         return LeaderAndEpoch(_NOBODY if leader_id is None else leader_id, self.epoch)
+
+    @property
+    def leader_endpoint(self) -> Endpoint | None:
+        """Where the leader listens, if it is another node and has been heard of."""
+        return self._machine.leader_endpoint
+
+    @property
+    def strangers(self) -> frozenset[Address]:
+        """Controllers in the settings that belong to another cluster."""
+        return frozenset(self._peers.strangers)
+
+    def renew(self) -> None:
+        """Take up changed certificates for the connections to come."""
+        self._peers.renew()
 
     @property
     def is_leader(self) -> bool:

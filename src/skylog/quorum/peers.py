@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from skylog.client.connection import ClientConnection, open_connection
+from skylog.client.connection import ClientConnection
+from skylog.client.lines import Lines
 from skylog.client.settings import Address, ClientSettings, Ports
-from skylog.kernel.errors import KafkaError, ProtocolError
+from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.kernel.logging import get_logger
 from skylog.quorum import messages as m
 from skylog.quorum.codec import from_wire, to_wire
@@ -21,13 +22,14 @@ _logger = get_logger("quorum.peers")
 # From these versions on replicas tell their directories, and ask before they stand.
 _VERSION_MIN: Final[dict[type, int]] = {m.VoteRequest: 2, m.FetchRequest: 17}
 KRAFT_VERSION: Final = "kraft.version"
+_FETCHES: Final = "fetch"
 
 
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
     """How other controllers are reached and how much is fetched from them at once."""
 
-    client: ClientSettings
+    client: Callable[[], ClientSettings]
     cluster_id: str
     listener: str
     wait_ms: int = 500
@@ -40,9 +42,9 @@ class Peers:
 
     def __init__(self, settings: PeerSettings, ports: Ports) -> None:
         self._settings = settings
-        self._ports = ports
-        self._connections: dict[tuple[Address, bool], ClientConnection] = {}
-        self._opening: dict[tuple[Address, bool], asyncio.Lock] = {}
+        self._lines = Lines(settings.client, ports)
+        # Whose directories are another cluster's, and will be for ever.
+        self.strangers: set[Address] = set()
 
     async def ask(self, peer: Peer, request: m.PeerRequest) -> m.PeerResponse | None:
         """The answer; None where there is none that says anything."""
@@ -55,6 +57,7 @@ class Peers:
             connection = await self._connection(peer.endpoint, fetch=fetch)
             version_min = _VERSION_MIN.get(type(request), 0)
             answer = await connection.request(message, version_min=version_min)
+            self._note_cluster(connection.address, answer)
             return from_wire(request, answer, settings.listener)
         except (KafkaError, ProtocolError, OSError) as error:
             kind = type(request).__name__
@@ -77,19 +80,20 @@ class Peers:
         return 0, 0
 
     async def _connection(self, endpoint: Endpoint, *, fetch: bool) -> ClientConnection:
-        line = (Address(endpoint.host, endpoint.port), fetch)
-        async with self._opening.setdefault(line, asyncio.Lock()):
-            known = self._connections.get(line)
-            if known is not None and known.usable:
-                return known
-            if known is not None:
-                await self._connections.pop(line).close()
-            opened = await open_connection(line[0], self._settings.client, self._ports)
-            self._connections[line] = opened
-            return opened
+        address = Address(endpoint.host, endpoint.port)
+        return await self._lines.connection(address, _FETCHES if fetch else "")
+
+    def _note_cluster(self, address: Address, answer: Any) -> None:
+        if answer.error_code != ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self.strangers.discard(address)
+        elif address not in self.strangers:
+            self.strangers.add(address)
+            own = self._settings.cluster_id
+            _logger.error("a controller of another cluster", address=str(address), own=own)
+
+    def renew(self) -> None:
+        """Take up changed certificates for the connections to come."""
+        self._lines.renew()
 
     async def close(self) -> None:
-        connections = list(self._connections.values())
-        self._connections.clear()
-        for connection in connections:
-            await connection.close()
+        await self._lines.close()

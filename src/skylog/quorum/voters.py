@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -108,6 +108,22 @@ class VoterSet:
 
 
 NOBODY: Final = VoterSet(())
+
+
+class VoterIds(Collection[int]):
+    """The ids of whoever votes at the moment of looking."""
+
+    def __init__(self, voters: Callable[[], VoterSet]) -> None:
+        self._voters = voters
+
+    def __contains__(self, node_id: object) -> bool:
+        return any(voter.key.id == node_id for voter in self._voters().voters)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([voter.key.id for voter in self._voters().voters])
+
+    def __len__(self) -> int:
+        return len(self._voters().voters)
 
 
 def parse_voters(voters: Sequence[str], listener: str) -> VoterSet:

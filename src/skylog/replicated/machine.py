@@ -42,7 +42,15 @@ class Answer:
     reply: Any
 
 
-Effect = StartTimer | CancelTimer | Answer
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line for the log of the process, written once what it tells is decided."""
+
+    message: str
+    warning: bool = False
+
+
+Effect = StartTimer | CancelTimer | Answer | Note
 
 
 @dataclass(frozen=True, slots=True)

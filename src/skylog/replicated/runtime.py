@@ -39,6 +39,7 @@ from skylog.replicated.machine import (
     CancelTimer,
     InTransaction,
     Machine,
+    Note,
     Parked,
     Result,
     StartTimer,
@@ -122,6 +123,7 @@ class Runtime(Generic[RequestT]):
         self._clock = clock
         self._timers = timers
         self._on_failure = on_failure
+        self._notes = get_logger(kind.name)
         self._state = State.UNLOADED
         self._machine: Machine[RequestT] | None = None
         self._pending = Pending()
@@ -277,6 +279,10 @@ class Runtime(Generic[RequestT]):
                 if waiter is None:
                     _logger.error("records refused", machine=self._kind.name, why=str(error))
                 self._reply_at(self._log.end_offset, waiter, error)
+            elif error.code is ErrorCode.NOT_ENOUGH_REPLICAS and waiter is not None:
+                # Nothing has changed; the client tries again, and what is known may be read.
+                refusal = KafkaError(self._kind.refusals.unknown, error.message)
+                self._reply_at(self._log.end_offset, waiter, refusal)
             else:
                 self._fail(error, waiter, appended=error.ambiguous)
             return False
@@ -335,6 +341,9 @@ class Runtime(Generic[RequestT]):
                     self._cancel_timer(key)
                 case Answer(key, reply):
                     self._pending.answer(key, end_offset, reply)
+                case Note(message, warning):
+                    tell = self._notes.warning if warning else self._notes.info
+                    tell(message)
         self._pending.release(self._log.high_watermark)
         return parked
 

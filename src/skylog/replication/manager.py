@@ -2,38 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
 
+from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.log.log import LogConfig
 from skylog.log.manager import LogManager
-from skylog.replication.partition import Partition
+from skylog.replication.leader import Brokers, IsrChange
+from skylog.replication.partition import Partition, PartitionState
 
-NO_EPOCH = -1
+NO_EPOCH: Final = -1
+# Partitions that are looked at before others have their turn.
+_PER_TURN: Final = 256
 
 
-class PartitionState(Protocol):
-    """What the metadata log says of a partition."""
+class Followed(Protocol):
+    """Who fetches partitions from their leaders."""
 
-    @property
-    def leader(self) -> int: ...
-    @property
-    def leader_epoch(self) -> int: ...
-    @property
-    def replicas(self) -> Iterable[int]: ...
-    @property
-    def isr(self) -> Iterable[int]: ...
+    def follow(self, partition: Partition) -> None: ...
+
+    def forget(self, partition: Partition) -> None: ...
+
+
+class Alterations(Protocol):
+    """Who asks the controller for changes of ISRs."""
+
+    def submit(self, partition: Partition, change: IsrChange) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaPorts:
+    """What partitions and their manager need of the broker."""
+
+    clock: Clock
+    lag_ms_max: int
+    brokers: Brokers
+    broker_epoch: Callable[[], int]
+    alterations: Alterations
+    fetchers: Followed
+    # Whether metadata has such a partition, on whatever broker.
+    exists: Callable[[str, int], bool]
 
 
 class ReplicaManager:
     """Keeps the partitions that this broker holds."""
 
-    def __init__(self, node_id: int, logs: LogManager) -> None:
-        self._node_id = node_id
+    def __init__(self, node_id: int, logs: LogManager, ports: ReplicaPorts) -> None:
+        self.node_id = node_id
         self._logs = logs
+        self._ports = ports
         self._topics: dict[str, dict[int, Partition]] = {}
+        # Those with other replicas that this broker leads.
+        self._led: dict[Partition, None] = {}
+
+    # What partitions ask for (``PartitionHost``).
+
+    @property
+    def clock(self) -> Clock:
+        return self._ports.clock
+
+    @property
+    def lag_ms_max(self) -> int:
+        return self._ports.lag_ms_max
+
+    @property
+    def brokers(self) -> Brokers:
+        return self._ports.brokers
+
+    def broker_epoch(self) -> int:
+        return self._ports.broker_epoch()
+
+    def alter_isr(self, partition: Partition, change: IsrChange) -> None:
+        self._ports.alterations.submit(partition, change)
+
+    # Metadata
 
     def assign(
         self, topic: str, index: int, topic_id: Uuid, state: PartitionState, config: LogConfig
@@ -41,22 +87,27 @@ class ReplicaManager:
         """Bring a partition in line with metadata; None when it does not live here."""
         partitions = self._topics.setdefault(topic, {})
         partition = partitions.get(index)
-        replicas, isr = tuple(state.replicas), tuple(state.isr)
-        if self._node_id not in replicas:
+        if self.node_id not in state.replicas:
             if partition is not None:
                 self._drop(partition)
             return None
         if partition is None:
             log = self._logs.get_or_create(topic, index, topic_id, config)
-            partition = Partition(self._node_id, topic, index, topic_id, log)
+            partition = Partition(self, topic, index, topic_id, log)
             partitions[index] = partition
-        partition.update(state.leader, state.leader_epoch, replicas, isr)
+        partition.update(state)
+        if len(state.replicas) > 1:
+            self._ports.fetchers.follow(partition)
+        if partition.leader is not None:
+            self._led[partition] = None
+        else:
+            self._led.pop(partition, None)
         return partition
 
     def configure(self, topic: str, config: LogConfig) -> None:
         """A topic's settings changed."""
         for partition in self._topics.get(topic, {}).values():
-            partition.log.config = config
+            partition.configure(config)
 
     def delete_topic(self, topic: str) -> None:
         for partition in tuple(self._topics.get(topic, {}).values()):
@@ -64,9 +115,20 @@ class ReplicaManager:
         self._topics.pop(topic, None)
 
     def _drop(self, partition: Partition) -> None:
+        self._ports.fetchers.forget(partition)
+        self._led.pop(partition, None)
         partition.mark_deleted()
         del self._topics[partition.topic][partition.index]
         self._logs.delete(partition.topic, partition.index)
+
+    async def shrink_isrs(self) -> None:
+        """Ask for ISRs without those who lag."""
+        for seen, partition in enumerate(tuple(self._led), 1):
+            partition.shrink_isr()
+            if seen % _PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    # Finding
 
     def get(self, topic: str, index: int) -> Partition | None:
         partitions = self._topics.get(topic)
@@ -76,16 +138,28 @@ class ReplicaManager:
         """How many partitions there are; may be asked from any thread."""
         return sum(map(len, tuple(self._topics.values())))
 
-    def leader_of(self, topic: str, index: int, client_epoch: int = NO_EPOCH) -> Partition:
-        """The partition that this broker leads, or Kafka's error for why it does not serve it."""
+    def __iter__(self) -> Iterator[Partition]:
+        """All partitions; may be asked from any thread."""
+        for partitions in tuple(self._topics.values()):
+            yield from tuple(partitions.values())
+
+    def replica_of(self, topic: str, index: int, client_epoch: int = NO_EPOCH) -> Partition:
+        """The partition, led or followed here, or Kafka's error for why it is not served."""
         partition = self.get(topic, index)
         if partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elsewhere = self._ports.exists(topic, index)
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER if elsewhere else unknown)
         if client_epoch != NO_EPOCH:
             if client_epoch < partition.leader_epoch:
                 raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
             if client_epoch > partition.leader_epoch:
                 raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        return partition
+
+    def leader_of(self, topic: str, index: int, client_epoch: int = NO_EPOCH) -> Partition:
+        """The partition that this broker leads, or Kafka's error for why it does not serve it."""
+        partition = self.replica_of(topic, index, client_epoch)
         if not partition.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition

@@ -1,68 +1,109 @@
 """One partition on this broker: its log, its place in the cluster, and how far it is committed.
 
-Whoever waits for data *watches* a partition and is told when it moves, so that a waiting fetch
-costs nothing until something happens, however many partitions it covers.
+A partition without other replicas has no ``Leader``: what is appended is committed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from skylog.kernel.errors import ErrorCode, KafkaError, invariant
 from skylog.kernel.ids import Uuid
+from skylog.log.fetched import FetchedBatches, covers, parts_within
+from skylog.log.markers import MARKER_BYTES
 from skylog.log.verification import CLIENT, Origin
+from skylog.replication.leader import Brokers, IsrAnswer, IsrChange, Leader
+from skylog.replication.uncommitted import Uncommitted
+from skylog.replication.watching import WatchedLog
 from skylog.wire.batch import Batch
 
 if TYPE_CHECKING:
+    from skylog.kernel.clock import Clock
+    from skylog.log.config import LogConfig
     from skylog.log.log import AppendInfo, Log
     from skylog.log.producers import TransactionEnd
 
 
-class Watcher(Protocol):
-    """Somebody who waits for a partition to move."""
+class PartitionState(Protocol):
+    """What the metadata log says of a partition."""
 
-    def partition_moved(self, appended_bytes: int) -> None:
-        """More is readable; 0 bytes: something else changed (leader, log start, deletion)."""
+    @property
+    def leader(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def partition_epoch(self) -> int: ...
+    @property
+    def replicas(self) -> Sequence[int]: ...
+    @property
+    def isr(self) -> Sequence[int]: ...
+    @property
+    def adding_replicas(self) -> Sequence[int]: ...
+    @property
+    def removing_replicas(self) -> Sequence[int]: ...
+
+
+class PartitionHost(Protocol):
+    """What a partition needs of its broker."""
+
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def lag_ms_max(self) -> int: ...
+    @property
+    def brokers(self) -> Brokers: ...
+
+    def broker_epoch(self) -> int: ...
+
+    def alter_isr(self, partition: Partition, change: IsrChange) -> None:
+        """Ask the controller; its answer comes to ``Partition.isr_answered``."""
         ...
 
 
-class Partition:
+class Partition(WatchedLog):
     """A replica of a partition. All methods run on the event loop."""
 
     __slots__ = (
-        "_commit_listeners",
-        "_waiting",
-        "_watchers",
+        "_host",
+        "_uncommitted",
         "deleted",
+        "enough_in_sync",
         "index",
         "isr",
+        "leader",
         "leader_epoch",
         "leader_id",
-        "log",
         "node_id",
+        "partition_epoch",
+        "reassigning",
         "replicas",
         "topic",
         "topic_id",
     )
 
-    def __init__(self, node_id: int, topic: str, index: int, topic_id: Uuid, log: Log) -> None:
-        self.node_id = node_id
+    def __init__(self, host: PartitionHost, topic: str, index: int, topic_id: Uuid, log: Log):
+        super().__init__(log)
+        self._host = host
+        self.node_id = host.node_id
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
-        self.log = log
         self.leader_id = -1
         self.leader_epoch = -1
+        self.partition_epoch = -1
         self.replicas: Sequence[int] = ()
         self.isr: Sequence[int] = ()
+        self.reassigning = False
         self.deleted = False
-        self._watchers: dict[Watcher, None] = {}
-        self._commit_listeners: list[Callable[[int], None]] = []
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        # While this broker leads and there are other replicas.
+        self.leader: Leader | None = None
+        # Whether as many are in sync as min.insync.replicas asks for.
+        self.enough_in_sync = True
+        self._uncommitted = Uncommitted()
 
     @property
     def is_leader(self) -> bool:
@@ -71,45 +112,175 @@ class Partition:
     def has_follower(self, node_id: int) -> bool:
         return node_id != self.node_id and node_id in self.replicas
 
-    def update(
-        self, leader_id: int, leader_epoch: int, replicas: Sequence[int], isr: Sequence[int]
-    ) -> None:
+    @property
+    def epoch_start_offset(self) -> int:
+        """Where this leader's epoch begins; 0 where nobody else could have led."""
+        return 0 if self.leader is None else self.leader.epoch_start_offset
+
+    @property
+    def min_in_sync(self) -> int:
+        """More replicas than there are cannot be asked for."""
+        return min(self.log.config.min_insync_replicas, len(self.replicas))
+
+    # -- metadata ------------------------------------------------------------------------------
+
+    def update(self, state: PartitionState) -> None:
         """Take over what the metadata log says of this partition."""
+        if state.partition_epoch < self.partition_epoch:
+            return  # the controller's answer to us was faster
+        leader_id, leader_epoch = state.leader, state.leader_epoch
         invariant(leader_epoch >= self.leader_epoch, f"{self}: leader epoch went back")
         was_leader = self.is_leader
         moved = (leader_id, leader_epoch) != (self.leader_id, self.leader_epoch)
         self.leader_id, self.leader_epoch = leader_id, leader_epoch
-        self.replicas, self.isr = replicas, isr
-        if self.is_leader and moved:
-            self.log.assign_epoch(leader_epoch)
-            self._advance_high_watermark()
+        self.partition_epoch = state.partition_epoch
+        self.replicas, self.isr = state.replicas, state.isr
+        self.reassigning = bool(state.adding_replicas or state.removing_replicas)
+        self._weigh_in_sync()
+        if self.is_leader:
+            self._lead(moved)
+        else:
+            self.leader = None
         if was_leader and not self.is_leader:
             self._fail_waiting(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         if moved:
             self._notify(0)
 
+    def _lead(self, moved: bool) -> None:
+        log = self.log
+        if moved:
+            log.assign_epoch(self.leader_epoch)
+        if len(self.replicas) == 1:
+            self.leader = None
+        else:
+            host = self._host
+            if self.leader is None:
+                self.leader = Leader(self.node_id, host.lag_ms_max, host.brokers)
+            self.leader.lead(
+                (self.leader_epoch, self.partition_epoch),
+                self.replicas,
+                self.isr,
+                log.log_end_offset,
+                host.clock.now_ms(),
+            )
+        self._advance_high_watermark()
+
+    def _weigh_in_sync(self) -> None:
+        self.enough_in_sync = len(self.isr) >= self.min_in_sync
+
+    def configure(self, config: LogConfig) -> None:
+        """The topic's settings changed."""
+        self.log.config = config
+        self._weigh_in_sync()
+        if self.is_leader:
+            self._advance_high_watermark()
+
     def mark_deleted(self) -> None:
         """The topic is gone: nobody may go on waiting for it."""
         self.deleted = True
+        self.leader = None
         self._fail_waiting(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         self._notify(0)
 
-    def append(self, batches: Sequence[Batch], now_ms: int, origin: Origin = CLIENT) -> AppendInfo:
+    # -- leading -------------------------------------------------------------------------------
+
+    def require_in_sync(self) -> None:
+        """NOT_ENOUGH_REPLICAS when a write that all replicas must have cannot be taken."""
+        if not self.enough_in_sync:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{len(self.isr)} of {self.min_in_sync} replicas of {self} are in sync",
+            )
+
+    def append(
+        self,
+        batches: Sequence[Batch],
+        now_ms: int,
+        origin: Origin = CLIENT,
+        *,
+        acks_all: bool = True,
+    ) -> AppendInfo:
         """Append as the leader; raises KafkaError and leaves the log as it was."""
+        self._check_append(acks_all)
         info = self.log.append(batches, self.leader_epoch, now_ms, origin)
-        if not info.duplicate:
-            self._advance_high_watermark()
-            if self._watchers:
-                self._notify(sum(batch.size for batch in batches))
+        if not info.duplicate and (self.leader is not None or self._watchers):
+            self._appended(sum(batch.size for batch in batches))
+        elif not info.duplicate:
+            self._commit(self.log.log_end_offset)
         return info
 
     def append_marker(self, end: TransactionEnd, now_ms: int) -> AppendInfo:
         """End a transaction as the leader; raises KafkaError and leaves the log as it was."""
+        self._check_append(acks_all=True)
         info = self.log.append_marker(end, self.leader_epoch, now_ms)
-        self._advance_high_watermark()
+        self._appended(MARKER_BYTES)
         # The whole transaction becomes readable for some, however small its marker.
         self._notify(0)
         return info
+
+    def _check_append(self, acks_all: bool) -> None:
+        if self.leader_id != self.node_id:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if acks_all and not self.enough_in_sync:
+            self.require_in_sync()
+        if self.leader is not None:
+            self._hear_quiet_followers(self.leader)
+
+    def _appended(self, size: int) -> None:
+        log = self.log
+        if self.leader is None:
+            self._commit(log.log_end_offset)
+            if self._watchers:
+                self._notify(size)
+            return
+        self._uncommitted.add(log.log_end_offset, size)
+        for watcher in tuple(self._follower_watchers):
+            watcher.partition_moved(size)
+        self._advance_high_watermark()
+
+    def _hear_quiet_followers(self, leader: Leader) -> None:
+        """Those in sessions say nothing while nothing moves: they were here all the same."""
+        end_offset = self.log.log_end_offset
+        for watcher in self._follower_watchers:
+            leader.seen(watcher.replica_id, watcher.fetched_ms, end_offset)
+
+    def fetched_by(self, replica: int, offset: int, start_offset: int, broker_epoch: int) -> None:
+        """A follower fetches from ``offset``; NOT_LEADER_OR_FOLLOWER for one of the past."""
+        leader, log, host = self.leader, self.log, self._host
+        if leader is None or replica not in leader.followers:
+            return
+        now_ms = host.clock.now_ms()
+        leader.fetched(replica, offset, start_offset, broker_epoch, log.log_end_offset, now_ms)
+        change = leader.expansion(replica, log.high_watermark, host.broker_epoch())
+        if change is not None:
+            host.alter_isr(self, change)
+        self._advance_high_watermark()
+        if self._low_waiting:
+            self._release_low_waiting(self.low_watermark)
+
+    def shrink_isr(self) -> None:
+        """Ask for an ISR without those who lag, if there are any."""
+        leader, host = self.leader, self._host
+        if leader is None:
+            return
+        self._hear_quiet_followers(leader)
+        now_ms, end_offset = host.clock.now_ms(), self.log.log_end_offset
+        change = leader.shrinkage(end_offset, now_ms, host.broker_epoch())
+        if change is not None:
+            host.alter_isr(self, change)
+
+    def isr_answered(self, change: IsrChange, answer: IsrAnswer | ErrorCode) -> bool:
+        """The controller has spoken; True when it must be asked again."""
+        leader = self.leader
+        if leader is None:
+            return False
+        again = leader.answered(change, answer)
+        if leader.partition_epoch > self.partition_epoch:
+            self.partition_epoch = leader.partition_epoch
+            self.isr = tuple(node for node in self.replicas if node in leader.isr)
+            self._weigh_in_sync()
+        self._advance_high_watermark()
+        return again
 
     def delete_records_before(self, offset: int) -> int:
         """Move the log start up; returns the new one."""
@@ -117,48 +288,75 @@ class Partition:
         self._notify(0)
         return start
 
-    def committed(self, offset: int) -> asyncio.Future[None] | None:
-        """What to await until ``offset`` is below the high watermark; None when it already is."""
-        if self.log.high_watermark > offset:
-            return None
-        future = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (offset, id(future), future))
-        return future
+    @property
+    def low_watermark(self) -> int:
+        """Where the logs of all live replicas begin at least."""
+        start = self.log.log_start_offset
+        return start if self.leader is None else self.leader.low_watermark(start)
 
-    def watch(self, watcher: Watcher) -> None:
-        self._watchers[watcher] = None
+    def deleted_everywhere(self, offset: int) -> asyncio.Future[None] | None:
+        """What to await until no live replica has records before ``offset``; None when none has."""
+        return None if self.low_watermark >= offset else self._wait_for_low_watermark(offset)
 
-    def unwatch(self, watcher: Watcher) -> None:
-        self._watchers.pop(watcher, None)
+    # -- following -----------------------------------------------------------------------------
 
-    def on_commit(self, listener: Callable[[int], None]) -> Callable[[], None]:
-        """Call ``listener`` with every new high watermark, until what comes back is called."""
-        self._commit_listeners.append(listener)
-        return partial(self._commit_listeners.remove, listener)
+    def append_fetched(self, fetched: FetchedBatches, now_ms: int) -> None:
+        """Append what the leader has sent, as it placed it; KafkaError leaves the log as it was."""
+        log = self.log
+        if covers(fetched.batches, log.log_end_offset):
+            # The leader's log begins within a batch, and ours is empty so far.
+            if log.log_end_offset != log.log_start_offset:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD, f"{fetched.batches[0]} overlaps with {log}"
+                )
+            log.truncate_fully_and_start_at(fetched.batches[0].base_offset)
+        for part in parts_within(fetched, log.config.segment_bytes):
+            if part.batches:
+                log.append_as_follower(part.batches, now_ms, part.buffer)
+                self._uncommitted.add(log.log_end_offset, len(part.buffer))
+
+    def follow(self, high_watermark: int, log_start_offset: int) -> None:
+        """Take over how far the leader has committed, and where its log begins."""
+        log, before = self.log, self.log.high_watermark
+        log.high_watermark = max(before, min(high_watermark, log.log_end_offset))
+        if log_start_offset > log.log_start_offset:
+            # First of all: what lies before it here may be what the leader never had.
+            log.delete_records_before(min(log_start_offset, log.high_watermark))
+            self._notify(0)
+        if log.high_watermark > before:
+            self._tell_committed(log.high_watermark)
+        moved = self._uncommitted.take(log.high_watermark)
+        if moved and self._watchers:
+            self._notify(moved)
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off what the leader does not have. Blocks."""
+        self.log.truncate_to(offset)
+        self._uncommitted.clear()
+        self._notify(0)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything: the leader's log begins later. Blocks."""
+        self.log.truncate_fully_and_start_at(offset)
+        self._uncommitted.clear()
+        self._notify(0)
 
     def _advance_high_watermark(self) -> None:
-        if len(self.isr) > 1:
-            return  # followers' fetches move it
-        log = self.log
-        if log.high_watermark >= log.log_end_offset:
+        log, leader = self.log, self.leader
+        if leader is None:
+            self._commit(log.log_end_offset)
             return
-        log.high_watermark = log.log_end_offset
-        for listener in tuple(self._commit_listeners):
-            listener(log.high_watermark)
-        while self._waiting and self._waiting[0][0] < log.high_watermark:
-            future = heapq.heappop(self._waiting)[2]
-            if not future.done():
-                future.set_result(None)
-
-    def _fail_waiting(self, error: KafkaError) -> None:
-        for _, _, future in self._waiting:
-            if not future.done():
-                future.set_exception(error)
-        self._waiting.clear()
-
-    def _notify(self, appended_bytes: int) -> None:
-        for watcher in tuple(self._watchers):
-            watcher.partition_moved(appended_bytes)
+        if not self.enough_in_sync:
+            return
+        now_ms = self._host.clock.now_ms()
+        before = log.high_watermark
+        self._commit(leader.high_watermark(before, log.log_end_offset, now_ms))
+        if log.high_watermark > before:
+            for follower in self._follower_watchers:
+                follower.high_watermark_moved()
+            moved = self._uncommitted.take(log.high_watermark)
+            if moved and self._watchers:
+                self._notify_readers(moved)
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
-import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
-from skylog.broker.wiring import Node
-from skylog.kernel.settings import load_settings
+from skylog.testing.threads import NodeThread
 
-T = TypeVar("T")
 # What makes a broker quick to start and to test against; anything may be overridden.
 DEFAULTS: Mapping[str, str] = {
     "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
@@ -23,7 +19,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 
 
-class Broker:
+class Broker(NodeThread):
     """``with Broker() as b: … b.bootstrap``; settings are Kafka's, with dots or underscores."""
 
     def __init__(
@@ -33,18 +29,10 @@ class Broker:
         directory: Path | None = None,
     ) -> None:
         """``directory`` keeps the data beyond this broker; without it, it goes with the broker."""
-        self._given = {**DEFAULTS, **(settings or {})}
         self._temporary = None if directory else tempfile.TemporaryDirectory(prefix="skylog-")
         self.directory = directory or Path(self._temporary.name)  # type: ignore[union-attr]
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._node: Node | None = None
-
-    @property
-    def node(self) -> Node:
-        if self._node is None:
-            raise RuntimeError("the broker is not running")
-        return self._node
+        given = {**DEFAULTS, **(settings or {}), "log.dirs": str(self.directory)}
+        super().__init__([f"{key}={value}" for key, value in given.items()])
 
     @property
     def bootstrap(self) -> str:
@@ -55,45 +43,22 @@ class Broker:
         """``host:port`` of a named listener."""
         return self.node.address(listener)
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Let the broker's own loop do something, and wait for it."""
-        if self._loop is None:
-            raise RuntimeError("the broker is not running")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
     def start(self) -> Self:
         """Start; raises what keeps the broker from starting."""
-        overrides = [f"{key}={value}" for key, value in self._given.items()]
-        overrides.append(f"log.dirs={self.directory}")
         try:
-            node = Node(load_settings(None, {}, overrides))
-            loop = asyncio.new_event_loop()
-            thread = threading.Thread(
-                target=_run_loop, args=(loop,), name="skylog-broker", daemon=True
-            )
-            thread.start()
-            self._loop, self._thread = loop, thread
-            asyncio.run_coroutine_threadsafe(_start(node), loop).result()
+            return super().start()
         except BaseException:
             self._clean_up()
             raise
-        self._node = node
-        return self
 
     def stop(self) -> None:
         """Shut down in good order and free the ports; the data of a given directory stays."""
-        node, self._node = self._node, None
         try:
-            if node is not None and self._loop is not None:
-                asyncio.run_coroutine_threadsafe(node.stop(), self._loop).result()
+            super().stop()
         finally:
             self._clean_up()
 
     def _clean_up(self) -> None:
-        if self._loop is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-        self._loop = self._thread = None
         if self._temporary is not None:
             self._temporary.cleanup()
 
@@ -107,25 +72,3 @@ class Broker:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-    finally:
-        loop.close()
-
-
-async def _start(node: Node) -> None:
-    await node.start()
-    try:
-        await node.start_http()
-    except BaseException:
-        await node.stop()
-        raise

@@ -15,6 +15,7 @@ from skylog.wire.registry import message_class
 from skylog.wire.schema import Message
 
 __all__ = [
+    "DISKLESS_APIS",
     "OWN_APIS_FROM",
     "ApiKey",
     "decode_request_header",
@@ -29,6 +30,8 @@ __all__ = [
 _HEADER: Final = struct.Struct(">hhih")
 # APIs of our own, for our own tools. ApiVersions does not offer them: who asks knows what they are.
 OWN_APIS_FROM: Final = 500
+# The same holds for those of brokers among themselves (KIP-1164).
+DISKLESS_APIS: Final = range(ApiKey.DISKLESS_CREATE_PARTITIONS, ApiKey.DISKLESS_DESCRIBE_FILES + 1)
 _KEYS: Final[dict[int, ApiKey]] = {int(key): key for key in ApiKey}
 
 

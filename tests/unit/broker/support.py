@@ -14,6 +14,7 @@ from skylog.broker.quota_gate import QuotaGate
 from skylog.broker.traffic import Traffic
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.config import LogConfig
 from skylog.log.files import WouldBlock
 from skylog.log.reader import ReadInfo
 from skylog.log.writer import AppendInfo
@@ -23,6 +24,7 @@ from skylog.wire.batch import Batch, split_batches
 from skylog.wire.messages.fetch_response import FetchResponse
 from skylog.wire.records import encode_batch
 from tests.integration.broker_client import fetch_request
+from tests.unit.replication.support import Host, state
 
 NODE = 1
 VERSION = 12
@@ -36,6 +38,7 @@ class MemoryLog:
         self.high_watermark = 0
         self.cold = False
         self.epochs: list[int] = []
+        self.config = LogConfig()
         self._batches: list[bytes] = []
 
     @property
@@ -132,12 +135,15 @@ class World:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return found
 
+    replica_of = leader_of
+
     # What tests do
 
     def create(self, topic: str, index: int = 0) -> Partition:
         log: Any = MemoryLog()
-        partition = Partition(NODE, topic, index, b"", log)  # type: ignore[arg-type]
-        partition.update(NODE, 0, (NODE,), (NODE,))
+        host = Host(NODE, self.clock)
+        partition = Partition(host, topic, index, b"", log)  # type: ignore[arg-type]
+        partition.update(state())
         self.partitions[topic, index] = partition
         return partition
 

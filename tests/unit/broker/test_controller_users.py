@@ -134,8 +134,9 @@ async def test_who_gives_up_waiting_leaves_the_block_to_others() -> None:
 # A broker's life
 
 REGISTERED = BrokerRegistrationResponse(broker_epoch=5)
-FENCED = BrokerHeartbeatResponse(is_fenced=True)
-RUNNING = BrokerHeartbeatResponse(is_fenced=False)
+BEHIND = BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False)
+FENCED = BrokerHeartbeatResponse(is_fenced=True, is_caught_up=True)
+RUNNING = BrokerHeartbeatResponse(is_fenced=False, is_caught_up=True)
 MAY_GO = BrokerHeartbeatResponse(is_fenced=False, should_shut_down=True)
 
 
@@ -144,9 +145,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "RETRY_SECONDS", 0)
 
 
-def life(controller: FakeController, *overrides: str) -> Lifecycle:
+def life(controller: FakeController, *overrides: str, hopeless: str | None = None) -> Lifecycle:
     chosen = settings("broker.heartbeat.interval.ms=1", *overrides)
-    return Lifecycle(chosen, "cluster", system_random(), controller, lambda: 42)
+    return Lifecycle(chosen, "cluster", system_random(), controller, lambda: 42, lambda: hopeless)
+
+
+async def join(broker: Lifecycle, previous_epoch: int = -1) -> None:
+    await soon(broker.register([], {"metadata.version": (1, 2)}, [], previous_epoch))
+    await soon(broker.unfence())
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -155,13 +161,16 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_broker_registers_and_waits_for_its_fence_to_go() -> None:
+async def test_a_broker_registers_catches_up_and_waits_for_its_fence_to_go() -> None:
     busy = KafkaError(ErrorCode.NOT_CONTROLLER)
     refused = BrokerRegistrationResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
-    controller = FakeController(busy, refused, REGISTERED, FENCED, FENCED, RUNNING)
+    controller = FakeController(busy, refused, REGISTERED, BEHIND, FENCED, FENCED, RUNNING)
     broker = life(controller)
     assert not broker.serving
-    await soon(broker.join([], {"metadata.version": (1, 2)}, [], previous_epoch=3))
+    await soon(broker.register([], {"metadata.version": (1, 2)}, [], previous_epoch=3))
+    assert not broker.serving
+    assert [request.want_fence for request in controller.requests[3:5]] == [True, True]
+    await soon(broker.unfence())
     assert broker.serving
     assert broker.broker_epoch == 5
     registration, heartbeat = controller.requests[2:4]
@@ -171,23 +180,39 @@ async def test_a_broker_registers_and_waits_for_its_fence_to_go() -> None:
     controller.answers = [MAY_GO]
     await soon(broker.leave())
     assert controller.requests[-1].want_shut_down
+    assert not controller.requests[-1].want_fence
     assert not broker.serving
 
 
-@pytest.mark.parametrize(
-    "code", [ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.DUPLICATE_BROKER_REGISTRATION]
-)
-async def test_a_broker_that_can_never_register_says_why(code: ErrorCode) -> None:
-    broker = life(FakeController(BrokerRegistrationResponse(error_code=code)))
-    with pytest.raises(StorageError, match=code.name):
-        await soon(broker.join([], {}, [], previous_epoch=-1))
+async def test_a_broker_of_another_cluster_says_so_at_once() -> None:
+    answer = BrokerRegistrationResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    broker = life(FakeController(answer))
+    with pytest.raises(StorageError, match=r"INCONSISTENT_CLUSTER_ID.*cluster cluster"):
+        await soon(broker.register([], {}, [], previous_epoch=-1))
 
 
-async def test_a_broker_that_is_not_let_in_gives_up() -> None:
-    controller = FakeController(REGISTERED, FENCED)
-    broker = life(controller, "initial.broker.registration.timeout.ms=20")
-    with pytest.raises(TimeoutError):
-        await soon(broker.join([], {}, [], previous_epoch=-1))
+async def test_a_broker_that_finds_only_strangers_says_so_at_once() -> None:
+    lost = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    broker = life(FakeController(lost), hopeless="the controllers are of another cluster")
+    with pytest.raises(StorageError, match="of another cluster"):
+        await soon(broker.register([], {}, [], previous_epoch=-1))
+
+
+async def test_a_broker_of_an_id_that_is_taken_waits_for_the_others_session_to_end() -> None:
+    taken = BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+    controller = FakeController(taken, taken, REGISTERED, RUNNING)
+    broker = life(controller)
+    await join(broker)
+    assert broker.serving
+    controller.answers = [MAY_GO]
+    await soon(broker.leave())
+
+
+async def test_a_broker_of_an_id_that_stays_taken_gives_up_and_says_why() -> None:
+    taken = BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+    broker = life(FakeController(taken), "initial.broker.registration.timeout.ms=20")
+    with pytest.raises(StorageError, match=r"DUPLICATE_BROKER_REGISTRATION.*node.id is running"):
+        await soon(broker.register([], {}, [], previous_epoch=-1))
     await soon(broker.leave())  # nothing to leave
 
 
@@ -197,19 +222,34 @@ async def test_heartbeats_survive_everything() -> None:
         RuntimeError("a bug"),
         BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH),
     ]
-    controller = FakeController(REGISTERED, RUNNING, *failures, RUNNING)
+    controller = FakeController(REGISTERED, RUNNING, RUNNING, *failures, RUNNING)
     broker = life(controller)
-    await soon(broker.join([], {}, [], previous_epoch=-1))
-    await until(lambda: len(controller.requests) > 8)
+    await join(broker)
+    await until(lambda: len(controller.requests) > 9)
     assert broker.serving
     controller.answers = [MAY_GO]
     await soon(broker.leave())
 
 
-async def test_a_broker_goes_even_without_leave() -> None:
-    for answer in (RUNNING, KafkaError(ErrorCode.NOT_CONTROLLER)):
-        controller = FakeController(REGISTERED, RUNNING, answer)
+async def test_a_broker_that_lost_its_session_does_not_count_until_it_is_let_in_again() -> None:
+    controller = FakeController(REGISTERED, RUNNING)
+    broker = life(controller)
+    await join(broker)
+    controller.answers = [FENCED]
+    await until(lambda: not broker.serving)
+    controller.answers = [RUNNING]
+    await until(lambda: broker.serving)
+    controller.answers = [MAY_GO]
+    await soon(broker.leave())
+
+
+async def test_a_broker_goes_even_without_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "LEAVE_SECONDS_MAX", 0.05)
+    stale = BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+    for answer in (RUNNING, KafkaError(ErrorCode.NOT_CONTROLLER), stale):
+        controller = FakeController(REGISTERED, RUNNING)
         broker = life(controller, "broker.session.timeout.ms=20")
-        await soon(broker.join([], {}, [], previous_epoch=-1))
+        await join(broker)
+        controller.answers = [answer]
         await soon(broker.leave())
         assert not broker.serving

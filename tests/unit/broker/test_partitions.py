@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -16,8 +14,9 @@ from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
 from skylog.log.config import LogConfig
 from skylog.log.manager import LogManager
-from skylog.replication.manager import ReplicaManager
+from skylog.replication.manager import ReplicaManager, ReplicaPorts
 from tests.unit.broker.support import NODE, World
+from tests.unit.replication.support import LAG_MS, Host, Nobody, state
 
 TOPIC_ID = Uuid(bytes(range(16)))
 
@@ -38,8 +37,8 @@ def test_watchers_hear_of_appends_and_of_other_changes() -> None:
     partition.watch(watcher)
     world.append("t")
     partition.delete_records_before(1)
-    partition.update(NODE, 0, (NODE,), (NODE,))  # nothing new
-    partition.update(NODE, 1, (NODE,), (NODE,))
+    partition.update(state(NODE, 0, (NODE,), (NODE,)))  # nothing new
+    partition.update(state(NODE, 1, (NODE,), (NODE,)))
     partition.mark_deleted()
     assert watcher.heard == [69, 0, 0, 0]
     partition.unwatch(watcher)
@@ -69,8 +68,8 @@ def test_a_watcher_may_leave_while_it_is_told() -> None:
 def test_each_leader_epoch_is_noted_once() -> None:
     partition = World().create("t")
     for epoch in (1, 1, 2):
-        partition.update(NODE, epoch, (NODE,), (NODE,))
-    partition.update(7, 3, (NODE, 7), (7,))
+        partition.update(state(NODE, epoch, (NODE,), (NODE,)))
+    partition.update(state(7, 3, (NODE, 7), (7,)))
     assert not partition.is_leader
     assert partition.log.epochs == [0, 1, 2]  # type: ignore[attr-defined]
 
@@ -78,20 +77,20 @@ def test_each_leader_epoch_is_noted_once() -> None:
 async def test_who_waits_for_replicas_is_told_of_every_end() -> None:
     world = World()
     partition = world.create("t")
-    partition.update(NODE, 1, (NODE, 7), (NODE, 7))  # now a follower has to have it, too
+    partition.update(state(NODE, 1, (NODE, 7), (NODE, 7)))  # now a follower has to have it, too
     world.append("t")
     world.append("t")
     waits = [partition.committed(offset) for offset in (1, 0)]
     assert None not in waits
-    partition.update(7, 2, (NODE, 7), (NODE, 7))
+    partition.update(state(7, 2, (NODE, 7), (NODE, 7)))
     for wait in waits:
         assert wait is not None
         with pytest.raises(KafkaError) as lost:
             await wait
         assert lost.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    partition.update(NODE, 3, (NODE,), (NODE,))
+    partition.update(state(NODE, 3, (NODE,), (NODE,)))
     assert partition.committed(1) is None
-    partition.update(NODE, 4, (NODE, 7), (NODE, 7))
+    partition.update(state(NODE, 4, (NODE, 7), (NODE, 7)))
     world.append("t")
     gone = partition.committed(2)
     assert gone is not None
@@ -104,7 +103,7 @@ async def test_who_waits_for_replicas_is_told_of_every_end() -> None:
 async def test_waiting_ends_in_the_order_of_offsets() -> None:
     world = World()
     partition = world.create("t")
-    partition.update(NODE, 1, (NODE, 7), (NODE, 7))
+    partition.update(state(NODE, 1, (NODE, 7), (NODE, 7)))
     for _ in range(3):
         world.append("t")
     waits = {offset: partition.committed(offset) for offset in (2, 0, 1)}
@@ -114,14 +113,10 @@ async def test_waiting_ends_in_the_order_of_offsets() -> None:
     given_up = waits[1]
     assert given_up is not None
     given_up.cancel()
-    partition.update(NODE, 2, (NODE,), (NODE,))
+    partition.update(state(NODE, 2, (NODE,), (NODE,)))
     await asyncio.sleep(0)
     assert heard == [3]
     assert all(wait is not None and wait.done() for wait in waits.values())
-
-
-def state(leader: int = NODE, epoch: int = 0, replicas: tuple[int, ...] = (NODE,)) -> Any:
-    return SimpleNamespace(leader=leader, leader_epoch=epoch, replicas=replicas, isr=replicas)
 
 
 @pytest.fixture
@@ -129,7 +124,20 @@ async def manager(tmp_path: Path) -> AsyncIterator[ReplicaManager]:
     logs = LogManager([str(tmp_path)], ManualClock(), InlineExecutor())
     logs.lock()
     await logs.start(lambda topic: LogConfig())
-    yield ReplicaManager(NODE, logs)
+    nobody, host = Nobody(), Host()
+    yield ReplicaManager(
+        NODE,
+        logs,
+        ReplicaPorts(
+            clock=host.clock,
+            lag_ms_max=LAG_MS,
+            brokers=host.brokers,
+            broker_epoch=host.broker_epoch,
+            alterations=nobody,
+            fetchers=nobody,
+            exists=lambda topic, index: topic == "elsewhere",
+        ),
+    )
     await logs.close()
 
 
@@ -165,6 +173,7 @@ async def test_why_a_partition_is_not_served(manager: ReplicaManager) -> None:
     manager.assign("t", 0, TOPIC_ID, state(epoch=5), LogConfig())
     manager.assign("t", 1, TOPIC_ID, state(7, 5, (NODE, 7)), LogConfig())
     assert refusal("t", 9) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert refusal("elsewhere", 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert refusal("u", 0) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert refusal("t", 0, 4) is ErrorCode.FENCED_LEADER_EPOCH
     assert refusal("t", 0, 6) is ErrorCode.UNKNOWN_LEADER_EPOCH

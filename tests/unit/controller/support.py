@@ -17,7 +17,7 @@ from skylog.controller.settings import (
 )
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
-from skylog.replicated.machine import Result, StartTimer
+from skylog.replicated.machine import Note, Result, StartTimer
 from skylog.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from skylog.wire.messages.broker_registration_request import (
     BrokerRegistrationRequest,
@@ -137,6 +137,7 @@ class Bench:
         self.now_ms = 1_000_000
         self.log: list[Message] = []
         self.timers: dict[Any, Any] = {}
+        self.notes: list[str] = []
         values = {"combined": False, **settings}
         self.machine = ControllerMachine(
             ControllerSettings(
@@ -167,6 +168,9 @@ class Bench:
         for event in result.volatile:
             self.machine.apply(event, -1)
         for effect in result.effects:
+            if isinstance(effect, Note):
+                self.notes.append(effect.message)
+                continue
             self.timers.pop(effect.key, None)
             if isinstance(effect, StartTimer):
                 self.timers[effect.key] = effect

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from skylog.diskless.bulk import PlannedSplit, RangeRequest
+from skylog.diskless.bulk import PlannedRange, PlannedSplit, RangeRequest
 from skylog.diskless.coordinator.memory import MemoryState
-from skylog.diskless.coordinator.queries import locate_look, plan_look
+from skylog.diskless.coordinator.queries import look
+from skylog.diskless.coordinator.requests import LocateBatches, PlanRanges
 from skylog.diskless.coordinator.sqlite import SqliteState
 from skylog.diskless.coordinator.state import FileState, StateStore, StoredBatch
 from skylog.diskless.planes import ranges
@@ -60,14 +61,14 @@ def test_a_database_plans_as_python_does(seed: int, tmp_path: Path) -> None:
         first = rng.randint(start, end)
         request = RangeRequest(*T0, first, rng.randint(first, end), rng.choice((-1, 40, 90)))
         size, limit = rng.choice((1, 100, 333, 1 << 40)), rng.choice((1, 2, 7, 1000))
-        look = plan_look(size, limit)
-        (planned,) = look(plain, [request])
-        assert look(on_disk, [request]) == [planned]
+        plan = PlanRanges([request], size, limit)
+        (planned,) = look(plain, plan)
+        assert isinstance(planned, PlannedRange)
+        assert look(on_disk, plan) == [planned]
         for one, following in pairwise(planned.splits):
             assert one.end_offset <= following.start_offset
-        located = locate_look(limit)
-        (found,) = located(plain, [request])
-        assert located(on_disk, [request]) == [found]
+        locate = LocateBatches([request], limit)
+        assert look(on_disk, locate) == look(plain, locate)
     on_disk.close()
 
 
@@ -84,7 +85,8 @@ def test_pages_make_the_whole(seed: int) -> None:
         splits: list[PlannedSplit] = []
         skipped, left = 0, request
         while True:
-            (page,) = plan_look(300, limit)(state, [left])
+            (page,) = look(state, PlanRanges([left], 300, limit))
+            assert isinstance(page, PlannedRange)
             splits += page.splits
             skipped += page.skipped_bytes
             if page.next_offset >= page.end_offset:

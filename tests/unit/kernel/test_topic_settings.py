@@ -82,7 +82,6 @@ def test_what_produce_takes() -> None:
     assert (limits.message_bytes_max, limits.compacted, limits.full) == (9, True, False)
     assert (limits.compression_type, limits.timestamp_type) == ("producer", "CreateTime")
     assert (limits.gzip_level, limits.lz4_level, limits.zstd_level) == (-1, 9, 3)
-    assert limits.insync_replicas_min == 1
 
 
 def test_null_and_long_values_are_refused() -> None:
@@ -167,3 +166,13 @@ def test_log_levels_change() -> None:
     assert hub.levels() == {"a": Level.DEBUG, "root": Level.ERROR}
     apply_logger_changes([("a", Operation.DELETE, None)], hub)
     assert hub.levels() == {"a": Level.ERROR, "root": Level.ERROR}
+
+
+def test_topics_of_the_system_are_not_diskless_by_default() -> None:
+    diskless = load_settings(None, {}, ["log.diskless.enable=true"])
+    compacted = {"cleanup.policy": "compact"}
+    validate_topic_configs(compacted, diskless, system=True)
+    with pytest.raises(KafkaError, match="cannot be compacted"):
+        validate_topic_configs(compacted, diskless)
+    with pytest.raises(KafkaError, match="cannot be compacted"):
+        validate_topic_configs({**compacted, "diskless.enable": "true"}, diskless, system=True)

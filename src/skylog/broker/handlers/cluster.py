@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from skylog.broker.context import RequestContext
+from skylog.controller.image import ClusterImage
 from skylog.kernel.acl import ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.security.acls import CLUSTER_NAME
@@ -85,6 +86,11 @@ def _offer(context: RequestContext, apis: list[ApiVersion]) -> ApiVersionsRespon
 async def forward(context: RequestContext, request: Any) -> Any:
     """Let the controller answer; the permission of the row was checked on the way here."""
     return await context.forward(request)
+
+
+def of_image(describe: Callable[[ClusterImage, Any], Any]) -> Callable[[RequestContext, Any], Any]:
+    """The handler of a request that every node answers from its own metadata."""
+    return lambda context, request: describe(context.services.image, request)
 
 
 async def describe_log_dirs(

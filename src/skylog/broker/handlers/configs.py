@@ -184,11 +184,16 @@ def _prepare(
         if kind is ConfigResourceType.BROKER_LOGGER:
             configs.alter_loggers(resource.resource_name, changes, validate_only=validate_only)
             return False
-        if kind is ConfigResourceType.BROKER:
+        if kind is ConfigResourceType.BROKER and _is_ours(context, resource.resource_name):
             configs.check_broker_change(resource.resource_name, changes)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
     return True
+
+
+def _is_ours(context: RequestContext, name: str) -> bool:
+    """A controller is asked for any broker, by that broker, which has looked at the change."""
+    return not (context.at_controller and name)
 
 
 async def alter_configs(
@@ -214,7 +219,7 @@ async def alter_configs(
                 why = f"Unknown resource type {resource.resource_type}"
                 raise KafkaError(ErrorCode.INVALID_REQUEST, why)
             _authorize(context, kind, resource.resource_name, AclOperation.ALTER_CONFIGS)
-            if kind is ConfigResourceType.BROKER:
+            if kind is ConfigResourceType.BROKER and _is_ours(context, resource.resource_name):
                 changes = [(c.name, 0, c.value) for c in resource.configs]
                 context.services.configs.check_broker_change(resource.resource_name, changes)
             accepted.append(resource)

@@ -1,4 +1,4 @@
-"""The APIs of the diskless coordinators (93–98, 100), for brokers among themselves.
+"""The APIs of the diskless coordinators (93–98, 100; 506–509), for brokers among themselves.
 
 They are served on the inter-broker listener alone and never offered by ApiVersions.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 from skylog.broker.context import RequestContext
 from skylog.diskless.coordinator.api import DisklessApi
+from skylog.diskless.coordinator.own_api import OwnApi
 from skylog.kernel.errors import KafkaError
 from skylog.wire.messages import diskless_commit_file_response as commit
 from skylog.wire.messages import diskless_create_partitions_response as create
@@ -18,6 +19,7 @@ from skylog.wire.messages import diskless_delete_topics_response as topics
 from skylog.wire.messages import diskless_describe_files_response as describe
 from skylog.wire.messages import diskless_find_batches_response as find
 from skylog.wire.messages import diskless_list_offsets_response as offsets
+from skylog.wire.messages import diskless_read_ranges_response as ranges
 from skylog.wire.schema import Message
 
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]
@@ -38,6 +40,20 @@ delete_records = _handler("delete_records")
 list_offsets = _handler("list_offsets")
 find_batches = _handler("find_batches")
 describe_files = _handler("describe_files")
+
+
+def _own_handler(method: str) -> Handler:
+    async def handle(context: RequestContext, request: Any) -> Any:
+        api: OwnApi = context.services.diskless.own_api
+        return await getattr(api, method)(request)
+
+    return handle
+
+
+receive_file = _own_handler("receive_file")
+pin_files = _own_handler("pin_files")
+read_ranges = _own_handler("read_ranges")
+fetch_snapshot = _own_handler("fetch_snapshot")
 
 
 def _told(error: KafkaError) -> tuple[int, str]:
@@ -117,6 +133,11 @@ def find_batches_failed(request: Any, error: KafkaError) -> Message:
             for topic in request.topics
         ]
     )
+
+
+def read_ranges_failed(request: Any, error: KafkaError) -> Message:
+    refused = ranges.DisklessReadRangeResult(error.code)
+    return ranges.DisklessReadRangesResponse(ranges=[refused] * len(request.ranges))
 
 
 def describe_files_failed(request: Any, error: KafkaError) -> Message:

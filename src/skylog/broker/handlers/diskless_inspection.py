@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
 
 from skylog.broker.diskless import storage_url_of
 from skylog.broker.maintenance import reaches_all_coordinators
+from skylog.diskless.coordinator.inspection import merged_pages
+from skylog.diskless.coordinator.remote import BACKGROUND
+from skylog.diskless.coordinator.wire import failure
 from skylog.diskless.files.orphans import orphan_threshold
+from skylog.diskless.plane import FileInfo
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import DISKLESS_FILES_LISTED_MAX
 from skylog.kernel.topics import DISKLESS_METADATA
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from skylog.broker.context import RequestContext
     from skylog.broker.services import Services
     from skylog.diskless.plane import CoordinatorInfo
+    from skylog.wire.schema import Message
 
 # No object is as old: nothing may be deleted now.
 _NOTHING_MS: Final = 0
@@ -34,22 +40,51 @@ _NO_SCANS: Final = -1
 
 
 async def describe_coordinators(
-    context: RequestContext, _request: DescribeDisklessCoordinatorsRequest
+    context: RequestContext, request: DescribeDisklessCoordinatorsRequest
 ) -> DescribeDisklessCoordinatorsResponse:
+    """Those of all brokers, or of this one; a broker that does not answer is left out."""
     services = context.services
     settings, engine = services.settings, services.diskless
     infos = await engine.plane.describe_coordinators()
+    found = [_described(info, settings.node.node_id) for info in infos]
+    whole = _reaches_all(services)
+    if not request.only_here:
+        answers = await _others(services, DescribeDisklessCoordinatorsRequest(only_here=True))
+        whole = whole and not any(isinstance(answer, KafkaError) for answer in answers)
+        for answer in answers:
+            if not isinstance(answer, KafkaError):
+                found += answer.coordinators
     return DescribeDisklessCoordinatorsResponse(
         control_plane=settings.diskless.control_plane,
         storage_url=storage_url_of(settings),
-        has_all_coordinators=_reaches_all(services),
+        has_all_coordinators=whole,
         orphan_threshold_ms=_threshold_ms(services),
-        coordinators=[_described(info, settings.node.node_id) for info in infos],
+        coordinators=sorted(found, key=lambda one: one.partition_index),
     )
 
 
+async def _others(services: Services, request: Message) -> list[Any]:
+    """What the other brokers that lead coordinators answer, or why they do not."""
+    if services.settings.diskless.control_plane != "topic":
+        return []
+    nodes = sorted(set(services.diskless.cluster.elsewhere().values()))
+    outcomes = await asyncio.gather(
+        *(services.peers.send(node, request, lane=BACKGROUND) for node in nodes),
+        return_exceptions=True,
+    )
+    return [_answer(outcome) for outcome in outcomes]
+
+
+def _answer(outcome: Any) -> Any:
+    if isinstance(outcome, BaseException) and not isinstance(outcome, KafkaError):
+        raise outcome
+    if not isinstance(outcome, KafkaError) and outcome.error_code:
+        return failure(outcome.error_code, outcome.error_message)
+    return outcome
+
+
 def _reaches_all(services: Services) -> bool:
-    return reaches_all_coordinators(services.image, services.diskless, services.settings.diskless)
+    return reaches_all_coordinators(services.image, services.settings.diskless)
 
 
 def _threshold_ms(services: Services) -> int:
@@ -86,15 +121,27 @@ def _described(info: CoordinatorInfo, node_id: int) -> DescribedCoordinator:
 async def list_files(
     context: RequestContext, request: ListDisklessFilesRequest
 ) -> ListDisklessFilesResponse:
+    """Files that any coordinator knows; if one cannot be asked there is no list."""
     if request.limit < 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a limit of {request.limit}")
     if not (request.after.isascii() and request.after.isprintable()):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a key that is none")
+    services = context.services
     limit = min(request.limit, DISKLESS_FILES_LISTED_MAX)
     # One more than asked for tells whether there are more.
-    found = await context.services.diskless.plane.list_files(request.after, limit + 1)
+    pages = [await services.diskless.plane.list_files(request.after, limit + 1)]
+    more = False
+    if not request.only_here:
+        asked = ListDisklessFilesRequest(request.after, limit, only_here=True)
+        for answer in await _others(services, asked):
+            if isinstance(answer, KafkaError):
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(answer))
+            more = more or answer.has_more
+            pages.append([_file(file) for file in answer.files])
+    # Each page has the first files of its broker, so the first of all are among them.
+    found = merged_pages(pages, limit + 1)
     return ListDisklessFilesResponse(
-        has_more=len(found) > limit,
+        has_more=more or len(found) > limit,
         files=[
             ListedDisklessFile(
                 file.object_key,
@@ -107,4 +154,16 @@ async def list_files(
             )
             for file in found[:limit]
         ],
+    )
+
+
+def _file(file: ListedDisklessFile) -> FileInfo:
+    return FileInfo(
+        file.object_key,
+        file.size,
+        file.committed_timestamp_ms,
+        file.live_batches,
+        file.live_bytes,
+        file.marked_timestamp_ms,
+        file.owner_ids,
     )

@@ -14,14 +14,23 @@ from skylog.broker.fetch_sessions import (
     FetchSession,
     group_by_topic,
     next_epoch,
+    replica_of,
 )
 from skylog.broker.handlers.fetch_remote import RemoteRead, read_remote
+from skylog.broker.handlers.fetch_replicas import (
+    ANY_REPLICA_FROM,
+    expects_follower,
+    follower_epoch,
+    is_throttled,
+    nearer_replica,
+)
 from skylog.diskless.partitions import DisklessPartition
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
 from skylog.log.log import ReadInfo
+from skylog.replication.leader import find_divergence
 from skylog.replication.partition import Partition
 from skylog.wire.messages.fetch_request import FetchRequest
 from skylog.wire.messages.fetch_response import (
@@ -62,6 +71,13 @@ class Collected:
     urgent: bool = False  # an error of a log, or a divergence, is told at once
 
 
+def _go_to(entry: Entry, replica: int) -> PartitionData:
+    """Nothing to read here: the consumer fetches from a replica that is nearer."""
+    return PartitionData(
+        entry.index, high_watermark=-1, records=b"", preferred_read_replica=replica
+    )
+
+
 class Fetch:
     """One Fetch request from its session to its answer."""
 
@@ -78,10 +94,10 @@ class Fetch:
         self.request = request
         self.session = session
         self.incremental = incremental
-        self.replica_id = (
-            request.replica_state.replica_id if context.version >= 15 else request.replica_id
-        )
+        self.replica_id = replica_of(request, context.version)
         self.from_follower = self.replica_id >= 0
+        # A look after a wait tells nothing new of a follower.
+        self._first_look = True
         self._read_committed = request.isolation_level == READ_COMMITTED
         self.bytes_max = min(
             request.max_bytes,
@@ -110,6 +126,7 @@ class Fetch:
         found = Collected()
         budget = self.bytes_max
         self.seen = self.session.progress
+        self._first_look = before is None
         remote: list[tuple[Entry, DisklessPartition]] = []
         for entry in tuple(self.session.ready):
             try:
@@ -118,7 +135,12 @@ class Fetch:
                     entry.moved = False
                     partition = self._locate(entry)
                     if isinstance(partition, DisklessPartition):
-                        remote.append((entry, partition))
+                        near = self._nearer(partition)
+                        if near is None:
+                            remote.append((entry, partition))
+                        else:
+                            found.answers[entry] = _go_to(entry, near)
+                            found.urgent = True
                         continue
                     answer = yield from self._read(entry, partition, budget, found.read_bytes == 0)
             except RefusedError as error:
@@ -128,7 +150,7 @@ class Fetch:
                 answer = self._failed(entry, error)
                 found.urgent = True
             size = len(answer.records or b"")
-            if answer.diverging_epoch.epoch >= 0:
+            if answer.diverging_epoch.epoch >= 0 or answer.preferred_read_replica >= 0:
                 found.urgent = True
             found.answers[entry] = answer
             found.read_bytes += size
@@ -167,6 +189,10 @@ class Fetch:
     ) -> Generator[Read, ReadInfo, PartitionData]:
         wanted = entry.wanted
         log = partition.log
+        offset, last_epoch = wanted.fetch_offset, max(wanted.last_fetched_epoch, -1)
+        diverging = find_divergence(log, offset, last_epoch)
+        if self.from_follower and self._first_look and diverging is None:
+            self._hear_follower(entry, partition)
         answer = PartitionData(
             entry.index,
             high_watermark=log.high_watermark,
@@ -175,15 +201,19 @@ class Fetch:
             aborted_transactions=[] if self._read_committed else None,
             records=b"",
         )
-        if wanted.last_fetched_epoch >= 0:
-            epoch, end = log.epoch_end_offset(wanted.last_fetched_epoch)
-            if epoch < 0 or end < 0 or wanted.fetch_offset < log.log_start_offset:
-                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-            if epoch < wanted.last_fetched_epoch or end < wanted.fetch_offset:
-                answer.diverging_epoch = EpochEndOffset(epoch, end)
-                return answer
+        if diverging is not None:
+            answer.diverging_epoch = EpochEndOffset(*diverging)
+            return answer
         limit = log.log_end_offset
-        if not self.from_follower:
+        if self.from_follower:
+            if is_throttled(self.context, partition, self.replica_id):
+                return answer
+        else:
+            rack = self.request.rack_id
+            near = nearer_replica(self.context, partition, wanted, rack) if rack else None
+            if near is not None:
+                answer.preferred_read_replica = near
+                return answer
             limit = log.last_stable_offset if self._read_committed else log.high_watermark
         size = min(wanted.partition_max_bytes, budget)
         if size < 0 and log.log_start_offset <= wanted.fetch_offset < limit:
@@ -200,6 +230,14 @@ class Fetch:
                 AbortedTransaction(found.producer_id, found.first_offset) for found in data.aborted
             ]
         return answer
+
+    def _hear_follower(self, entry: Entry, partition: Partition) -> None:
+        """What a follower asks for says what it has."""
+        wanted, log = entry.wanted, partition.log
+        if log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
+            epoch = follower_epoch(self.request, self.context.version)
+            start = wanted.log_start_offset
+            partition.fetched_by(self.replica_id, wanted.fetch_offset, start, epoch)
 
     def _locate(self, entry: Entry) -> Partition | DisklessPartition:
         """The replica that serves an entry, or Kafka's error for why there is none."""
@@ -224,16 +262,31 @@ class Fetch:
             entry.attach(None)
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if state.is_diskless:
+            if self.from_follower:
+                raise RefusedError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it has no log
             remote = services.diskless.partition(services.image, name, entry.index)
             entry.attach(remote)
             return remote
         entry.attach(services.replicas.get(name, entry.index))
         epoch = entry.wanted.current_leader_epoch
-        partition = services.replicas.leader_of(name, entry.index, epoch)
+        anywhere = not self.from_follower and context.version >= ANY_REPLICA_FROM
+        find = services.replicas.replica_of if anywhere else services.replicas.leader_of
+        partition = find(name, entry.index, epoch)
         if self.from_follower and not partition.has_follower(self.replica_id):
             unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise KafkaError(unknown if epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH)
         return partition
+
+    def _nearer(self, partition: DisklessPartition) -> int | None:
+        """A replica in the consumer's rack, if it has said where it is and this is elsewhere."""
+        rack = self.request.rack_id
+        services = self.context.services
+        topic = services.image.topic(partition.topic) if rack and not self.from_follower else None
+        if topic is None:
+            return None
+        zone = services.router.zone(self.context.client_id, self.context.listener) or rack
+        own = services.settings.node.node_id
+        return services.router.replica_in(topic, partition.index, zone, own)
 
     def _failed(self, entry: Entry, error: KafkaError) -> PartitionData:
         code = error.code
@@ -305,6 +358,7 @@ class Fetch:
             answer.error_code
             or answer.records
             or answer.diverging_epoch.epoch >= 0
+            or answer.preferred_read_replica >= 0
             or answer.high_watermark != entry.sent_high_watermark
             or answer.log_start_offset != entry.sent_log_start
         )
@@ -317,10 +371,21 @@ class Fetch:
         # read but not taken (a client that repeats its offset without saying so) stays ready, and
         # so does all that may have moved after it was read.
         more = moved or answer.high_watermark > entry.wanted.fetch_offset
-        if answer.error_code or answer.diverging_epoch.epoch >= 0:
+        if self.from_follower and isinstance(entry.partition, Partition):
+            more = moved or expects_follower(entry.partition, self.replica_id, entry.wanted)
+        elsewhere = answer.preferred_read_replica >= 0
+        if answer.error_code or answer.diverging_epoch.epoch >= 0 or elsewhere:
             # Kafka repeats an error in every answer until it is gone.
             entry.sent_high_watermark = -1
             more = True
         self.session.served(entry, data=size > 0, more=more)
         if size and entry.partition is not None:
-            self.context.services.traffic.fetched(entry.partition.topic, size)
+            self._count(entry.partition.topic, entry.index, size)
+
+    def _count(self, topic: str, index: int, size: int) -> None:
+        services = self.context.services
+        if self.from_follower:
+            services.traffic.replicated_out(topic, size)
+            services.replication.leader_quota.record(topic, index, size)
+        else:
+            services.traffic.fetched(topic, size)

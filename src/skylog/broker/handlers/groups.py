@@ -255,8 +255,8 @@ async def _coordinator(context: RequestContext, key_type: int, key: str) -> Coor
         if key_type == TRANSACTION:
             if not context.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
                 raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-            partition = context.services.transactions.partition_for
-            return await _leader(context, TRANSACTION_STATE, partition, key)
+            coordinates = context.services.transactions.partition_for
+            return await _leader(context, TRANSACTION_STATE, coordinates, key)
         if key_type == DISKLESS:
             return _diskless_coordinator(context, key)
         if key_type != GROUP:

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Iterable
 
 from skylog.broker.context import RequestContext
 from skylog.broker.handlers.cluster import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS
-from skylog.controller.image import ClusterImage
-from skylog.controller.image.topics import Partition, Topic
+from skylog.broker.handlers.metadata_view import ClientView, partition_as_it_is
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -32,7 +31,6 @@ from skylog.wire.messages.metadata_request import MetadataRequest
 from skylog.wire.messages.metadata_response import (
     MetadataResponse,
     MetadataResponseBroker,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 
@@ -160,7 +158,7 @@ def _finish(
 ) -> MetadataResponse:
     services = context.services
     alive = services.image.alive_nodes(context.listener)
-    nodes = {node.id for node in alive}
+    view = ClientView(context, alive)
     response.brokers = [
         MetadataResponseBroker(node.id, node.host, node.port, node.rack) for node in alive
     ]
@@ -169,7 +167,7 @@ def _finish(
     for name in names:
         topic = services.image.topic(name)
         if topic is not None:
-            response.topics.append(_describe(context, topic, nodes))
+            response.topics.append(view.topic(topic))
     if request.include_topic_authorized_operations:
         for answer in response.topics:
             # Of topics that are not there too, but not of those that the client may not see.
@@ -186,52 +184,6 @@ def _cluster_operations(context: RequestContext) -> int:
     if not context.authorize_cluster(AclOperation.DESCRIBE):
         return 0
     return context.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
-
-
-def _describe(context: RequestContext, topic: Topic, alive: set[int]) -> MetadataResponseTopic:
-    describe = _partition_v0 if context.version == 0 else _partition
-    image, version = context.services.image, context.version
-    return MetadataResponseTopic(
-        0,
-        topic.name,
-        topic.topic_id,
-        is_internal(topic.name),
-        [
-            describe(image, index, topic.partitions[index], alive, version)
-            for index in sorted(topic.partitions)
-        ],
-    )
-
-
-def _partition(
-    image: ClusterImage, index: int, state: Partition, alive: set[int], version: int
-) -> MetadataResponsePartition:
-    leader, code = state.leader, 0
-    if leader not in alive:
-        code, leader = leaderless(image, leader, version), -1
-    offline = [node for node in state.replicas if node not in alive]
-    return MetadataResponsePartition(
-        code, index, leader, state.leader_epoch, list(state.replicas), list(state.isr), offline
-    )
-
-
-def _partition_v0(
-    image: ClusterImage, index: int, state: Partition, alive: set[int], version: int
-) -> MetadataResponsePartition:
-    """The first version leaves out nodes that are not there, and says so by an error."""
-    answer = _partition(image, index, state, alive, version)
-    if not answer.error_code and answer.offline_replicas:
-        answer.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
-    answer.replica_nodes = [node for node in state.replicas if node in alive]
-    answer.isr_nodes = [node for node in state.isr if node in alive]
-    return answer
-
-
-def leaderless(image: ClusterImage, leader: int, version: int) -> ErrorCode:
-    """Why a leader cannot be shown: there is none, or not on the listener that was asked."""
-    if version >= 6 and leader >= 0 and image.is_alive(leader):
-        return ErrorCode.LISTENER_NOT_FOUND
-    return ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def metadata_failed(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
@@ -302,7 +254,7 @@ def _page(
     answer = DescribeTopicPartitionsResponseTopic(0, name, topic.topic_id, is_internal(name))
     for index in indexes[:room]:
         state = topic.partitions[index]
-        shown = _partition(image, index, state, nodes, 6)
+        shown = partition_as_it_is(image, index, state, nodes, 6)
         answer.partitions.append(
             DescribeTopicPartitionsResponsePartition(
                 shown.error_code,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable
 from functools import partial
@@ -67,6 +68,7 @@ _SINCE: Final = {
 }
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
+OFFSET_NOT_AVAILABLE_FROM: Final = 5
 DEBUGGING: Final = -2
 HIGH_WATERMARK: Final = -1
 INVALID_LOW_WATERMARK: Final = -1
@@ -157,7 +159,13 @@ def _search(
     if request.replica_id != DEBUGGING or partition is None:
         partition = replicas.leader_of(topic, wanted.partition_index, wanted.current_leader_epoch)
     limit = _readable_end(partition, request)
-    return partial(_at, partition, wanted.timestamp, limit)
+    late = request.replica_id == CONSUMER and partition.epoch_start_offset > limit
+    if not late:
+        return partial(_at, partition, wanted.timestamp, limit)
+    # A new leader does not know yet how far its predecessor had committed.
+    newer = ErrorCode.OFFSET_NOT_AVAILABLE
+    code = newer if context.version >= OFFSET_NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE
+    return partial(_at_new_leader, partition, wanted.timestamp, limit, code)
 
 
 def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:
@@ -183,6 +191,16 @@ def _at(partition: Partition, timestamp: int, limit: int, *, block: bool) -> Fou
         found = log.offset_for_timestamp(timestamp, block=block)
     # A record that may still be lost is no answer.
     return found if found is not None and found[1] < limit else _NOTHING
+
+
+def _at_new_leader(
+    partition: Partition, timestamp: int, limit: int, code: ErrorCode, *, block: bool
+) -> Found:
+    """What a leader may say before its high watermark has reached its epoch."""
+    found = _NOTHING if timestamp == LATEST else _at(partition, timestamp, limit, block=block)
+    if found == _NOTHING and timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        raise KafkaError(code)
+    return found
 
 
 def offset_for_leader_epoch(
@@ -237,6 +255,7 @@ def delete_records(
     """Handle DeleteRecords: move the start of logs up."""
     response = DeleteRecordsResponse()
     remote: list[tuple[DeleteRecordsPartitionResult, tuple[Uuid, int], int]] = []
+    behind: list[tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None]]] = []
     for topic in request.topics:
         allowed = context.allowed(topic.name)
         answers = DeleteRecordsTopicResult(topic.name)
@@ -253,15 +272,46 @@ def delete_records(
                 if place is not None:
                     remote.append((answer, place, wanted.offset))
                     continue
-                answer.low_watermark = _delete_before(context, topic.name, index, wanted.offset)
+                partition, start = _delete_before(context, topic.name, index, wanted.offset)
+                answer.low_watermark = partition.low_watermark
+                wait = partition.deleted_everywhere(start)
+                if wait is not None:
+                    behind.append((answer, partition, wait))
             except KafkaError as error:
                 answer.error_code = error.code
+    if behind:
+        return _deleted(context, request, response, remote, behind)
     if not remote:
         return response
     return _then(delete_diskless_records(context.services.diskless, remote), response)
 
 
-def _delete_before(context: RequestContext, topic: str, index: int, offset: int) -> int:
+async def _deleted(
+    context: RequestContext,
+    request: DeleteRecordsRequest,
+    response: DeleteRecordsResponse,
+    remote: list[tuple[DeleteRecordsPartitionResult, tuple[Uuid, int], int]],
+    behind: list[tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None]]],
+) -> DeleteRecordsResponse:
+    """Wait for the followers; those that do not make it in time are named."""
+    if remote:
+        await delete_diskless_records(context.services.diskless, remote)
+    waits = [wait for _, _, wait in behind]
+    await asyncio.wait(waits, timeout=max(request.timeout_ms, 0) / 1000)
+    for answer, partition, wait in behind:
+        if not wait.done():
+            wait.cancel()
+            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        elif isinstance(error := wait.exception(), KafkaError):
+            answer.error_code = error.code
+        else:
+            answer.low_watermark = partition.low_watermark
+    return response
+
+
+def _delete_before(
+    context: RequestContext, topic: str, index: int, offset: int
+) -> tuple[Partition, int]:
     services = context.services
     if services.image.partition(topic, index) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -276,7 +326,7 @@ def _delete_before(context: RequestContext, topic: str, index: int, offset: int)
     target = end if offset == HIGH_WATERMARK else offset
     if target < 0 or target > end:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    return partition.delete_records_before(target)
+    return partition, partition.delete_records_before(target)
 
 
 def describe_producers(

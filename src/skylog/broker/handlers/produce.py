@@ -119,7 +119,9 @@ def _produce(
         finish = partial(_note_written, context, request, response, pending, written)
         return Overlapping(written.done, finish, max(request.timeout_ms, 0) / 1000)
     if pending.waits:
-        return _wait(context, request, response, pending.waits)
+        # Others of this client may be appended while replicas fetch this one.
+        replicated = asyncio.ensure_future(_wait(context, request, response, pending.waits))
+        return Overlapping(replicated, replicated.result)
     return _finish(context, request, response)
 
 
@@ -188,13 +190,7 @@ def _writable(
         )
     if state.is_diskless:
         return services.diskless.partition(services.image, name, index)
-    partition = services.replicas.leader_of(name, index)
-    if request.acks == ALL:
-        # More replicas than there are cannot be asked for.
-        needed = min(services.configs.min_insync_replicas(name), len(partition.replicas))
-        if len(partition.isr) < needed:
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-    return partition
+    return services.replicas.leader_of(name, index)
 
 
 async def _produce_verified(
@@ -212,12 +208,14 @@ async def _produce_verified(
         if why is not None:
             fail(context, slot, why, slot.partition.topic if slot.partition else "")
     outcome = _produce(context, request, response, slots)
+    answer: ProduceResponse | None
     if isinstance(outcome, Overlapping):
-        return await outcome.wait()
-    if isinstance(outcome, Awaitable):
-        answer: ProduceResponse | None = await outcome
-        return answer
-    return outcome
+        answer = await outcome.wait()
+    elif isinstance(outcome, Awaitable):
+        answer = await outcome
+    else:
+        answer = outcome
+    return answer
 
 
 def _records(slot: Slot) -> Buffer:
@@ -244,7 +242,10 @@ def _append(
     partition = slot.partition
     assert partition is not None  # noqa: S101 - for the type checker
     answer = slot.answer
+    acks_all = request.acks == ALL
     try:
+        if acks_all and isinstance(partition, Partition):
+            partition.require_in_sync()
         if isinstance(validated, KafkaError):
             raise validated
         if isinstance(partition, DisklessPartition):
@@ -253,7 +254,7 @@ def _append(
             item = Item(topic, topic_id, index, validated.batch, stamped)
             pending.remote.append((slot, item))
             return
-        info = partition.append((validated.batch,), now_ms, slot.origin)
+        info = partition.append((validated.batch,), now_ms, slot.origin, acks_all=acks_all)
     except KafkaError as error:
         told = not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START
         if told and isinstance(partition, Partition):
@@ -268,7 +269,7 @@ def _append(
     elif validated.log_append_time >= 0:
         answer.log_append_time_ms = validated.log_append_time
     context.services.traffic.produced(partition.topic, validated.batch)
-    wait = partition.committed(info.last_offset) if request.acks == ALL else None
+    wait = partition.committed(info.last_offset) if acks_all else None
     if wait is not None:
         pending.waits.append((slot, wait))
 

@@ -6,16 +6,18 @@ from collections import Counter
 from collections.abc import Iterable
 
 from skylog.broker.context import RequestContext
+from skylog.broker.diskless import refuse_alone
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.kernel.topics import CLUSTER_METADATA
+from skylog.kernel.settings.topics import topic_values
+from skylog.kernel.topics import CLUSTER_METADATA, is_internal
 from skylog.wire.messages.create_partitions_request import CreatePartitionsRequest
 from skylog.wire.messages.create_partitions_response import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
-from skylog.wire.messages.create_topics_request import CreateTopicsRequest
+from skylog.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from skylog.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from skylog.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from skylog.wire.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
@@ -43,11 +45,15 @@ async def create_topics(
         if topic.name == CLUSTER_METADATA:
             why = f"Creation of internal topic {CLUSTER_METADATA} is prohibited."
             refused.append(_not_created(topic.name, ErrorCode.INVALID_REQUEST, why))
-        elif any_name or context.allowed(topic.name):
-            accepted.append(topic)
-        else:
+        elif not (any_name or context.allowed(topic.name)):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             refused.append(_not_created(topic.name, code, "Authorization failed."))
+        else:
+            try:
+                _check_diskless(context, topic)
+                accepted.append(topic)
+            except KafkaError as error:
+                refused.append(_not_created(topic.name, error.code, error.message or ""))
     request.topics = accepted
     context.charge_mutations(sum(max(t.num_partitions, len(t.assignments), 1) for t in accepted), 6)
     response: CreateTopicsResponse = await context.forward(request)
@@ -60,6 +66,15 @@ async def create_topics(
             answer.configs, answer.num_partitions, answer.replication_factor = [], -1, -1
     response.topics += refused
     return response
+
+
+def _check_diskless(context: RequestContext, topic: CreatableTopic) -> None:
+    services = context.services
+    given = {config.name: config.value for config in topic.configs}
+    default = topic_values({}, services.configs.current)["diskless.enable"]
+    wanted = given["diskless.enable"] == "true" if "diskless.enable" in given else default
+    if wanted and not is_internal(topic.name):
+        refuse_alone(services.image, services.settings)
 
 
 def _not_created(name: str, code: ErrorCode, why: str) -> CreatableTopicResult:

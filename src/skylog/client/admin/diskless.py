@@ -32,10 +32,11 @@ class DisklessAdmin:
     async def describe(self) -> list[DescribeDisklessCoordinatorsResponse]:
         """Of every broker: its store, its control plane and the coordinators that it leads."""
         nodes = sorted(self._cluster.metadata.brokers)
-        return [await self._ask(node, DescribeDisklessCoordinatorsRequest()) for node in nodes]
+        request = DescribeDisklessCoordinatorsRequest(only_here=True)
+        return [await self._ask(node, request) for node in nodes]
 
     async def describe_any(self) -> DescribeDisklessCoordinatorsResponse:
-        """Of the broker whose files ``files`` lists."""
+        """Of all brokers, as one of them says."""
         answer: DescribeDisklessCoordinatorsResponse = await self._ask(
             -1, DescribeDisklessCoordinatorsRequest()
         )

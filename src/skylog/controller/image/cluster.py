@@ -12,6 +12,7 @@ from typing import Any
 from skylog.controller.image.brokers import Broker, Brokers, Node
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType, Configs
 from skylog.controller.image.delta import Delta
+from skylog.controller.image.difference import difference
 from skylog.controller.image.features import Features
 from skylog.controller.image.quotas import Quotas
 from skylog.controller.image.security import Acls, DelegationTokens, Scram
@@ -102,6 +103,16 @@ class ClusterImage:
             yield from family.records()
         if self.producer_ids.next_producer_id > 0:
             yield self.producer_ids
+
+    def replace(self, records: Iterable[Message]) -> Delta:
+        """Become what a snapshot says; who holds this image sees the new state in it."""
+        latest = ClusterImage()
+        for record in records:
+            latest.apply(record)
+        delta = difference(self, latest)
+        self.__dict__.update(latest.__dict__)
+        self._appliers = self._make_appliers()
+        return delta
 
     @property
     def in_transaction(self) -> bool:

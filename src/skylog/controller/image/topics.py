@@ -7,6 +7,7 @@ may compare it with a later one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -161,6 +162,9 @@ class Topics:
         self.imbalanced: dict[TopicIdPartition, None] = {}
         self.reassigning: dict[TopicIdPartition, None] = {}
         self.partition_count = 0
+        # How many replicas each broker holds, and how many partitions it leads.
+        self.replica_counts: Counter[int] = Counter()
+        self.leader_counts: Counter[int] = Counter()
         self._shared: dict[Hashable, Any] = {}
 
     def partition(self, name: str, partition: int) -> Partition | None:
@@ -202,7 +206,8 @@ class Topics:
         if not alike:
             self.by_unified_name.pop(unified(topic.name), None)
         self.partition_count -= len(topic.partitions)
-        for partition in topic.partitions:
+        for partition, state in topic.partitions.items():
+            self._count(state, -1)
             for index in (self.leaderless, self.imbalanced, self.reassigning):
                 index.pop((topic.topic_id, partition), None)
         delta.topic_deleted(topic)
@@ -235,14 +240,26 @@ class Topics:
         return topic  # type: ignore[return-value]
 
     def _put(self, topic: Topic, number: int, partition: Partition, delta: Delta) -> None:
-        if number not in topic.partitions:
+        before = topic.partitions.get(number)
+        if before is None:
             self.partition_count += 1
+            self._count(partition, 1)
+        elif before.replicas != partition.replicas or before.leader != partition.leader:
+            self._count(before, -1)
+            self._count(partition, 1)
         topic.partitions[number] = self._compact(partition)
         key = (topic.topic_id, number)
         _keep(self.leaderless, key, partition.leader == NO_LEADER)
         _keep(self.imbalanced, key, partition.leader != partition.preferred_replica)
         _keep(self.reassigning, key, partition.reassigning)
         delta.partition_changed(topic.topic_id, number)
+
+    def _count(self, partition: Partition, by: int) -> None:
+        """A broker of which nothing is left has no entry."""
+        for replica in partition.replicas:
+            _add(self.replica_counts, replica, by)
+        if partition.leader != NO_LEADER:
+            _add(self.leader_counts, partition.leader, by)
 
     def _compact(self, partition: Partition) -> Partition:
         share = self._share
@@ -255,6 +272,12 @@ class Topics:
 
     def _share(self, value: T) -> T:
         return self._shared.setdefault(value, value)  # type: ignore[no-any-return]
+
+
+def _add(counts: Counter[int], broker_id: int, by: int) -> None:
+    counts[broker_id] += by
+    if not counts[broker_id]:
+        del counts[broker_id]
 
 
 def unified(name: str) -> str:

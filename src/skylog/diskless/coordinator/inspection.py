@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from skylog.diskless.coordinator.registry import DisklessCoordinators
@@ -56,10 +57,9 @@ async def list_files(coordinators: DisklessCoordinators, after: str, limit: int)
             for number in coordinators.led()
         )
     )
-    files: dict[str, FileInfo] = {}
-    for page in pages:
-        for file, live_bytes in page:
-            one = FileInfo(
+    files = [
+        [
+            FileInfo(
                 file.object_key,
                 file.size,
                 file.committed_ms,
@@ -68,6 +68,18 @@ async def list_files(coordinators: DisklessCoordinators, after: str, limit: int)
                 file.deletable_since_ms,
                 file.owner_ids,
             )
+            for file, live_bytes in page
+        ]
+        for page in pages
+    ]
+    return merged_pages(files, limit)
+
+
+def merged_pages(pages: Iterable[Sequence[FileInfo]], limit: int) -> list[FileInfo]:
+    """Pure: one page of several, of coordinators or of brokers, which may know the same files."""
+    files: dict[str, FileInfo] = {}
+    for page in pages:
+        for one in page:
             known = files.get(one.object_key)
             files[one.object_key] = one if known is None else merged(known, one)
     return [files[key] for key in sorted(files)[:limit]]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.schema import UnusableDatabase
@@ -66,6 +65,18 @@ class MemoryFactory:
         """Nothing is kept."""
 
 
+class CommittedLog(Protocol):
+    """A coordinator's log as far as it is committed."""
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    def read(self, offset: int) -> AsyncIterator[list[Batch]]: ...
+
+
 class Loader:
     """Loads one coordinator, once."""
 
@@ -73,7 +84,7 @@ class Loader:
         self,
         factory: StateFactory,
         snapshots: Snapshots,
-        log: CoordinatorLog,
+        log: CommittedLog,
         executor: Executor,
         create: Callable[[StateStore], CoordinatorMachine],
     ) -> None:

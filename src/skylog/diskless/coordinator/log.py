@@ -61,8 +61,8 @@ class MetadataPartition(Protocol):
         """Append as the leader; a KafkaError leaves the log as it was."""
         ...
 
-    def on_commit(self, listener: Callable[[int], None]) -> Any:
-        """Call ``listener`` with every new high watermark."""
+    def on_commit(self, listener: Callable[[int], None]) -> Callable[[], None]:
+        """Call ``listener`` with every new high watermark, until what comes back is called."""
         ...
 
     def delete_records_before(self, offset: int) -> int: ...
@@ -82,7 +82,7 @@ class CoordinatorLog:
         self._sync_task: asyncio.Task[None] | None = None
         self._moved: Callable[[], None] | None = None
         self._failed: Callable[[Exception], None] | None = None
-        partition.on_commit(self._committed)
+        self._unsubscribe: Callable[[], None] | None = None
 
     @property
     def start_offset(self) -> int:
@@ -106,16 +106,24 @@ class CoordinatorLog:
         return self._partition.log.size
 
     @property
+    def isr(self) -> Sequence[int]:
+        return self._partition.isr
+
+    @property
     def _must_sync(self) -> bool:
         return self._syncs and len(self._partition.isr) <= 1
 
     async def open(self, moved: Callable[[], None], failed: Callable[[Exception], None]) -> None:
         """Make all that is there durable; from now on tell of moves and failures."""
         self._moved, self._failed = moved, failed
+        self._unsubscribe = self._partition.on_commit(self._committed)
         await self._sync()
 
     def close(self) -> None:
         self._moved = self._failed = None
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
 
     def append(self, encoded: bytes, now_ms: int) -> int:
         """Append one batch; returns the log's end. KafkaError: nothing was appended."""
@@ -148,16 +156,7 @@ class CoordinatorLog:
 
     async def read(self, offset: int) -> AsyncIterator[list[Batch]]:
         """The batches from ``offset`` up to what is the end now, as many at a time as were read."""
-        log = self._partition.log
-        end_offset = log.log_end_offset
-        while offset < end_offset:
-            read = partial(
-                log.read, offset, DISKLESS_LOAD_READ_BYTES, end_offset, min_one=True, block=True
-            )
-            batches = list(split_batches((await self._executor.run(read)).buffer))
-            if not batches or batches[-1].next_offset <= offset:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing to read at {offset}")
-            offset = batches[-1].next_offset
+        async for batches in read_log(self._partition.log, self._executor, offset, self.end_offset):
             yield batches
 
     def prune(self, offset: int) -> None:
@@ -167,3 +166,43 @@ class CoordinatorLog:
     def _committed(self, _high_watermark: int) -> None:
         if self._moved is not None:
             self._moved()
+
+
+class FollowedLog:
+    """A replica of a coordinator's log on a broker that does not lead it: what is committed."""
+
+    def __init__(self, log: StoredLog, executor: Executor) -> None:
+        self._log = log
+        self._executor = executor
+
+    @property
+    def start_offset(self) -> int:
+        return self._log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """As far as this replica knows what is committed."""
+        return min(self._log.high_watermark, self._log.log_end_offset)
+
+    @property
+    def stored_end_offset(self) -> int:
+        return self._log.log_end_offset
+
+    async def read(self, offset: int) -> AsyncIterator[list[Batch]]:
+        async for batches in read_log(self._log, self._executor, offset, self.end_offset):
+            yield batches
+
+
+async def read_log(
+    log: StoredLog, executor: Executor, offset: int, end_offset: int
+) -> AsyncIterator[list[Batch]]:
+    """The batches between two offsets, as many at a time as were read."""
+    while offset < end_offset:
+        read = partial(
+            log.read, offset, DISKLESS_LOAD_READ_BYTES, end_offset, min_one=True, block=True
+        )
+        batches = list(split_batches((await executor.run(read)).buffer))
+        if not batches or batches[-1].next_offset <= offset:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing to read at {offset}")
+        offset = batches[-1].next_offset
+        yield batches

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
-from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
+from skylog.diskless.bulk import LocatedRange, PlannedRange
 from skylog.diskless.coordinator.requests import (
     DescribeFiles,
     DescribeLogs,
@@ -15,9 +15,13 @@ from skylog.diskless.coordinator.requests import (
     FindBatches,
     FindFiles,
     FreeFiles,
+    HighWatermarks,
     KnownTopics,
     ListOffsets,
+    LocateBatches,
+    Look,
     OldestFile,
+    PlanRanges,
     StrictRead,
 )
 from skylog.diskless.coordinator.state import StateView
@@ -77,6 +81,8 @@ def find(state: StateView, request: Find, coordinator_id: int) -> Any:
             return [state.file(key) for key in keys]
         case KnownTopics():
             return list({partition[0] for partition, _, _ in state.all_partitions()})
+        case HighWatermarks():
+            return [(at, log.high_watermark) for at, _, log in state.all_partitions()]
 
 
 def find_batches(state: Findable, request: FindBatches) -> list[FindResult]:
@@ -84,26 +90,16 @@ def find_batches(state: Findable, request: FindBatches) -> list[FindResult]:
     return [_find(state, one, budget) for one in request.requests]
 
 
-def plan_look(
-    split_bytes: int, max_batches: int
-) -> Callable[[StateView, list[RangeRequest]], list[PlannedRange]]:
-    def look(state: StateView, requests: list[RangeRequest]) -> list[PlannedRange]:
-        steps = ranges.plan(requests, max_batches, state.log)
-        return ranges.run(
-            steps, lambda at, span, limit: state.split_page(at, span, split_bytes, limit)
-        )
-
-    return look
-
-
-def locate_look(
-    max_batches: int,
-) -> Callable[[StateView, list[RangeRequest]], list[LocatedRange]]:
-    def look(state: StateView, requests: list[RangeRequest]) -> list[LocatedRange]:
-        steps = ranges.locate(requests, max_batches, state.log)
-        return ranges.run(steps, partial(_within, state))
-
-    return look
+def look(state: StateView, request: Look) -> list[PlannedRange] | list[LocatedRange]:
+    match request:
+        case PlanRanges(requests, split_bytes, max_batches):
+            plan = ranges.plan(requests, max_batches, state.log)
+            return ranges.run(
+                plan, lambda at, span, limit: state.split_page(at, span, split_bytes, limit)
+            )
+        case LocateBatches(requests, max_batches):
+            steps = ranges.locate(requests, max_batches, state.log)
+            return ranges.run(steps, partial(_within, state))
 
 
 def _within(

@@ -1,21 +1,38 @@
-"""The diskless coordinators of a broker: one per partition of ``__diskless_metadata`` it leads."""
+"""The diskless coordinators of a broker: one per partition of ``__diskless_metadata`` it leads, and
+a warm copy of each one whose log it follows."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from skylog.diskless.coordinator import queries
+from skylog.diskless.coordinator.leadership import LeadershipRounds
+from skylog.diskless.coordinator.links import Links
 from skylog.diskless.coordinator.loading import SqliteFactory, StateFactory
 from skylog.diskless.coordinator.log import CoordinatorLog, MetadataPartition
-from skylog.diskless.coordinator.runtime import CoordinatorRuntime, Ports, RuntimeSettings
+from skylog.diskless.coordinator.moves import Moves
+from skylog.diskless.coordinator.ports import Ports, RuntimeSettings
+from skylog.diskless.coordinator.requests import (
+    Find,
+    FindBatches,
+    ForgetFiles,
+    HighWatermarks,
+    Look,
+    StrictRead,
+    Write,
+)
+from skylog.diskless.coordinator.runtime import CoordinatorRuntime, State
 from skylog.diskless.coordinator.snapshots import Snapshots
-from skylog.diskless.plane import HighWatermarkListener, Unsubscribe
+from skylog.diskless.coordinator.standby import Standby, StandbyPorts
+from skylog.diskless.plane import FindResult, HighWatermarkListener, TopicPartition, Unsubscribe
 from skylog.diskless.planes.listeners import Listeners
 from skylog.kernel.clock import Clock
-from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.executor import Executor, ThreadExecutor
 from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
@@ -28,7 +45,7 @@ _RELOAD_DELAY_MS: Final = 1_000
 _DATABASE: Final = "state.sqlite"
 
 
-class LedPartition(MetadataPartition, Protocol):
+class NamedPartition(MetadataPartition, Protocol):
     @property
     def topic_id(self) -> Uuid: ...
 
@@ -38,7 +55,8 @@ class Environment:
     """What all coordinators of a broker share.
 
     Below ``directory`` each has one of its own, for its cache and its snapshots. ``background`` is
-    for syncs and snapshots; every coordinator has a thread of its own besides.
+    for syncs and snapshots; every coordinator has a thread of its own besides. ``links`` lead to
+    the brokers that have the same logs.
     """
 
     directory: Path
@@ -48,10 +66,16 @@ class Environment:
     timers: Timers
     new_thread: Callable[[str], Executor]
     new_factory: Callable[[Path, str], StateFactory]
+    links: Links | None = None
 
     @classmethod
     def of_broker(
-        cls, directory: Path, files: Files, clock: Clock, background: Executor
+        cls,
+        directory: Path,
+        files: Files,
+        clock: Clock,
+        background: Executor,
+        links: Links | None = None,
     ) -> Environment:
         return cls(
             directory=directory,
@@ -61,7 +85,28 @@ class Environment:
             timers=LoopTimers(),
             new_thread=lambda name: ThreadExecutor(1, name),
             new_factory=lambda path, identity: SqliteFactory(path / _DATABASE, identity),
+            links=links,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Led:
+    """A coordinator that leads here, and what belongs to its time of leading."""
+
+    runtime: CoordinatorRuntime
+    directory: Path
+    snapshots: Snapshots
+    thread: Executor
+    moves: Moves
+    rounds: LeadershipRounds
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    standby: Standby
+    directory: Path
+    thread: Executor
+    task: asyncio.Task[None]
 
 
 class DisklessCoordinators:
@@ -70,54 +115,164 @@ class DisklessCoordinators:
     def __init__(self, environment: Environment, settings: RuntimeSettings) -> None:
         self._environment = environment
         self._settings = settings
-        self._runtimes: dict[int, CoordinatorRuntime] = {}
+        self._led: dict[int, _Led] = {}
+        self._followed: dict[int, _Followed] = {}
         # Coordinators of the same number that have not let go of their files yet.
         self._closing: dict[int, asyncio.Task[None]] = {}
         self._loading: dict[CoordinatorRuntime, asyncio.Task[None]] = {}
-        self._threads: dict[CoordinatorRuntime, Executor] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listeners = Listeners()
         self.snapshot_stage = Stage(environment.clock)
 
-    def partition_led(self, index: int, partition: LedPartition) -> None:
+    def partition_led(self, index: int, partition: NamedPartition) -> None:
         """This broker leads the partition now: load its coordinator, in the background."""
         self.partition_resigned(index)
         environment = self._environment
-        identity = f"{partition.topic_id}-{index}"
-        directory = environment.directory / identity
+        directory, snapshots, factory = self._place(index, partition)
         thread = environment.new_thread(f"diskless-coordinator-{index}")
+        moves = Moves(environment.clock.now_ms())
+
+        def moved(at: TopicPartition, high_watermark: int) -> None:
+            moves.note(at, high_watermark)
+            self._listeners.tell(at, high_watermark)
+
         ports = Ports(
             log=CoordinatorLog(partition, environment.background, sync=self._settings.sync),
-            factory=environment.new_factory(directory, identity),
-            snapshots=Snapshots(environment.files, directory),
+            factory=factory,
+            snapshots=snapshots,
             clock=environment.clock,
             executor=thread,
             background=environment.background,
             snapshot_stage=self.snapshot_stage,
-            moved=self._listeners.tell,
-            failed=lambda error: self._reload_later(runtime, directory, error),
+            moved=moved,
+            failed=lambda error: self._reload_later(led, error),
         )
         runtime = CoordinatorRuntime(index, self._settings, ports)
-        self._runtimes[index] = runtime
-        self._threads[runtime] = thread
-        self._start_loading(runtime, directory)
+        rounds = LeadershipRounds(lambda: self._ask_replicas(runtime))
+        led = _Led(runtime, directory, snapshots, thread, moves, rounds)
+        self._led[index] = led
+        self._start_loading(led)
+
+    def partition_followed(self, index: int, partition: NamedPartition) -> None:
+        """Another broker leads the partition, or a new one: keep a copy of its coordinator."""
+        self.partition_resigned(index)
+        environment = self._environment
+        directory, snapshots, factory = self._place(index, partition)
+        thread = environment.new_thread(f"diskless-standby-{index}")
+        links = environment.links
+        ports = StandbyPorts(
+            factory=factory,
+            snapshots=snapshots,
+            executor=thread,
+            background=environment.background,
+            fetch_snapshot=None
+            if links is None
+            else lambda: links.fetch_snapshot(index, snapshots),
+        )
+        standby = Standby(index, partition, self._settings.rules, ports)
+        # Unlike a coordinator that is loaded, nobody waits for it.
+        task = asyncio.get_running_loop().create_task(
+            self._follow(standby, directory, thread, self._closing.get(index))
+        )
+        self._followed[index] = _Followed(standby, directory, thread, task)
+
+    def _place(self, index: int, partition: NamedPartition) -> tuple[Path, Snapshots, StateFactory]:
+        identity = f"{partition.topic_id}-{index}"
+        directory = self._environment.directory / identity
+        snapshots = Snapshots(self._environment.files, directory)
+        return directory, snapshots, self._environment.new_factory(directory, identity)
 
     def partition_resigned(self, index: int) -> None:
-        """This broker leads the partition no more."""
-        runtime = self._runtimes.pop(index, None)
-        if runtime is not None:
-            runtime.unload()
-            self._closing[index] = self._start(self._close(runtime, self._closing.get(index)))
+        """This broker neither leads nor follows the partition any more, or not as it did."""
+        led = self._led.pop(index, None)
+        if led is not None:
+            led.runtime.unload()
+            led.moves.end()
+            self._closing[index] = self._start(self._close(led, self._closing.get(index)))
+        followed = self._followed.pop(index, None)
+        if followed is not None:
+            followed.standby.stop()
+            self._closing[index] = self._start(self._part(followed, self._closing.get(index)))
 
     def get(self, index: int) -> CoordinatorRuntime:
         """NOT_COORDINATOR when it is not here."""
-        runtime = self._runtimes.get(index)
-        if runtime is None:
+        return self._get(index).runtime
+
+    def _get(self, index: int) -> _Led:
+        led = self._led.get(index)
+        if led is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return runtime
+        return led
+
+    @property
+    def local(self) -> DisklessCoordinators:
+        return self
 
     def led(self) -> list[int]:
-        return sorted(self._runtimes)
+        return sorted(self._led)
+
+    def follows(self, index: int) -> bool:
+        return index in self._followed
+
+    def standby(self, index: int) -> Standby | None:
+        followed = self._followed.get(index)
+        return None if followed is None else followed.standby
+
+    def snapshots(self, index: int) -> Snapshots | None:
+        """Those of a coordinator that leads or follows here."""
+        led, standby = self._led.get(index), self.standby(index)
+        if led is not None:
+            return led.snapshots
+        return None if standby is None else standby.snapshots
+
+    def all(self) -> list[int]:
+        """As far as this broker can tell by itself."""
+        return self.led()
+
+    async def submit(self, index: int, request: Write | StrictRead) -> Any:
+        """A strict read is answered once this broker is known to lead still."""
+        led = self._get(index)
+        if not isinstance(request, StrictRead) or len(led.runtime.log.isr) <= 1:
+            return await led.runtime.submit(request)
+        reply, _ = await asyncio.gather(led.runtime.submit(request), led.rounds.confirm())
+        return reply
+
+    async def _ask_replicas(self, runtime: CoordinatorRuntime) -> None:
+        log, links = runtime.log, self._environment.links
+        if links is not None:
+            await links.confirm(runtime.coordinator_id, log.isr, log.leader_epoch)
+
+    async def find_behind(self, index: int, request: FindBatches) -> list[FindResult]:
+        """From the copy of a coordinator that leads elsewhere."""
+        standby = self.standby(index)
+        if standby is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return await standby.find(request)
+
+    async def wait(
+        self, index: int, since: int, seconds: float
+    ) -> tuple[dict[TopicPartition, int], int]:
+        """The high watermarks that moved after a place (see ``moves.py``), and the place of now.
+
+        Returns at once when that is not known, with those of all partitions.
+        """
+        led = self._get(index)
+        moved = led.moves.after(since)
+        if moved is None:
+            place = led.moves.place
+            return dict(await led.runtime.find(HighWatermarks())), place
+        if not moved:
+            await led.moves.wait(since, seconds)
+            if self._led.get(index) is not led:
+                raise KafkaError(ErrorCode.NOT_COORDINATOR)
+            moved = led.moves.after(since) or {}
+        return moved, led.moves.place
+
+    async def find(self, index: int, request: Find | ForgetFiles) -> Any:
+        return await self.get(index).find(request)
+
+    async def look(self, index: int, request: Look) -> Any:
+        return await self.get(index).look(lambda view, _: queries.look(view, request))
 
     def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
         return self._listeners.add(listener)
@@ -128,53 +283,91 @@ class DisklessCoordinators:
             await asyncio.wait(tuple(self._tasks))
 
     async def close(self) -> None:
-        for index in tuple(self._runtimes):
+        for index in (*self._led, *self._followed):
             self.partition_resigned(index)
         await self.loaded()
 
-    def _start_loading(self, runtime: CoordinatorRuntime, directory: Path) -> None:
-        task = self._start(self._load(runtime, directory))
-        self._loading[runtime] = task
-        task.add_done_callback(lambda _: self._loading.pop(runtime, None))
+    # Loading and closing
 
-    async def _load(self, runtime: CoordinatorRuntime, directory: Path) -> None:
-        index = runtime.coordinator_id
+    def _start_loading(self, led: _Led) -> None:
+        task = self._start(self._load(led))
+        self._loading[led.runtime] = task
+        task.add_done_callback(lambda _: self._loading.pop(led.runtime, None))
+
+    async def _load(self, led: _Led) -> None:
+        index = led.runtime.coordinator_id
         try:
             before = self._closing.pop(index, None)
             if before is not None:
                 await asyncio.wait({before})
-            await runtime.closed()
-            await self._threads[runtime].run(
-                lambda: directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            )
-            if self._runtimes.get(index) is runtime:
-                await runtime.load()
+            await led.runtime.closed()
+            await led.thread.run(partial(_make, led.directory))
+            if self._led.get(index) is led:
+                await self._build(led)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
-            self._reload_later(runtime, directory, error)
+            self._reload_later(led, error)
 
-    def _reload_later(self, runtime: CoordinatorRuntime, directory: Path, error: Exception) -> None:
-        index = runtime.coordinator_id
+    async def _build(self, led: _Led) -> None:
+        links, index = self._environment.links, led.runtime.coordinator_id
+        try:
+            await led.runtime.load()
+        except StorageError:
+            if links is None:
+                raise
+            # Another replica may have the snapshot from which the log goes on.
+            await links.fetch_snapshot(index, led.snapshots)
+            if self._led.get(index) is led:
+                await led.runtime.load()
+        if led.runtime.state is State.ACTIVE:
+            # Commits may have gone unheard while others led.
+            for at, high_watermark in await led.runtime.find(HighWatermarks()):
+                led.moves.note(at, high_watermark)
+                self._listeners.tell(at, high_watermark)
+
+    def _reload_later(self, led: _Led, error: Exception) -> None:
+        index = led.runtime.coordinator_id
         _log.error("coordinator had to be unloaded", coordinator=index, why=str(error))
 
         def reload() -> None:
-            if self._runtimes.get(index) is runtime:
-                self._start_loading(runtime, directory)
+            if self._led.get(index) is led:
+                self._start_loading(led)
 
         self._environment.timers.start(_RELOAD_DELAY_MS, reload)
 
-    async def _close(self, runtime: CoordinatorRuntime, before: asyncio.Task[None] | None) -> None:
+    async def _close(self, led: _Led, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})
-        loading = self._loading.get(runtime)
+        loading = self._loading.get(led.runtime)
         if loading is not None:
             await asyncio.wait({loading})
-        await runtime.closed()
-        thread = self._threads.pop(runtime)
-        if isinstance(thread, ThreadExecutor):
-            thread.close()
+        await led.runtime.closed()
+        if isinstance(led.thread, ThreadExecutor):
+            led.thread.close()
+
+    async def _follow(
+        self,
+        standby: Standby,
+        directory: Path,
+        thread: Executor,
+        before: asyncio.Task[None] | None,
+    ) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        await thread.run(partial(_make, directory))
+        await standby.run()
+
+    async def _part(self, followed: _Followed, before: asyncio.Task[None] | None) -> None:
+        waited = {followed.task} if before is None else {followed.task, before}
+        await asyncio.wait(waited)
+        if isinstance(followed.thread, ThreadExecutor):
+            followed.thread.close()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _make(directory: Path) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
 """What a diskless coordinator can be asked. Pure data.
 
 *Writes* are handled in order and pipelined; *reads* are strict: they wait for every write before
-them; *finds* look at committed state at once. A *local* request changes the cache only.
+them; *finds* look at committed state at once, *looks* do so beside the coordinator's own work. A
+*local* request changes the cache only.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from skylog.diskless.bulk import PinRequest
+from skylog.diskless.bulk import PinRequest, RangeRequest
 from skylog.diskless.coordinator.state import FileState
 from skylog.diskless.plane import FileToCommit, FindRequest, TopicPartition
 from skylog.kernel.ids import Uuid
@@ -132,7 +133,28 @@ class KnownTopics:
     pass
 
 
-Find = FindBatches | DescribeLogs | FreeFiles | FindFiles | KnownTopics
+@dataclass(frozen=True, slots=True)
+class HighWatermarks:
+    """Of every partition."""
+
+
+Find = FindBatches | DescribeLogs | FreeFiles | FindFiles | KnownTopics | HighWatermarks
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRanges:
+    requests: Sequence[RangeRequest]
+    split_bytes: int
+    max_batches: int
+
+
+@dataclass(frozen=True, slots=True)
+class LocateBatches:
+    requests: Sequence[RangeRequest]
+    max_batches: int
+
+
+Look = PlanRanges | LocateBatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +165,4 @@ class ForgetFiles:
 
 
 Local = ForgetFiles
-Request = Write | StrictRead | Find | Local
+Request = Write | StrictRead | Find | Look | Local

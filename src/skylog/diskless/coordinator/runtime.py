@@ -21,15 +21,15 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import islice, takewhile
 from typing import Any, TypeVar
 
-from skylog.diskless.coordinator.loading import Loader, StateFactory
+from skylog.diskless.coordinator.loading import Loader
 from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.machine import CoordinatorMachine
+from skylog.diskless.coordinator.ports import Ports, RuntimeSettings
 from skylog.diskless.coordinator.queries import find_batches
 from skylog.diskless.coordinator.requests import Find, FindBatches, ForgetFiles, StrictRead, Write
 from skylog.diskless.coordinator.snapshot_records import snapshot_records
@@ -38,11 +38,7 @@ from skylog.diskless.coordinator.state import StateStore, StateView
 from skylog.diskless.coordinator.tail import NotInTail, Tail
 from skylog.diskless.coordinator.turn import Handled, PendingBatch, Turn
 from skylog.diskless.coordinator.waiter import Waiter
-from skylog.diskless.plane import TopicPartition
-from skylog.diskless.planes.rules import PlaneRules
-from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
-from skylog.kernel.executor import Executor
 from skylog.kernel.limits import (
     DISKLESS_PENDING_REQUESTS_MAX,
     DISKLESS_REQUESTS_PER_TURN_MAX,
@@ -50,7 +46,6 @@ from skylog.kernel.limits import (
     DISKLESS_TURNS_PER_CHECKPOINT,
 )
 from skylog.kernel.logging import get_logger
-from skylog.kernel.stages import Stage
 from skylog.quorum.snapshots import SnapshotId
 
 _log = get_logger("diskless.coordinator")
@@ -61,37 +56,6 @@ class State(Enum):
     UNLOADED = "unloaded"
     LOADING = "loading"
     ACTIVE = "active"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeSettings:
-    """``batch_bytes_max`` is the metadata topic's ``max.message.bytes``, ``sync`` the log's."""
-
-    rules: PlaneRules = field(default_factory=PlaneRules)
-    batch_bytes_max: int = 1_048_588
-    # Log after which a snapshot is taken.
-    snapshot_bytes: int = 20 * 1024 * 1024
-    sync: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """What a coordinator works with.
-
-    ``executor`` is its one thread; syncs and snapshots are done in ``background``.
-    ``moved`` hears of high watermarks, ``failed`` of a coordinator that had to be unloaded; its
-    owner may load it again.
-    """
-
-    log: CoordinatorLog
-    factory: StateFactory
-    snapshots: Snapshots
-    clock: Clock
-    executor: Executor
-    background: Executor
-    snapshot_stage: Stage
-    moved: Callable[[TopicPartition, int], None]
-    failed: Callable[[Exception], None]
 
 
 class CoordinatorRuntime:

@@ -6,8 +6,11 @@ and nothing else.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +22,9 @@ from skylog.quorum.snapshots import (
     SUFFIX,
     SnapshotId,
     parse_name,
+    partial_path,
     read_batches,
+    write_piece,
     write_snapshot,
 )
 from skylog.wire.batch import Compression
@@ -83,8 +88,40 @@ class Snapshots:
         if not whole:
             raise StorageError(f"{path} is damaged: it has no footer")
 
+    def read_piece(self, number: SnapshotId, position: int, size_max: int) -> tuple[bytes, int]:
+        """A piece of the file, and the size of the whole; FileNotFoundError when it is gone."""
+        with (self._directory / number.file_name).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(position)
+            return file.read(size_max), size
+
+    def digest(self, number: SnapshotId) -> bytes:
+        """Of the whole file."""
+        return _digest(self._directory / number.file_name)
+
+    def write_piece(self, number: SnapshotId, position: int, data: bytes) -> None:
+        """Keep a piece of a fetched snapshot aside; the first one begins anew."""
+        write_piece(self._files, self._directory / number.file_name, position, data)
+
+    def finish_pieces(self, number: SnapshotId, digest: bytes) -> None:
+        """Take up a snapshot of which all pieces are there; StorageError if it is another one."""
+        path = self._directory / number.file_name
+        aside = partial_path(path)
+        self._files.sync(str(aside))
+        if _digest(aside) != digest:
+            self._files.remove(str(aside))
+            raise StorageError(f"{path} is damaged: it has another digest than its original")
+        aside.chmod(0o400)
+        self._files.rename(str(aside), str(path))
+        self._files.sync_directory(str(path.parent))
+
     def remove(self, number: SnapshotId) -> None:
         self._files.remove(str(self._directory / number.file_name))
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=16)).digest()
 
 
 def _politely(records: Iterable[Message]) -> Iterator[Message]:

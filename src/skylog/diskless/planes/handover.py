@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Sequence
 
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.coordinator.registry import DisklessCoordinators
 from skylog.diskless.coordinator.state import FileState
 from skylog.diskless.plane import DescribeFileResult
+from skylog.diskless.planes.coordinators import Coordinators
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
 
@@ -21,16 +21,16 @@ _log = get_logger("diskless.files")
 
 
 class Handover:
-    """The files of all coordinators of this broker."""
+    """The files of the coordinators that lead here; their heirs may be anywhere."""
 
-    def __init__(self, coordinators: DisklessCoordinators) -> None:
+    def __init__(self, coordinators: Coordinators) -> None:
         self._coordinators = coordinators
 
     async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]:
         """Known if any coordinator knows it; if one cannot say, none is unknown for sure."""
         request = ask.DescribeFiles(keys)
         answers: list[list[DescribeFileResult]] = await asyncio.gather(
-            *(self._coordinators.get(number).submit(request) for number in self._coordinators.led())
+            *(self._coordinators.submit(number, request) for number in self._coordinators.all())
         )
         results = []
         for index in range(len(keys)):
@@ -48,7 +48,7 @@ class Handover:
             try:
                 await self._take_unclaimed(number, marked_before_ms)
                 request = ask.FreeFiles(marked_before_ms, limit)
-                free: list[FileState] = await self._coordinators.get(number).find(request)
+                free: list[FileState] = await self._coordinators.find(number, request)
             except KafkaError as error:
                 _log.debug("files stay for now", coordinator=number, why=str(error))
                 continue
@@ -61,43 +61,48 @@ class Handover:
     async def confirm_deleted(self, keys: Sequence[str]) -> None:
         """Only the last owner forgets: it alone was told to delete."""
         for number in self._coordinators.led():
-            runtime = self._coordinators.get(number)
-            files: list[FileState | None] = await runtime.find(ask.FindFiles(keys))
+            files: list[FileState | None] = await self._coordinators.find(
+                number, ask.FindFiles(keys)
+            )
             gone = [
                 file.object_key
                 for file in files
                 if file and file.is_had_by(number) and file.owner_ids[-1] == number
             ]
             if gone:
-                await runtime.find(ask.ForgetFiles(gone))
+                await self._coordinators.find(number, ask.ForgetFiles(gone))
 
     async def _pass_on(self, number: int, file: FileState, marked_before_ms: int) -> bool:
-        """Hand a free file on, as far as it goes; True when the last owner may delete it."""
+        """Hand a free file on, as far as it goes; True when the last owner may delete it.
+
+        An heir that leads elsewhere goes on by itself.
+        """
+        key, coordinators = file.object_key, self._coordinators
         try:
             for heir in file.owner_ids[file.owner_ids.index(number) + 1 :]:
-                runtime = self._coordinators.get(heir)
-                await runtime.submit(ask.ReceiveFile(file))
-                await self._coordinators.get(number).find(ask.ForgetFiles([file.object_key]))
-                (inherited,) = await runtime.find(ask.FindFiles([file.object_key]))
+                await coordinators.submit(heir, ask.ReceiveFile(file))
+                await coordinators.find(number, ask.ForgetFiles([key]))
+                if heir not in coordinators.led():
+                    return False
+                (inherited,) = await coordinators.find(heir, ask.FindFiles([key]))
                 if inherited is None or inherited.live_batches:
                     return False
                 if inherited.deletable_since_ms >= marked_before_ms:
                     return False
                 number = heir
         except KafkaError as error:
-            _log.debug("a file stays for now", object_key=file.object_key, why=str(error))
+            _log.debug("a file stays for now", object_key=key, why=str(error))
             return False
         return True
 
     async def _take_unclaimed(self, number: int, marked_before_ms: int) -> None:
         """Take files whose earlier owners never heard of them, and can no longer."""
-        runtime = self._coordinators.get(number)
-        waiting: list[FileState] = await runtime.find(
-            ask.FreeFiles(marked_before_ms, 0, waiting=True)
+        waiting: list[FileState] = await self._coordinators.find(
+            number, ask.FreeFiles(marked_before_ms, 0, waiting=True)
         )
         for file in await self._unclaimed(number, waiting):
             try:
-                await runtime.submit(ask.ReceiveFile(file, unclaimed=True))
+                await self._coordinators.submit(number, ask.ReceiveFile(file, unclaimed=True))
             except KafkaError as error:
                 _log.debug("a file stays for now", object_key=file.object_key, why=str(error))
 
@@ -110,8 +115,8 @@ class Handover:
                 by_owner.setdefault(owner, []).append(file.object_key)
         for owner, keys in by_owner.items():
             try:
-                answers: list[DescribeFileResult] = await self._coordinators.get(owner).submit(
-                    ask.DescribeFiles(keys)
+                answers: list[DescribeFileResult] = await self._coordinators.submit(
+                    owner, ask.DescribeFiles(keys)
                 )
             except KafkaError:  # it may know them
                 claimed.update(keys)

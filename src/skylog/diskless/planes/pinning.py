@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from skylog.diskless.bulk import PinRequest
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.coordinator.registry import DisklessCoordinators
 from skylog.diskless.plane import TopicPartition
+from skylog.diskless.planes.coordinators import CoordinatorOf, Coordinators
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import DISKLESS_PINS_PER_WRITE_MAX
 
 T = TypeVar("T")
-# None: cluster metadata has no such diskless partition.
-CoordinatorOf: TypeAlias = Callable[[TopicPartition], int | None]
 
 
 async def pin_files(
-    coordinators: DisklessCoordinators, coordinator_of: CoordinatorOf, pins: Sequence[PinRequest]
+    coordinators: Coordinators, coordinator_of: CoordinatorOf, pins: Sequence[PinRequest]
 ) -> list[KafkaError | None]:
     """A pin that some coordinators have and others refuse is harmless, and expires."""
     results: list[KafkaError | None] = [None] * len(pins)
@@ -40,7 +38,7 @@ async def pin_files(
         request = ask.PinFiles([pin for _, pin in part])
         answers: list[KafkaError | None]
         try:
-            answers = await coordinators.get(number).submit(request)
+            answers = await coordinators.submit(number, request)
         except KafkaError as error:
             answers = [error] * len(part)
         for (place, _), answer in zip(part, answers, strict=True):
@@ -52,12 +50,12 @@ async def pin_files(
     return results
 
 
-async def release_pins(coordinators: DisklessCoordinators, keys: Sequence[str]) -> None:
+async def release_pins(coordinators: Coordinators, keys: Sequence[str]) -> None:
     """At all coordinators; one that cannot answer now makes the caller ask again."""
     await asyncio.gather(
         *(
-            coordinators.get(number).submit(ask.ReleasePins(part))
-            for number in coordinators.led()
+            coordinators.submit(number, ask.ReleasePins(part))
+            for number in coordinators.all()
             for part in _parts(keys)
         )
     )

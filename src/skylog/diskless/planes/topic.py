@@ -1,8 +1,9 @@
-"""The control plane over the coordinators of this broker (KIP-1164).
+"""The control plane over coordinators (KIP-1164), wherever they lead.
 
 Every partition has its coordinator; a call is divided among them, and their answers are put back
 into the order of the question. A file whose batches belong to several coordinators is committed to
-each of them and lives until all have let go.
+each of them and lives until all have let go. What nobody waits for, retention and the deletion of
+files, is done by the broker that leads the coordinator.
 """
 
 from __future__ import annotations
@@ -15,9 +16,6 @@ from typing import Any, TypeAlias, TypeVar
 from skylog.diskless.bulk import LocatedRange, PinRequest, PlannedRange, RangeRequest
 from skylog.diskless.coordinator import inspection
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.coordinator.queries import locate_look, plan_look
-from skylog.diskless.coordinator.registry import DisklessCoordinators
-from skylog.diskless.coordinator.state import StateView
 from skylog.diskless.plane import (
     BatchToCommit,
     CommitResult,
@@ -38,6 +36,7 @@ from skylog.diskless.plane import (
 )
 from skylog.diskless.planes import pinning, rules
 from skylog.diskless.planes.commits import check_file
+from skylog.diskless.planes.coordinators import CoordinatorOf, Coordinators
 from skylog.diskless.planes.handover import Handover
 from skylog.diskless.planes.pins import is_staged
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -45,8 +44,6 @@ from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_UNSETTLED_FILES_MAX
 from skylog.kernel.rng import Random, shuffled
 
-# None: cluster metadata has no such diskless partition.
-CoordinatorOf: TypeAlias = Callable[[TopicPartition], int | None]
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 # Coordinators in the order of ownership, with the places of their batches in the file.
@@ -59,7 +56,7 @@ class TopicPlane:
     """See ``plane.ControlPlane``."""
 
     def __init__(
-        self, coordinators: DisklessCoordinators, coordinator_of: CoordinatorOf, rng: Random
+        self, coordinators: Coordinators, coordinator_of: CoordinatorOf, rng: Random
     ) -> None:
         self._coordinators = coordinators
         self._coordinator_of = coordinator_of
@@ -89,13 +86,15 @@ class TopicPlane:
                 indexes.setdefault(number, []).append(index)
             for number, held in indexes.items():
                 wanted.setdefault(number, []).append((topic_id, name, held))
-        parts = [(self._coordinators.get(number), part) for number, part in wanted.items()]
-        await _all(runtime.submit(ask.CreatePartitions(part)) for runtime, part in parts)
+        await _all(
+            self._coordinators.submit(number, ask.CreatePartitions(part))
+            for number, part in wanted.items()
+        )
 
     async def delete_topics(self, topic_ids: Sequence[Uuid]) -> None:
         request = ask.DeleteTopics(topic_ids)
         await _all(
-            self._coordinators.get(number).submit(request) for number in self._coordinators.led()
+            self._coordinators.submit(number, request) for number in self._coordinators.all()
         )
 
     # Commits
@@ -135,7 +134,7 @@ class TopicPlane:
             else:
                 places.setdefault(number, []).append(place)
         if unknown or not places:
-            numbers = sorted(places) or self._coordinators.led()[:1]
+            numbers = sorted(places) or self._coordinators.all()[:1]
             for number in numbers[:1]:
                 places[number] = sorted([*places.get(number, []), *unknown])
         # In any order, so that the work of owning files is spread evenly; always in the same for
@@ -160,9 +159,7 @@ class TopicPlane:
         return await self._commit(number, replace(file, batches=batches, owner_ids=owners))
 
     async def _commit(self, number: int, file: FileToCommit) -> list[CommitResult]:
-        results: list[CommitResult] = await self._coordinators.get(number).submit(
-            ask.CommitFile(file)
-        )
+        results: list[CommitResult] = await self._coordinators.submit(number, ask.CommitFile(file))
         return results
 
     def _merge(
@@ -200,7 +197,7 @@ class TopicPlane:
     ) -> list[FindResult]:
         async def call(number: int, part: list[FindRequest]) -> list[FindResult]:
             request = ask.FindBatches(part, fetch_max_bytes, max_batches_per_partition)
-            found: list[FindResult] = await self._coordinators.get(number).find(request)
+            found: list[FindResult] = await self._coordinators.find(number, request)
             return found
 
         where = [(request.topic_id, request.partition) for request in requests]
@@ -216,24 +213,28 @@ class TopicPlane:
     async def plan_ranges(
         self, requests: Sequence[RangeRequest], split_bytes: int, max_batches: int
     ) -> list[PlannedRange]:
-        look = plan_look(split_bytes, max_batches)
-        return await self._look(requests, look, PlannedRange)
+        return await self._look(
+            requests, lambda part: ask.PlanRanges(part, split_bytes, max_batches), PlannedRange
+        )
 
     async def locate_batches(
         self, requests: Sequence[RangeRequest], max_batches: int
     ) -> list[LocatedRange]:
-        return await self._look(requests, locate_look(max_batches), LocatedRange)
+        return await self._look(
+            requests, lambda part: ask.LocateBatches(part, max_batches), LocatedRange
+        )
 
     async def _look(
         self,
         requests: Sequence[RangeRequest],
-        look: Callable[[StateView, list[RangeRequest]], list[ResultT]],
+        request_of: Callable[[list[RangeRequest]], ask.Look],
         result_of: Callable[[ErrorCode], ResultT],
     ) -> list[ResultT]:
         """Beside the coordinators' work, not in its way."""
 
         async def call(number: int, part: list[RangeRequest]) -> list[ResultT]:
-            return await self._coordinators.get(number).look(lambda view, _: look(view, part))
+            found: list[ResultT] = await self._coordinators.look(number, request_of(part))
+            return found
 
         where = [request.topic_partition for request in requests]
         return (await self._divided(where, requests, call, result_of))[0]
@@ -248,7 +249,7 @@ class TopicPlane:
     async def known_topics(self) -> list[Uuid]:
         found: list[list[Uuid]] = await asyncio.gather(
             *(
-                self._coordinators.get(number).find(ask.KnownTopics())
+                self._coordinators.find(number, ask.KnownTopics())
                 for number in self._coordinators.led()
             )
         )
@@ -256,7 +257,7 @@ class TopicPlane:
 
     async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]:
         async def call(number: int, part: list[TopicPartition]) -> list[LogInfo]:
-            found: list[LogInfo] = await self._coordinators.get(number).find(ask.DescribeLogs(part))
+            found: list[LogInfo] = await self._coordinators.find(number, ask.DescribeLogs(part))
             return found
 
         return (await self._divided(partitions, partitions, call, LogInfo))[0]
@@ -296,10 +297,10 @@ class TopicPlane:
         await self._handover.confirm_deleted(keys)
 
     async def list_files(self, after: str, limit: int) -> list[FileInfo]:
-        return await inspection.list_files(self._coordinators, after, limit)
+        return await inspection.list_files(self._coordinators.local, after, limit)
 
     async def describe_coordinators(self) -> list[CoordinatorInfo]:
-        return await inspection.describe_coordinators(self._coordinators)
+        return await inspection.describe_coordinators(self._coordinators.local)
 
     def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
         return self._coordinators.watch(listener)
@@ -315,7 +316,7 @@ class TopicPlane:
         """Items that begin with topic id and partition, through the coordinators' machines."""
 
         async def call(number: int, part: list[ItemT]) -> list[ResultT]:
-            found: list[ResultT] = await self._coordinators.get(number).submit(request_of(part))
+            found: list[ResultT] = await self._coordinators.submit(number, request_of(part))
             return found
 
         where = [(item[0], item[1]) for item in requests]  # type: ignore[index]

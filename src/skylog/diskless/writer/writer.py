@@ -50,6 +50,8 @@ __all__ = ["AppendResult", "DisklessWriter", "Item", "Request"]
 _log = get_logger("diskless.writer")
 _RETRY_SECONDS: Final = 0.05
 _RETRY_SECONDS_MAX: Final = 2.0
+# A new coordinator is there within moments, and its producers wait for it.
+_COMMIT_RETRY_SECONDS_MAX: Final = 0.25
 _UNKNOWN: Final = AppendResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _AFTER_LOST: Final = AppendResult(
     ErrorCode.KAFKA_STORAGE_ERROR, message="An earlier batch of the producer failed."
@@ -298,7 +300,7 @@ class DisklessWriter:
     ) -> list[CommitResult]:
         """An outcome that is not known is asked for again, with the same key."""
         key, delay = part.file.key, _RETRY_SECONDS
-        unknown = False
+        unknown, tell = False, _log.warning
         while True:
             try:
                 return await self._plane.commit_file(to_commit, lane=part.lane)
@@ -309,11 +311,10 @@ class DisklessWriter:
                 if not self._in_time(key):
                     # That this try did nothing says nothing of one before it.
                     raise KafkaError(error.code, error.message, ambiguous=unknown) from error
-                _log.warning(
-                    "commit not known, asked again", key=str(key), lane=part.lane, why=str(error)
-                )
+                tell("commit not known, asked again", key=str(key), lane=part.lane, why=str(error))
+                tell = _log.debug
             await asyncio.sleep(delay * (0.5 + self._rng.random()))
-            delay = min(delay * 2, _RETRY_SECONDS_MAX)
+            delay = min(delay * 2, _COMMIT_RETRY_SECONDS_MAX)
 
     def _give_up(self, part: FilePart, error: KafkaError | ObjectError) -> None:
         """Tell everybody that the part failed."""

@@ -19,8 +19,11 @@ from skylog.kernel.settings.listeners import (
     PREFIX,
     ListenerSettings,
     build_listeners,
+    controller_listener,
     is_listener_value,
 )
+from skylog.kernel.settings.managed_replication import ManagedReplicationSettings
+from skylog.kernel.settings.replication import ReplicationSettings
 from skylog.kernel.settings.sections import (
     AccessSettings,
     GroupSettings,
@@ -57,6 +60,7 @@ class BrokerSettings:
     topics: TopicSettings
     log: LogSettings
     log_cleaner: LogCleanerSettings
+    replication: ReplicationSettings
     groups: GroupSettings
     consumer_groups: ConsumerGroupSettings
     transactions: TransactionSettings
@@ -65,9 +69,12 @@ class BrokerSettings:
     observation: ObservationSettings
     storage: StorageSettings
     diskless: DisklessSettings
+    managed_replication: ManagedReplicationSettings
     listener_texts: ListenerTexts = field(repr=False)
     listeners: tuple[ListenerSettings, ...]
     inter_broker_listener: str
+    # How controllers are reached; None where no name of theirs is given.
+    controller_access: ListenerSettings | None
     static: Mapping[str, str] = field(repr=False)
     values: Mapping[str, Value] = field(repr=False)
 
@@ -142,6 +149,8 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
     check_texts(texts, values)
     effective = {**values, "log.dirs": values["log.dirs"] or values["log.dir"]}
     listener_texts = bind(ListenerTexts, effective)
+    explicit_map = "listener.security.protocol.map" in texts
+    listeners = (listener_texts, explicit_map, values, _listener_overrides(texts))
     settings = BrokerSettings(
         node=bind(NodeSettings, effective),
         network=bind(NetworkSettings, effective),
@@ -149,6 +158,7 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         topics=bind(TopicSettings, effective),
         log=bind(LogSettings, effective),
         log_cleaner=bind(LogCleanerSettings, effective),
+        replication=bind(ReplicationSettings, effective),
         groups=bind(GroupSettings, effective),
         consumer_groups=bind(ConsumerGroupSettings, effective),
         transactions=bind(TransactionSettings, effective),
@@ -157,14 +167,11 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         observation=bind(ObservationSettings, effective),
         storage=bind(StorageSettings, effective),
         diskless=bind(DisklessSettings, effective),
+        managed_replication=bind(ManagedReplicationSettings, effective),
         listener_texts=listener_texts,
-        listeners=build_listeners(
-            listener_texts,
-            "listener.security.protocol.map" in texts,
-            values,
-            _listener_overrides(texts),
-        ),
+        listeners=build_listeners(*listeners),
         inter_broker_listener=listener_texts.inter_broker_name,
+        controller_access=controller_listener(*listeners),
         static=texts,
         values=values,
     )

@@ -15,6 +15,8 @@ from skylog.kernel.config import Value, format_value
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.settings.consumer_groups import ASSIGNORS
 from skylog.kernel.settings.listeners import ListenerSettings, parse_map
+from skylog.kernel.settings.managed_replication import LISTENER_MAP
+from skylog.kernel.settings.replication import RACK_AWARE_SELECTOR
 from skylog.kernel.validators import parse_host_port
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ _UNSUPPORTED: Final[Mapping[str, tuple[Value, ...]]] = {
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
     ),
     "remote.log.storage.system.enable": (False,),
+    "replica.selector.class": (None, "", RACK_AWARE_SELECTOR),
 }
 
 _AT_MOST: Final = (operator.le, "at most")
@@ -137,6 +140,7 @@ def check_settings(settings: BrokerSettings) -> None:
         _check_security(listener)
     _check_http(settings)
     _check_diskless(settings)
+    _check_zones(settings)
 
 
 def _check_log(settings: BrokerSettings) -> None:
@@ -204,6 +208,12 @@ def _check_quorum(settings: BrokerSettings) -> None:
             quorum.bootstrap_servers,
             "it or controller.quorum.voters must name the controllers as host:port, because"
             f" process.roles={','.join(node.process_roles)}",
+        )
+    if quorum.auto_join and not node.is_controller:
+        raise problem(
+            "controller.quorum.auto.join.enable",
+            True,
+            f"only a controller joins the quorum, and process.roles={','.join(node.process_roles)}",
         )
     if not node.is_controller and node.node_id in voters:
         raise problem(
@@ -336,3 +346,14 @@ def _check_diskless(settings: BrokerSettings) -> None:
             age_ms,
             f"it must be below half of diskless.coordinator.orphan.scan.grace.period.ms={grace_ms}",
         )
+
+
+def _check_zones(settings: BrokerSettings) -> None:
+    known = {listener.name for listener in settings.broker_listeners}
+    for listener in settings.managed_replication.zone_by_listener:
+        if settings.node.is_broker and listener not in known:
+            raise problem(
+                LISTENER_MAP,
+                settings.managed_replication.listener_map,
+                f"{listener} is none of the listeners {', '.join(sorted(known))}",
+            )

@@ -11,12 +11,19 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from skylog.kernel.config import ConfigKey, ConfigType, Dynamic, Importance, Schema, parse
-from skylog.kernel.settings import diskless, kafka_broker_facts, kafka_resource_facts, storage
+from skylog.kernel.settings import (
+    diskless,
+    kafka_broker_facts,
+    kafka_resource_facts,
+    managed_replication,
+    replication,
+    storage,
+)
 from skylog.kernel.settings.consumer_groups import GROUP_DOCS
 from skylog.kernel.settings.fields import docs_of
 from skylog.kernel.settings.listeners import LISTENER_DOCS
 from skylog.kernel.settings.sections import SECTIONS
-from skylog.kernel.settings.topic_facts import TOPIC_BROKER_DOCS, TOPIC_DOCS
+from skylog.kernel.settings.topic_facts import BROKER_QUOTA_DOCS, TOPIC_BROKER_DOCS, TOPIC_DOCS
 from skylog.kernel.validators import OneOf, validator
 
 # Kafka has no default for these: whoever writes a server.properties decides.
@@ -25,7 +32,13 @@ REQUIRED: Final = ("process.roles", "node.id", "controller.listener.names")
 # Where our default is another than Kafka's: nothing listens to the world unasked.
 DEFAULTS: Final[Mapping[str, str]] = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
 
-_SECTION_DOCS: Final = docs_of(*SECTIONS, diskless.DisklessSettings, storage.StorageSettings)
+_SECTION_DOCS: Final = docs_of(
+    *SECTIONS,
+    diskless.DisklessSettings,
+    managed_replication.ManagedReplicationSettings,
+    replication.ReplicationSettings,
+    storage.StorageSettings,
+)
 
 
 def _key(fact: kafka_broker_facts.Fact, docs: Mapping[str, str]) -> ConfigKey:
@@ -87,8 +100,11 @@ KAFKA_BROKER: Final = _schema(
     _BROKER_DOCS,
 )
 DISKLESS: Final = tuple(
-    _key((*fact, "MEDIUM", "read-only", False), _SECTION_DOCS)
-    for fact in (*diskless.FACTS, *storage.FACTS)
+    _key(fact, _SECTION_DOCS)
+    for fact in (
+        *((*fact, "MEDIUM", "read-only", False) for fact in (*diskless.FACTS, *storage.FACTS)),
+        *managed_replication.FACTS,
+    )
 )
 _LOG_DISKLESS: Final = _key(
     ("log.diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "cluster-wide", False),
@@ -97,7 +113,7 @@ _LOG_DISKLESS: Final = _key(
 # What Kafka does not have.
 OURS: Final = Schema((*OWN, *DISKLESS, _LOG_DISKLESS))
 BROKER: Final = Schema((*KAFKA_BROKER.values(), *AUTHORIZER, *OURS.values()))
-BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, {})
+BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, BROKER_QUOTA_DOCS)
 _OWN_TOPIC: Final = (("diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "read-only", False),)
 TOPIC: Final = _schema((*kafka_resource_facts.TOPIC, *_OWN_TOPIC), TOPIC_DOCS)
 GROUP: Final = _schema(kafka_resource_facts.GROUP, GROUP_DOCS)

@@ -189,10 +189,8 @@ def build_listeners(
                 f"listener {name}; add {name}:<protocol> to listener.security.protocol.map, with "
                 f"one of {', '.join(PROTOCOLS)}"
             )
-    base = {name: value for name, value in values.items() if is_listener_value(name)}
     built: list[ListenerSettings] = []
     for endpoint in endpoints:
-        typed, raw = overrides.get(endpoint.name.lower(), ({}, {}))
         told = advertised.get(endpoint.name, endpoint)
         built.append(
             ListenerSettings(
@@ -204,8 +202,47 @@ def build_listeners(
                 advertised_port=told.port,
                 advertised=texts.advertised is None or endpoint.name in advertised,
                 controller=endpoint.name in texts.controller_names,
-                values={**base, **typed},
-                texts=raw,
+                **_own_settings(endpoint.name, values, overrides),
             )
         )
     return tuple(built)
+
+
+def controller_listener(
+    texts: ListenerTexts,
+    explicit_map: bool,
+    values: Mapping[str, Any],
+    overrides: Mapping[str, tuple[Mapping[str, Any], Mapping[str, str]]],
+) -> ListenerSettings | None:
+    """Where controllers meet, the first of their names, as any node reaches it at another."""
+    if not texts.controller_names:
+        return None
+    name = texts.controller_names[0]
+    protocols = protocol_map(texts, explicit_map)
+    if name not in protocols:
+        raise ConfigError(
+            f"controller.listener.names={','.join(texts.controller_names)}: no security protocol "
+            f"is defined for listener {name}; add {name}:<protocol> to "
+            f"listener.security.protocol.map, with one of {', '.join(PROTOCOLS)}"
+        )
+    return ListenerSettings(
+        name=name,
+        protocol=protocols[name],
+        host="",
+        port=0,
+        advertised_host="",
+        advertised_port=0,
+        advertised=False,
+        controller=True,
+        **_own_settings(name, values, overrides),
+    )
+
+
+def _own_settings(
+    name: str,
+    values: Mapping[str, Any],
+    overrides: Mapping[str, tuple[Mapping[str, Any], Mapping[str, str]]],
+) -> dict[str, Any]:
+    base = {key: value for key, value in values.items() if is_listener_value(key)}
+    typed, raw = overrides.get(name.lower(), ({}, {}))
+    return {"values": {**base, **typed}, "texts": raw}

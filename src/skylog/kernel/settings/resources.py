@@ -47,7 +47,8 @@ class ResourceRules:
         kind, name = resource
         match kind:
             case dynamic.TOPIC_RESOURCE:
-                validate_topic_configs(configs, self._settings())
+                system = name.startswith("__")
+                validate_topic_configs(configs, self._settings(), system=system)
             case dynamic.BROKER_RESOURCE:
                 _check_broker_name(name)
             case dynamic.CLIENT_METRICS_RESOURCE:

@@ -121,6 +121,10 @@ class QuorumSettings:
         "controller.quorum.bootstrap.servers",
         "Controllers to find the quorum through, as host:port; unset on a node of its own.",
     )
+    auto_join: bool = setting(
+        "controller.quorum.auto.join.enable",
+        "Whether a controller that is no voter asks to become one.",
+    )
     election_timeout_ms: int = setting(
         "controller.quorum.election.timeout.ms", "Wait for votes before the next election."
     )

@@ -78,7 +78,11 @@ TOPIC_DOCS: Final[Mapping[str, str]] = {
     "file.delete.delay.ms": "Delay between dropping a segment and deleting its files.",
     "flush.messages": "Records after which the log is synced to disk.",
     "flush.ms": "Time after which the log is synced to disk.",
+    "follower.replication.throttled.replicas": "Replicas, as partition:broker or *, whose followers"
+    " fetch within follower.replication.throttled.rate until they are in sync.",
     "index.interval.bytes": "Bytes of records between two entries of the offset index.",
+    "leader.replication.throttled.replicas": "Replicas, as partition:broker or *, whose leaders"
+    " serve followers within leader.replication.throttled.rate until they are in sync.",
     "max.compaction.lag.ms": "Age at which records are compacted at the latest, however few.",
     "max.message.bytes": "Largest record batch that is accepted, as it is stored.",
     "message.timestamp.after.max.ms": "How far a record's timestamp may lie in the future.",
@@ -94,6 +98,11 @@ TOPIC_DOCS: Final[Mapping[str, str]] = {
     "segment.jitter.ms": "Random part of segment.ms, so that not all logs roll at once.",
     "segment.ms": "Age at which a new segment begins.",
     "unclean.leader.election.enable": "Whether a replica that lags may become leader.",
+}
+
+BROKER_QUOTA_DOCS: Final[Mapping[str, str]] = {
+    "follower.replication.throttled.rate": "Bytes per second that throttled followers fetch.",
+    "leader.replication.throttled.rate": "Bytes per second that leaders send to throttled ones.",
 }
 
 # A group's settings and the broker settings that are their defaults.

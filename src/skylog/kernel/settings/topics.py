@@ -33,7 +33,6 @@ class ProduceLimits:
     gzip_level: int
     lz4_level: int
     zstd_level: int
-    insync_replicas_min: int
     full: bool
 
 
@@ -100,7 +99,6 @@ def produce_limits(values: Mapping[str, Value], settings: BrokerSettings) -> Pro
         gzip_level=values["compression.gzip.level"],
         lz4_level=values["compression.lz4.level"],
         zstd_level=values["compression.zstd.level"],
-        insync_replicas_min=values["min.insync.replicas"],
         full=settings.topics.produce_validation == "full",
     )
 
@@ -108,15 +106,21 @@ def produce_limits(values: Mapping[str, Value], settings: BrokerSettings) -> Pro
 # Validation ---------------------------------------------------------------------------------
 
 
-def validate_topic_configs(overrides: Mapping[str, str | None], settings: BrokerSettings) -> None:
-    """Check all overrides a topic would have; KafkaError(INVALID_CONFIG) in Kafka's words."""
+def validate_topic_configs(
+    overrides: Mapping[str, str | None], settings: BrokerSettings, *, system: bool = False
+) -> None:
+    """Check all overrides a topic would have; KafkaError(INVALID_CONFIG) in Kafka's words.
+
+    A topic of the system is never diskless by default.
+    """
     texts = not_null(overrides, "topic")
     for name in texts:
         if name not in TOPIC:
             raise invalid_config(f"Unknown topic config name: {name}")
     values = {**topic_defaults(settings), **parsed(TOPIC, texts)}
     _check_compaction_lag(values)
-    _check_diskless(values)
+    if not system or "diskless.enable" in texts:
+        _check_diskless(values)
     if values["remote.storage.enable"]:
         raise invalid_config(
             "Tiered Storage functionality is disabled in the broker. "

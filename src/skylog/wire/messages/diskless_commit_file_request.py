@@ -58,8 +58,24 @@ class DisklessCommitBatch(Struct):
         self.last_sequence = last_sequence
 
 
+class DisklessCommitCoordinator(Struct):
+    __slots__ = ("coordinator_id", "batch_count",)
+    FIELDS = (
+        Field("coordinator_id", "int32", Versions(0, LAST), 0),
+        Field("batch_count", "int32", Versions(0, LAST), 0),
+    )
+
+    def __init__(
+        self,
+        coordinator_id: int = 0,
+        batch_count: int = 0,
+    ) -> None:
+        self.coordinator_id = coordinator_id
+        self.batch_count = batch_count
+
+
 class DisklessCommitFileRequest(Message):
-    __slots__ = ("object_key", "object_format", "file_size", "owner_ids", "batches", "uploader_broker_id", "timeout_ms",)
+    __slots__ = ("object_key", "object_format", "file_size", "owner_ids", "batches", "uploader_broker_id", "known_only", "coordinators", "timeout_ms",)
     TYPE = "request"
     API_KEY = 95
     VERSIONS = Versions(0, 0)
@@ -72,6 +88,8 @@ class DisklessCommitFileRequest(Message):
         Field("owner_ids", "int32", Versions(0, LAST), (), array=True),
         Field("batches", DisklessCommitBatch, Versions(0, LAST), (), array=True),
         Field("uploader_broker_id", "int32", Versions(0, LAST), -1, tag=10000, tagged=Versions(0, LAST), ignorable=True),
+        Field("known_only", "bool", Versions(0, LAST), False, tag=10002, tagged=Versions(0, LAST), ignorable=True),
+        Field("coordinators", DisklessCommitCoordinator, Versions(0, LAST), (), array=True, tag=10001, tagged=Versions(0, LAST), ignorable=True),
         Field("timeout_ms", "int32", Versions(0, LAST), 60000),
     )
 
@@ -83,6 +101,8 @@ class DisklessCommitFileRequest(Message):
         owner_ids: list[int] = UNSET,
         batches: list[DisklessCommitBatch] = UNSET,
         uploader_broker_id: int = -1,
+        known_only: bool = False,
+        coordinators: list[DisklessCommitCoordinator] = UNSET,
         timeout_ms: int = 60000,
     ) -> None:
         self.object_key = object_key
@@ -91,5 +111,7 @@ class DisklessCommitFileRequest(Message):
         self.owner_ids = [] if owner_ids is UNSET else owner_ids
         self.batches = [] if batches is UNSET else batches
         self.uploader_broker_id = uploader_broker_id
+        self.known_only = known_only
+        self.coordinators = [] if coordinators is UNSET else coordinators
         self.timeout_ms = timeout_ms
 

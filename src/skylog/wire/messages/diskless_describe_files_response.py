@@ -6,12 +6,13 @@ from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
 
 
 class DisklessFileResult(Struct):
-    __slots__ = ("object_key", "error_code", "error_message", "has_live_batches",)
+    __slots__ = ("object_key", "error_code", "error_message", "has_live_batches", "pinned",)
     FIELDS = (
         Field("object_key", "string", Versions(0, LAST), ""),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("error_message", "string", Versions(0, LAST), None, nullable=Versions(0, LAST), ignorable=True),
         Field("has_live_batches", "bool", Versions(0, LAST), False),
+        Field("pinned", "bool", Versions(0, LAST), False, tag=10000, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
@@ -20,11 +21,13 @@ class DisklessFileResult(Struct):
         error_code: int = 0,
         error_message: str | None = None,
         has_live_batches: bool = False,
+        pinned: bool = False,
     ) -> None:
         self.object_key = object_key
         self.error_code = error_code
         self.error_message = error_message
         self.has_live_batches = has_live_batches
+        self.pinned = pinned
 
 
 class DisklessDescribeFilesResponse(Message):

@@ -42,7 +42,7 @@ class DisklessFindBatchesTopic(Struct):
 
 
 class DisklessFindBatchesRequest(Message):
-    __slots__ = ("fetch_max_bytes", "max_batches_per_partition", "topics", "wait_ms", "timeout_ms",)
+    __slots__ = ("fetch_max_bytes", "max_batches_per_partition", "topics", "wait_ms", "coordinator_id", "since", "allow_follower", "timeout_ms",)
     TYPE = "request"
     API_KEY = 98
     VERSIONS = Versions(0, 0)
@@ -53,6 +53,9 @@ class DisklessFindBatchesRequest(Message):
         Field("max_batches_per_partition", "int32", Versions(0, LAST), 0),
         Field("topics", DisklessFindBatchesTopic, Versions(0, LAST), (), array=True),
         Field("wait_ms", "int32", Versions(0, LAST), 0, tag=10000, tagged=Versions(0, LAST), ignorable=True),
+        Field("coordinator_id", "int32", Versions(0, LAST), -1, tag=10001, tagged=Versions(0, LAST), ignorable=True),
+        Field("since", "int64", Versions(0, LAST), -1, tag=10002, tagged=Versions(0, LAST), ignorable=True),
+        Field("allow_follower", "bool", Versions(0, LAST), False, tag=10003, tagged=Versions(0, LAST), ignorable=True),
         Field("timeout_ms", "int32", Versions(0, LAST), 60000),
     )
 
@@ -62,11 +65,17 @@ class DisklessFindBatchesRequest(Message):
         max_batches_per_partition: int = 0,
         topics: list[DisklessFindBatchesTopic] = UNSET,
         wait_ms: int = 0,
+        coordinator_id: int = -1,
+        since: int = -1,
+        allow_follower: bool = False,
         timeout_ms: int = 60000,
     ) -> None:
         self.fetch_max_bytes = fetch_max_bytes
         self.max_batches_per_partition = max_batches_per_partition
         self.topics = [] if topics is UNSET else topics
         self.wait_ms = wait_ms
+        self.coordinator_id = coordinator_id
+        self.since = since
+        self.allow_follower = allow_follower
         self.timeout_ms = timeout_ms
 

@@ -47,13 +47,14 @@ class DisklessBatchCoordinate(Struct):
 
 
 class DisklessFindBatchesPartitionResult(Struct):
-    __slots__ = ("partition_index", "error_code", "log_start_offset", "high_watermark", "batches",)
+    __slots__ = ("partition_index", "error_code", "log_start_offset", "high_watermark", "batches", "log_bytes",)
     FIELDS = (
         Field("partition_index", "int32", Versions(0, LAST), 0),
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("log_start_offset", "int64", Versions(0, LAST), -1),
         Field("high_watermark", "int64", Versions(0, LAST), -1),
         Field("batches", DisklessBatchCoordinate, Versions(0, LAST), (), array=True),
+        Field("log_bytes", "int64", Versions(0, LAST), -1, tag=10000, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
@@ -63,12 +64,14 @@ class DisklessFindBatchesPartitionResult(Struct):
         log_start_offset: int = -1,
         high_watermark: int = -1,
         batches: list[DisklessBatchCoordinate] = UNSET,
+        log_bytes: int = -1,
     ) -> None:
         self.partition_index = partition_index
         self.error_code = error_code
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
         self.batches = [] if batches is UNSET else batches
+        self.log_bytes = log_bytes
 
 
 class DisklessFindBatchesTopicResult(Struct):
@@ -88,7 +91,7 @@ class DisklessFindBatchesTopicResult(Struct):
 
 
 class DisklessFindBatchesResponse(Message):
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ("throttle_time_ms", "topics", "error_code", "until",)
     TYPE = "response"
     API_KEY = 98
     VERSIONS = Versions(0, 0)
@@ -96,13 +99,19 @@ class DisklessFindBatchesResponse(Message):
     FIELDS = (
         Field("throttle_time_ms", "int32", Versions(0, LAST), 0, ignorable=True),
         Field("topics", DisklessFindBatchesTopicResult, Versions(0, LAST), (), array=True),
+        Field("error_code", "int16", Versions(0, LAST), 0, tag=10000, tagged=Versions(0, LAST), ignorable=True),
+        Field("until", "int64", Versions(0, LAST), -1, tag=10001, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
         self,
         throttle_time_ms: int = 0,
         topics: list[DisklessFindBatchesTopicResult] = UNSET,
+        error_code: int = 0,
+        until: int = -1,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.topics = [] if topics is UNSET else topics
+        self.error_code = error_code
+        self.until = until
 

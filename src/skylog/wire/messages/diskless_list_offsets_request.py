@@ -39,7 +39,7 @@ class DisklessListOffsetsTopic(Struct):
 
 
 class DisklessListOffsetsRequest(Message):
-    __slots__ = ("topics", "timeout_ms",)
+    __slots__ = ("topics", "from_offset", "timeout_ms",)
     TYPE = "request"
     API_KEY = 97
     VERSIONS = Versions(0, 0)
@@ -47,14 +47,17 @@ class DisklessListOffsetsRequest(Message):
     LISTENERS = ('broker',)
     FIELDS = (
         Field("topics", DisklessListOffsetsTopic, Versions(0, LAST), (), array=True),
+        Field("from_offset", "int64", Versions(0, LAST), 0, tag=10000, tagged=Versions(0, LAST), ignorable=True),
         Field("timeout_ms", "int32", Versions(0, LAST), 60000),
     )
 
     def __init__(
         self,
         topics: list[DisklessListOffsetsTopic] = UNSET,
+        from_offset: int = 0,
         timeout_ms: int = 60000,
     ) -> None:
         self.topics = [] if topics is UNSET else topics
+        self.from_offset = from_offset
         self.timeout_ms = timeout_ms
 

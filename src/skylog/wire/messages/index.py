@@ -104,6 +104,10 @@ REQUESTS: dict[int, tuple[str, ...]] = {
     503: ("PinStagedRequest",),
     504: ("DescribeDisklessCoordinatorsRequest",),
     505: ("ListDisklessFilesRequest",),
+    506: ("DisklessReceiveFileRequest",),
+    507: ("DisklessPinFilesRequest",),
+    508: ("DisklessReadRangesRequest",),
+    509: ("DisklessFetchSnapshotRequest",),
 }
 
 RESPONSES: dict[int, tuple[str, ...]] = {
@@ -209,6 +213,10 @@ RESPONSES: dict[int, tuple[str, ...]] = {
     503: ("PinStagedResponse",),
     504: ("DescribeDisklessCoordinatorsResponse",),
     505: ("ListDisklessFilesResponse",),
+    506: ("DisklessReceiveFileResponse",),
+    507: ("DisklessPinFilesResponse",),
+    508: ("DisklessReadRangesResponse",),
+    509: ("DisklessFetchSnapshotResponse",),
 }
 
 METADATAS: dict[int, tuple[str, ...]] = {

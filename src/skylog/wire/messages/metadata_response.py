@@ -29,7 +29,7 @@ class MetadataResponseBroker(Struct):
 
 
 class MetadataResponsePartition(Struct):
-    __slots__ = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "offline_replicas",)
+    __slots__ = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "offline_replicas", "preferred_produce_brokers",)
     FIELDS = (
         Field("error_code", "int16", Versions(0, LAST), 0),
         Field("partition_index", "int32", Versions(0, LAST), 0),
@@ -38,6 +38,7 @@ class MetadataResponsePartition(Struct):
         Field("replica_nodes", "int32", Versions(0, LAST), (), array=True),
         Field("isr_nodes", "int32", Versions(0, LAST), (), array=True),
         Field("offline_replicas", "int32", Versions(5, LAST), (), array=True, ignorable=True),
+        Field("preferred_produce_brokers", "int32", Versions(9, LAST), (), array=True, tag=10000, tagged=Versions(9, LAST), ignorable=True),
     )
 
     def __init__(
@@ -49,6 +50,7 @@ class MetadataResponsePartition(Struct):
         replica_nodes: list[int] = UNSET,
         isr_nodes: list[int] = UNSET,
         offline_replicas: list[int] = UNSET,
+        preferred_produce_brokers: list[int] = UNSET,
     ) -> None:
         self.error_code = error_code
         self.partition_index = partition_index
@@ -57,6 +59,7 @@ class MetadataResponsePartition(Struct):
         self.replica_nodes = [] if replica_nodes is UNSET else replica_nodes
         self.isr_nodes = [] if isr_nodes is UNSET else isr_nodes
         self.offline_replicas = [] if offline_replicas is UNSET else offline_replicas
+        self.preferred_produce_brokers = [] if preferred_produce_brokers is UNSET else preferred_produce_brokers
 
 
 class MetadataResponseTopic(Struct):

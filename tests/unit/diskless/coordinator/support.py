@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from skylog.diskless.coordinator.links import Links
 from skylog.diskless.coordinator.loading import MemoryFactory, SqliteFactory
+from skylog.diskless.coordinator.ports import RuntimeSettings
 from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
-from skylog.diskless.coordinator.runtime import CoordinatorRuntime, RuntimeSettings
+from skylog.diskless.coordinator.runtime import CoordinatorRuntime
 from skylog.diskless.coordinator.state import digest
 from skylog.diskless.plane import BatchToCommit, FileToCommit, TopicPartition
 from skylog.kernel.clock import ManualClock
@@ -68,7 +70,7 @@ class FakeLog:
 
 
 class FakePartition:
-    """Implements ``LedPartition``. ``held``: the high watermark moves only by ``commit``."""
+    """Implements ``NamedPartition``. ``held``: the high watermark moves only by ``commit``."""
 
     def __init__(self) -> None:
         self.log = FakeLog()
@@ -97,14 +99,19 @@ class FakePartition:
         for listener in tuple(self._listeners):
             listener(self.log.high_watermark)
 
-    def on_commit(self, listener: Callable[[int], None]) -> None:
+    def on_commit(self, listener: Callable[[int], None]) -> Callable[[], None]:
         self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     def delete_records_before(self, offset: int) -> int:
         log = self.log
         log.log_start_offset = max(log.log_start_offset, offset)
         log.batches = [batch for batch in log.batches if batch.next_offset > log.log_start_offset]
         return log.log_start_offset
+
+    def elect(self) -> None:
+        """A new leader, which has everything."""
+        self.leader_epoch += 1
 
     def truncate(self, offset: int) -> None:
         """What a new leader does not have is gone."""
@@ -113,7 +120,6 @@ class FakePartition:
         log.log_end_offset = offset
         log.high_watermark = min(log.high_watermark, offset)
         log.synced = min(log.synced, offset)
-        self._listeners.clear()
 
 
 class FakeTimers:
@@ -140,6 +146,7 @@ class Home:
     settings: RuntimeSettings = field(default_factory=RuntimeSettings)
     in_memory: bool = False
     partitions: dict[int, FakePartition] = field(default_factory=dict)
+    links: Links | None = None
 
     def __post_init__(self) -> None:
         self.timers = FakeTimers()
@@ -162,6 +169,7 @@ class Home:
             timers=self.timers,
             new_thread=lambda _name: executor,
             new_factory=factory,
+            links=self.links,
         )
         return DisklessCoordinators(environment, self.settings)
 

@@ -10,7 +10,8 @@ import pytest
 
 from skylog.diskless.bulk import PinRequest
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.coordinator.runtime import RuntimeSettings, State
+from skylog.diskless.coordinator.ports import RuntimeSettings
+from skylog.diskless.coordinator.runtime import State
 from skylog.diskless.plane import FindRequest
 from skylog.kernel.errors import ErrorCode
 from skylog.quorum.snapshots import SUFFIX

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.coordinator.runtime import RuntimeSettings, State
+from skylog.diskless.coordinator.ports import RuntimeSettings
+from skylog.diskless.coordinator.runtime import State
 from skylog.diskless.plane import EARLIEST, LATEST, FindRequest
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.metadata_records import decode_diskless

@@ -1,0 +1,39 @@
+"""Which metrics a node has: whoever wants to see them pays for importing all this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skylog.broker.observe import BrokerCollector, CleanerCollector, RoutingCollector
+from skylog.broker.observe_controller import ControllerCollector, ReplicaCollector
+from skylog.broker.observe_diskless import DisklessCollector
+from skylog.broker.observe_replication import ReplicationCollector
+from skylog.objects.metered import StoreCollector
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+    from skylog.broker.listeners import Listeners
+    from skylog.broker.maintenance import Maintenance
+    from skylog.broker.services import Services
+    from skylog.controller.shell import Controller
+    from skylog.log.cleaner import LogCleaner
+
+
+def broker_collectors(
+    services: Services, listeners: Listeners, cleaner: LogCleaner, maintenance: Maintenance
+) -> list[Collector]:
+    engine = services.diskless
+    return [
+        BrokerCollector(services, listeners.dispatchers, listeners),
+        CleanerCollector(cleaner),
+        StoreCollector(engine.store_stats),
+        DisklessCollector(engine, maintenance),
+        ReplicaCollector(services.image, services.settings.node.node_id),
+        RoutingCollector(services.router),
+        ReplicationCollector(services.replication),
+    ]
+
+
+def controller_collectors(controller: Controller | None) -> list[Collector]:
+    return [] if controller is None else [ControllerCollector(controller)]

@@ -1,0 +1,15 @@
+"""Envelope: a client's request, passed on by a broker to the active controller."""
+
+from __future__ import annotations
+
+from skylog.broker.context import RequestContext
+from skylog.broker.envelopes import host_of, principal_of
+from skylog.wire.messages.envelope_request import EnvelopeRequest
+from skylog.wire.messages.envelope_response import EnvelopeResponse
+
+
+async def envelope(context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
+    """Handle Envelope: the request in it is answered as if its client had asked here."""
+    client = principal_of(request), host_of(request)
+    dispatcher = context.connection.listener.dispatcher
+    return await dispatcher.answer_envelope(context, request.request_data, client)

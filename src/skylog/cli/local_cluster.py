@@ -1,0 +1,273 @@
+"""A cluster of processes on this machine, in one directory: for trying out, and for tests.
+
+``cluster.json`` says who there is and where; each node has its settings, its data, what it says
+and its process id in files named after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from skylog.cli.errors import CommandError
+from skylog.kernel.clock import SystemClock
+from skylog.kernel.rng import random_uuid, system_random
+from skylog.quorum.bootstrap import bootstrap_records
+from skylog.quorum.storage import FormatPlan, format_directory, new_cluster_id
+from skylog.quorum.voters import Endpoint, ReplicaKey, Voter, VoterSet
+
+HOST: Final = "127.0.0.1"
+CONTROLLER: Final = "CONTROLLER"
+# Controllers of their own have ids from here on; brokers count from 1.
+FIRST_CONTROLLER_ID: Final = 101
+FILE_NAME: Final = "cluster.json"
+_MAIN: Final = "from skylog.cli.main import main; main()"
+_POLL_SECONDS: Final = 0.05
+_LOG_TAIL_BYTES: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class LocalNode:
+    """One process of the cluster."""
+
+    id: int
+    role: str
+    port: int
+    rack: str | None = None
+    controller_port: int = 0
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.role
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What ``up`` makes where there is nothing yet."""
+
+    brokers: int = 3
+    controllers: int = 1
+    racks: tuple[str, ...] = ()
+    settings: Mapping[str, str] | None = None
+
+
+class LocalCluster:
+    """The cluster of a directory."""
+
+    def __init__(self, directory: Path, cluster_id: str, nodes: Sequence[LocalNode]) -> None:
+        self.directory = directory
+        self.cluster_id = cluster_id
+        self.nodes = list(nodes)
+
+    @classmethod
+    def load(cls, directory: Path) -> Self:
+        try:
+            found = json.loads((directory / FILE_NAME).read_text())
+            nodes = [LocalNode(**each) for each in found["nodes"]]
+            return cls(directory, found["cluster_id"], nodes)
+        except FileNotFoundError:
+            raise CommandError(
+                f"there is no cluster in {directory}; `skylog cluster up` makes one"
+            ) from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CommandError(f"{directory / FILE_NAME} cannot be used: {error}") from error
+
+    @classmethod
+    def create(cls, directory: Path, plan: Plan) -> Self:
+        """Draw ids and ports, write every node's settings, format every directory."""
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise CommandError(f"{directory} is not empty and holds no cluster; choose another")
+        cluster = cls(directory.absolute(), new_cluster_id(system_random()), _nodes(plan))
+        cluster._format()
+        for node in cluster.nodes:
+            text = "".join(
+                f"{key}={value}\n" for key, value in cluster.settings(node, plan).items()
+            )
+            cluster.file(node, "properties").write_text(text)
+        told = {"cluster_id": cluster.cluster_id, "nodes": [asdict(each) for each in cluster.nodes]}
+        (directory / FILE_NAME).write_text(json.dumps(told, indent=2) + "\n")
+        return cluster
+
+    # -- looking -------------------------------------------------------------------------------
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.address for node in self.nodes if node.is_broker)
+
+    @property
+    def controllers(self) -> list[LocalNode]:
+        return [node for node in self.nodes if node.controller_port]
+
+    def node(self, node_id: int) -> LocalNode:
+        for node in self.nodes:
+            if node.id == node_id:
+                return node
+        known = ", ".join(str(node.id) for node in self.nodes)
+        raise CommandError(f"there is no node {node_id}; there are {known}")
+
+    def file(self, node: LocalNode, kind: str) -> Path:
+        return self.directory / f"node-{node.id}.{kind}"
+
+    def pid(self, node: LocalNode) -> int | None:
+        """The process of a node, if it is alive and still the one that was started."""
+        try:
+            pid = int(self.file(node, "pid").read_text())
+            os.kill(pid, 0)
+        except (OSError, ValueError):
+            return None
+        return pid if self._is_ours(pid, node) else None
+
+    def _is_ours(self, pid: int, node: LocalNode) -> bool:
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except FileNotFoundError:
+            return not Path("/proc/self").exists()  # another system: the id must do
+        except OSError:
+            return False
+        # A process that has ended and nobody has looked after has no command line any more.
+        return str(self.file(node, "properties")).encode() in command.split(b"\0")
+
+    # -- doing ---------------------------------------------------------------------------------
+
+    def start(self, node: LocalNode) -> None:
+        """Start a node's process; it lives on when this one ends."""
+        if self.pid(node) is not None:
+            return
+        with self.file(node, "log").open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 - this very program
+                [sys.executable, "-c", _MAIN, "server", str(self.file(node, "properties"))],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.file(node, "pid").write_text(str(process.pid))
+
+    def send(self, node: LocalNode, number: signal.Signals) -> None:
+        pid = self.pid(node)
+        if pid is None:
+            raise CommandError(f"node {node.id} is not running")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    def wait_gone(self, nodes: Sequence[LocalNode], seconds_max: float) -> list[LocalNode]:
+        """Wait for processes to end; those that are still there when the time is up."""
+        end = time.monotonic() + seconds_max
+        left = [node for node in nodes if self._lives(node)]
+        while left and time.monotonic() < end:
+            time.sleep(_POLL_SECONDS)
+            left = [node for node in left if self._lives(node)]
+        return left
+
+    def _lives(self, node: LocalNode) -> bool:
+        pid = self.pid(node)
+        if pid is not None:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)  # if it is a child of ours, see it off
+        return self.pid(node) is not None
+
+    def last_words(self, node: LocalNode) -> str:
+        """The end of what a node has said."""
+        try:
+            data = self.file(node, "log").read_bytes()
+        except OSError:
+            return ""
+        return data[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
+
+    # -- making --------------------------------------------------------------------------------
+
+    def settings(self, node: LocalNode, plan: Plan) -> dict[str, str]:
+        listeners = (
+            [f"{CONTROLLER}://{HOST}:{node.controller_port}"] if node.controller_port else []
+        )
+        if node.is_broker:
+            listeners.insert(0, f"PLAINTEXT://{node.address}")
+        replicas = str(min(3, plan.brokers))
+        servers = ",".join(f"{HOST}:{each.controller_port}" for each in self.controllers)
+        found = {
+            "process.roles": node.role,
+            "node.id": str(node.id),
+            "listeners": ",".join(listeners),
+            "controller.listener.names": CONTROLLER,
+            "controller.quorum.bootstrap.servers": servers,
+            "log.dirs": str(self.directory / f"node-{node.id}"),
+            "http.listener": f"{HOST}:0",
+            "default.replication.factor": replicas,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": str(min(2, plan.brokers)),
+            "diskless.metadata.topic.replication.factor": replicas,
+            "diskless.metadata.topic.min.isr": str(min(2, plan.brokers)),
+            "diskless.storage.url": f"file://{self.directory}/objects",
+        }
+        if node.rack is not None:
+            found["broker.rack"] = node.rack
+        return {**found, **(plan.settings or {})}
+
+    def _format(self) -> None:
+        rng, now_ms = system_random(), SystemClock().now_ms()
+        voters = VoterSet(
+            tuple(
+                Voter(
+                    ReplicaKey(node.id, random_uuid(rng)),
+                    (Endpoint(CONTROLLER, HOST, node.controller_port),),
+                )
+                for node in self.controllers
+            )
+        )
+        for node in self.nodes:
+            votes = bool(node.controller_port)
+            plan = FormatPlan(
+                node.id,
+                self.cluster_id,
+                Endpoint(CONTROLLER, HOST, node.controller_port),
+                bootstrap_records(),
+                voters if votes else None,
+                joins=not votes,
+            )
+            format_directory([self.directory / f"node-{node.id}"], plan, rng, now_ms)
+
+
+def _nodes(plan: Plan) -> list[LocalNode]:
+    """Without controllers of their own, brokers are controllers too: all of them, or three."""
+    combined = min(plan.brokers, 3) if not plan.controllers else 0
+    ports = iter(_free_ports(plan.brokers + combined + plan.controllers))
+    nodes: list[LocalNode] = []
+    for number in range(plan.brokers):
+        both: dict[str, Any] = {"role": "broker"}
+        port = next(ports)
+        if number < combined:
+            both = {"role": "broker,controller", "controller_port": next(ports)}
+        rack = plan.racks[number % len(plan.racks)] if plan.racks else None
+        nodes.append(LocalNode(number + 1, port=port, rack=rack, **both))
+    for number in range(plan.controllers):
+        port = next(ports)
+        node_id = FIRST_CONTROLLER_ID + number
+        nodes.append(LocalNode(node_id, "controller", port, controller_port=port))
+    return nodes
+
+
+def _free_ports(count: int) -> list[int]:
+    """Held together while they are drawn, so that they differ."""
+    with contextlib.ExitStack() as held:
+        found = []
+        for _ in range(count):
+            bound = held.enter_context(socket.socket())
+            bound.bind((HOST, 0))
+            found.append(int(bound.getsockname()[1]))
+        return found

@@ -1,0 +1,135 @@
+"""Commits of one file for several coordinators of one broker go in one request (KIP-1164).
+
+The parts of a file become ready together, when its upload is done: those that are there in the
+same turn of the event loop are bundled. A part that comes later, because its coordinator was busy
+with an earlier file, goes by itself; none waits for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from skylog.diskless.coordinator.calls import CoordinatorCalls
+from skylog.diskless.coordinator.wire import commit_batch, commit_result, failure
+from skylog.diskless.plane import CommitResult, FileToCommit
+from skylog.kernel.errors import ErrorCode
+from skylog.kernel.limits import DISKLESS_COMMIT_TIMEOUT_MS
+from skylog.wire.messages.diskless_commit_file_request import (
+    DisklessCommitCoordinator,
+    DisklessCommitFileRequest,
+)
+from skylog.wire.messages.diskless_commit_file_response import DisklessCommitFileResponse
+
+
+@dataclass(slots=True)
+class _Bundle:
+    """The parts by coordinator."""
+
+    node_id: int
+    parts: dict[int, FileToCommit] = field(default_factory=dict)
+    answers: dict[int, asyncio.Future[list[CommitResult]]] = field(default_factory=dict)
+
+
+class CommitBundles:
+    """All calls come from the event loop."""
+
+    def __init__(self, calls: CoordinatorCalls) -> None:
+        self._calls = calls
+        self._open: dict[tuple[int, str], _Bundle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def commit(self, node_id: int, number: int, file: FileToCommit) -> list[CommitResult]:
+        """What became of one coordinator's part."""
+        loop = asyncio.get_running_loop()
+        at = (node_id, file.object_key)
+        bundle = self._open.get(at)
+        if bundle is None or number in bundle.parts:
+            bundle = self._open[at] = _Bundle(node_id)
+            loop.call_soon(self._start, at, bundle)
+        bundle.parts[number] = file
+        answer: asyncio.Future[list[CommitResult]] = loop.create_future()
+        bundle.answers[number] = answer
+        return await answer
+
+    def _start(self, at: tuple[int, str], bundle: _Bundle) -> None:
+        if self._open.get(at) is bundle:
+            del self._open[at]
+        task = asyncio.get_running_loop().create_task(self._send(bundle))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, bundle: _Bundle) -> None:
+        try:
+            response = await self._calls.send(
+                bundle.node_id,
+                list(bundle.parts),
+                _request(bundle.parts),
+                # A broker answers a connection's requests in order: who waits for one
+                # coordinator must not wait for another.
+                lane=f"commit-{min(bundle.parts)}",
+                timeout_ms=DISKLESS_COMMIT_TIMEOUT_MS,
+                changes=True,
+            )
+            outcomes = commit_outcomes(bundle.parts, response)
+        except asyncio.CancelledError:
+            for answer in bundle.answers.values():
+                answer.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+            outcomes = dict.fromkeys(bundle.parts, error)
+        for number, outcome in outcomes.items():
+            answer = bundle.answers[number]
+            if answer.done():  # the caller has gone away
+                continue
+            if isinstance(outcome, Exception):
+                answer.set_exception(outcome)
+            else:
+                answer.set_result(outcome)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _request(parts: dict[int, FileToCommit]) -> DisklessCommitFileRequest:
+    file = next(iter(parts.values()))
+    return DisklessCommitFileRequest(
+        file.object_key,
+        file.format,
+        file.size,
+        list(file.owner_ids),
+        [commit_batch(batch) for part in parts.values() for batch in part.batches],
+        uploader_broker_id=file.uploader_broker_id,
+        coordinators=[
+            DisklessCommitCoordinator(number, len(part.batches)) for number, part in parts.items()
+        ],
+        known_only=file.known_only,
+        timeout_ms=DISKLESS_COMMIT_TIMEOUT_MS,
+    )
+
+
+def commit_outcomes(
+    parts: dict[int, FileToCommit], response: DisklessCommitFileResponse
+) -> dict[int, Any]:
+    """Pure: the results, or the error, of each coordinator's part."""
+    results = [commit_result(result) for result in response.batches]
+    told = {one.coordinator_id: one for one in response.coordinators}
+    count = sum(len(part.batches) for part in parts.values())
+    outcomes: dict[int, Any] = {}
+    first = 0
+    for number, part in parts.items():
+        mine = results[first : first + len(part.batches)]
+        first += len(part.batches)
+        if number not in told or len(results) != count:
+            # A refusal of the whole request stands in its items alone.
+            code = mine[0].error if mine else ErrorCode.NONE
+            missing = ErrorCode.REQUEST_TIMED_OUT
+            outcomes[number] = failure(code or missing, mine[0].message if mine else None)
+        elif told[number].error_code:
+            outcomes[number] = failure(told[number].error_code, told[number].error_message)
+        else:
+            outcomes[number] = mine
+    return outcomes

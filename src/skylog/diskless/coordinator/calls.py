@@ -1,0 +1,109 @@
+"""Calls to the brokers that lead coordinators; none waits for one that leads no more.
+
+What goes wrong on the way is told as the control plane's contract wants it: a question that could
+not be asked is COORDINATOR_NOT_AVAILABLE; a change that may have been made is REQUEST_TIMED_OUT,
+of unknown outcome, and is repeated by whoever asked for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.wire.schema import Message
+
+# None or below 0: nobody leads it now.
+LeaderOf = Callable[[int], int | None]
+
+
+class Peers(Protocol):
+    """The way to other brokers; ``broker.peers.BrokerPeers`` is one."""
+
+    async def send(
+        self,
+        node_id: int,
+        request: Message,
+        version: int | None = None,
+        *,
+        lane: str = "",
+        timeout_ms: int | None = None,
+    ) -> Any:
+        """A KafkaError that is not ambiguous says that nothing was sent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _UnderWay:
+    node_id: int
+    numbers: Sequence[int]
+    deposed: asyncio.Future[None]
+
+
+class CoordinatorCalls:
+    """All calls come from the event loop."""
+
+    def __init__(self, peers: Peers, leader_of: LeaderOf) -> None:
+        self._peers = peers
+        self._leader_of = leader_of
+        self._under_way: set[_UnderWay] = set()
+        self._sent: set[asyncio.Task[Any]] = set()
+
+    async def send(
+        self,
+        node_id: int,
+        numbers: Sequence[int],
+        request: Message,
+        *,
+        lane: str,
+        timeout_ms: int,
+        changes: bool = False,
+    ) -> Any:
+        """Ask a broker about coordinators that it leads. ``changes``: it may have had an effect."""
+        loop = asyncio.get_running_loop()
+        call = _UnderWay(node_id, numbers, loop.create_future())
+        sent = loop.create_task(
+            self._peers.send(node_id, request, lane=lane, timeout_ms=timeout_ms)
+        )
+        self._sent.add(sent)
+        sent.add_done_callback(self._forget)
+        self._under_way.add(call)
+        try:
+            await asyncio.wait({sent, call.deposed}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            sent.cancel()
+            raise
+        finally:
+            self._under_way.discard(call)
+            call.deposed.cancel()
+        if not sent.done():
+            raise _not_answered(f"broker {node_id} leads no more", changes)
+        try:
+            return sent.result()
+        except KafkaError as error:
+            raise _not_answered(str(error), changes and error.ambiguous) from error
+
+    def leaders_changed(self) -> None:
+        """Whoever waits for a broker that was deposed need not wait until its time is over."""
+        for call in self._under_way:
+            led = all(self._leader_of(number) == call.node_id for number in call.numbers)
+            if not led and not call.deposed.done():
+                call.deposed.set_result(None)
+
+    async def close(self) -> None:
+        for task in self._sent:
+            task.cancel()
+        await asyncio.gather(*self._sent, return_exceptions=True)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._sent.discard(task)
+        if not task.cancelled():
+            task.exception()  # somebody may have gone on without it
+
+
+def _not_answered(why: str, unknown: bool) -> KafkaError:
+    if unknown:
+        return KafkaError(ErrorCode.REQUEST_TIMED_OUT, why, ambiguous=True)
+    return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, why)

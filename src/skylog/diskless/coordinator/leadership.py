@@ -1,0 +1,35 @@
+"""Whether this broker still leads: asked of the in-sync replicas before a strict read is answered.
+
+A broker that was deposed and has not heard of it would answer from an old state. Any other leader
+is one of the in-sync replicas; so when each of them, asked after the question came, still knows of
+no later epoch, then everything that was ever committed before the question was committed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+
+class LeadershipRounds:
+    """One round of questions is enough for all who came before it began."""
+
+    def __init__(self, ask: Callable[[], Awaitable[None]]) -> None:
+        """``ask`` raises NOT_COORDINATOR, or what keeps it from knowing."""
+        self._ask = ask
+        self._asking: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+
+    async def confirm(self) -> None:
+        """Raises what the round raises."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._run(self._asking))
+            self._next.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.shield(self._next)
+
+    async def _run(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None and not before.done():
+            await asyncio.wait({before})
+        # Who comes from now on gets a round that begins later.
+        self._asking, self._next = self._next, None
+        await self._ask()

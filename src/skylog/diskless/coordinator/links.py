@@ -1,0 +1,128 @@
+"""What the replicas of a coordinator's log want of one another: snapshots, and who leads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from skylog.diskless.coordinator.calls import Peers
+from skylog.diskless.coordinator.snapshots import Snapshots
+from skylog.diskless.coordinator.wire import error_code
+from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
+from skylog.kernel.executor import Executor
+from skylog.kernel.limits import DISKLESS_CALL_TIMEOUT_MS, DISKLESS_SNAPSHOT_PIECE_BYTES
+from skylog.kernel.logging import get_logger
+from skylog.kernel.topics import DISKLESS_METADATA
+from skylog.quorum.snapshots import SnapshotId
+from skylog.wire.messages import offset_for_leader_epoch_request as epochs
+from skylog.wire.messages.diskless_fetch_snapshot_request import DisklessFetchSnapshotRequest
+from skylog.wire.messages.diskless_fetch_snapshot_response import DisklessFetchSnapshotResponse
+
+_log = get_logger("diskless.coordinator")
+# What a replica says that knows of no later epoch than the one it was asked about.
+_CONFIRMED: Final = (
+    ErrorCode.NONE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+)
+
+
+class Links(Protocol):
+    """The way to the other replicas of a coordinator's log."""
+
+    async def fetch_snapshot(self, index: int, snapshots: Snapshots) -> None:
+        """Bring the latest snapshot of another replica, the leader's if there is one."""
+        ...
+
+    async def confirm(self, index: int, isr: Sequence[int], leader_epoch: int) -> None:
+        """Returns if no other in-sync replica knows of a later epoch."""
+        ...
+
+
+class ReplicaLinks:
+    """See ``Links``. ``replicas``: of a coordinator's log, the leader first."""
+
+    def __init__(
+        self,
+        node_id: int,
+        peers: Peers,
+        replicas: Callable[[int], Sequence[int]],
+        executor: Executor,
+        piece_bytes: int = DISKLESS_SNAPSHOT_PIECE_BYTES,
+    ) -> None:
+        self._node_id = node_id
+        self._peers = peers
+        self._replicas = replicas
+        self._executor = executor
+        self._piece_bytes = piece_bytes
+
+    async def fetch_snapshot(self, index: int, snapshots: Snapshots) -> None:
+        others = [node for node in self._replicas(index) if node not in (self._node_id, -1)]
+        error: Exception = StorageError(f"coordinator {index} has no other replica")
+        for node_id in others:
+            try:
+                number = await self._fetch(node_id, index, snapshots)
+            except (KafkaError, StorageError, OSError) as failed:
+                error = failed
+                continue
+            _log.info("snapshot fetched", coordinator=index, node=node_id, offset=number.offset)
+            return
+        raise error
+
+    async def _fetch(self, node_id: int, index: int, snapshots: Snapshots) -> SnapshotId:
+        first = await self._piece(node_id, index, None, 0)
+        number = SnapshotId(first.end_offset, first.epoch)
+        if number.offset < 0 or number.epoch < 0 or first.size < 0:
+            raise StorageError(f"broker {node_id} sent a snapshot that is none")
+        piece, position = first, 0
+        while True:
+            if not piece.bytes or position + len(piece.bytes) > first.size:
+                raise StorageError(f"broker {node_id} sent {position} of {first.size} bytes")
+            write = partial(snapshots.write_piece, number, position, piece.bytes)
+            await self._executor.run(write)
+            position += len(piece.bytes)
+            if position == first.size:
+                break
+            piece = await self._piece(node_id, index, number, position)
+        await self._executor.run(partial(snapshots.finish_pieces, number, first.digest))
+        return number
+
+    async def _piece(
+        self, node_id: int, index: int, number: SnapshotId | None, position: int
+    ) -> DisklessFetchSnapshotResponse:
+        request = DisklessFetchSnapshotRequest(
+            index,
+            -1 if number is None else number.offset,
+            -1 if number is None else number.epoch,
+            position,
+            self._piece_bytes,
+            DISKLESS_CALL_TIMEOUT_MS,
+        )
+        response: DisklessFetchSnapshotResponse = await self._peers.send(
+            node_id, request, lane="snapshot", timeout_ms=DISKLESS_CALL_TIMEOUT_MS
+        )
+        if response.error_code:
+            raise KafkaError(error_code(response.error_code), response.error_message)
+        return response
+
+    async def confirm(self, index: int, isr: Sequence[int], leader_epoch: int) -> None:
+        others = [node for node in isr if node != self._node_id]
+        await asyncio.gather(*(self._confirm(node, index, leader_epoch) for node in others))
+
+    async def _confirm(self, node_id: int, index: int, leader_epoch: int) -> None:
+        asked = epochs.OffsetForLeaderPartition(index, leader_epoch, leader_epoch)
+        topic = epochs.OffsetForLeaderTopic(DISKLESS_METADATA, [asked])
+        request = epochs.OffsetForLeaderEpochRequest(self._node_id, [topic])
+        try:
+            response = await self._peers.send(node_id, request, lane="confirm")
+            code = error_code(response.topics[0].partitions[0].error_code)
+        except KafkaError as error:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"replica {node_id}: {error}"
+            ) from error
+        if code is ErrorCode.FENCED_LEADER_EPOCH:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"replica {node_id} knows a later epoch")
+        if code not in _CONFIRMED:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"replica {node_id}: {code.name}")

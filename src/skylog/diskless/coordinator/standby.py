@@ -1,0 +1,202 @@
+"""A warm copy of a coordinator on a broker that only follows its log.
+
+The copy is the same cache that a leader has, fed from this broker's replica of the log up to its
+own high watermark. Should the broker come to lead, there is little left to apply. Until then finds
+may be answered from it, a little behind.
+
+=========  ===================================================================================
+state      goes to
+=========  ===================================================================================
+opening    following: the cache fits the log · fetching: the log begins behind all there is
+fetching   opening: the leader's snapshot is here
+following  opening: the log was cut under it, or the cache fails · fetching: the log was pruned
+=========  ===================================================================================
+
+Whatever fails is tried again. ``stop`` ends it, and the files are free for whoever leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from skylog.diskless.coordinator.loading import Loader, StateFactory, replay
+from skylog.diskless.coordinator.log import FollowedLog, MetadataPartition
+from skylog.diskless.coordinator.machine import CoordinatorMachine
+from skylog.diskless.coordinator.requests import FindBatches
+from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
+from skylog.diskless.coordinator.state import StateStore
+from skylog.diskless.plane import FindResult
+from skylog.diskless.planes.rules import PlaneRules
+from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
+from skylog.kernel.executor import Executor
+from skylog.kernel.logging import get_logger
+
+_log = get_logger("diskless.standby")
+_RETRY_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyPorts:
+    """``executor`` is the copy's one thread; logs are read and snapshots kept in ``background``."""
+
+    factory: StateFactory
+    snapshots: Snapshots
+    executor: Executor
+    background: Executor
+    # Brings the leader's latest snapshot; None where there is nobody to ask.
+    fetch_snapshot: Callable[[], Awaitable[None]] | None
+
+
+class Standby:
+    """All calls come from the event loop."""
+
+    def __init__(
+        self,
+        coordinator_id: int,
+        partition: MetadataPartition,
+        rules: PlaneRules,
+        ports: StandbyPorts,
+    ) -> None:
+        self.coordinator_id = coordinator_id
+        self.snapshots = ports.snapshots
+        self._partition = partition
+        self._log = FollowedLog(partition.log, ports.background)
+        self._rules = rules
+        self._ports = ports
+        self._machine: CoordinatorMachine | None = None
+        self._wakeup = asyncio.Event()
+        self._ended = False
+        # The log's start up to which a snapshot is known to reach.
+        self._covered = 0
+
+    @property
+    def applied_offset(self) -> int:
+        return -1 if self._machine is None else self._machine.state.applied.end_offset
+
+    def stop(self) -> None:
+        """Soon ``run`` ends."""
+        self._ended = True
+        self._wakeup.set()
+
+    async def run(self) -> None:
+        unsubscribe = self._partition.on_commit(lambda _: self._wakeup.set())
+        try:
+            while not self._ended:
+                try:
+                    await self._follow()
+                except Exception as error:  # noqa: BLE001 - the log has it all: begin again
+                    _log.warning(
+                        "copy of a coordinator begins anew",
+                        coordinator=self.coordinator_id,
+                        why=str(error) or repr(error),
+                    )
+                    await self._rest()
+        finally:
+            unsubscribe()
+
+    async def find(self, request: FindBatches) -> list[FindResult]:
+        """What is committed as far as is known here; nothing is out of range for being newer."""
+        machine = self._machine
+        if machine is None:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        try:
+            found: list[FindResult] = await self._ports.executor.run(partial(machine.find, request))
+        except sqlite3.Error as error:  # it has just been closed
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+        return [
+            replace(result, error=ErrorCode.NONE)
+            if result.error is ErrorCode.OFFSET_OUT_OF_RANGE and one.offset > result.high_watermark
+            else result
+            for one, result in zip(request.requests, found, strict=True)
+        ]
+
+    async def _follow(self) -> None:
+        run = self._ports.executor.run
+        await self._known()
+        await self._cover()
+        if self._ended:
+            return
+        machine = await self._load()
+        self._machine = machine
+        doubtful = False
+        try:
+            while not self._ended:
+                self._wakeup.clear()
+                await self._catch_up(machine)
+                await self._cover()
+                if not self._ended:
+                    await self._wakeup.wait()
+        except (StorageError, sqlite3.Error):
+            doubtful = True
+            raise
+        finally:
+            self._machine = None
+            await run(machine.state.close)
+            if doubtful:
+                await run(self._ports.factory.drop)
+
+    async def _known(self) -> None:
+        """Wait until this replica knows to be committed what the cache was told already."""
+
+        def applied() -> int:
+            state = self._ports.factory.open()
+            try:
+                return state.applied.end_offset
+            finally:
+                state.close()
+
+        end_offset = await self._ports.executor.run(applied)
+        while self._log.end_offset < end_offset <= self._log.stored_end_offset:
+            if self._ended:
+                return
+            self._wakeup.clear()
+            await self._wakeup.wait()
+
+    async def _load(self) -> CoordinatorMachine:
+        def create(state: StateStore) -> CoordinatorMachine:
+            return CoordinatorMachine(self.coordinator_id, state, self._rules)
+
+        ports = self._ports
+        return await Loader(
+            ports.factory, ports.snapshots, self._log, ports.executor, create
+        ).load()
+
+    async def _catch_up(self, machine: CoordinatorMachine) -> None:
+        applied = machine.state.applied.end_offset
+        if applied > self._log.stored_end_offset:
+            raise StorageError(f"the log was cut to {self._log.stored_end_offset}")
+        if applied < self._log.start_offset:
+            raise StorageError(f"the log begins at {self._log.start_offset} now")
+        async for batches in self._log.read(applied):
+            await self._ports.executor.run(partial(replay, machine, batches))
+            if self._ended:
+                return
+
+    async def _cover(self) -> None:
+        """Have a snapshot from which the log goes on: without one a lost cache is lost for good."""
+        start = self._log.start_offset
+        fetch, run = self._ports.fetch_snapshot, self._ports.background.run
+        if start <= self._covered or fetch is None:
+            return
+        numbers = await run(self.snapshots.ids)
+        if not numbers or numbers[-1].offset < start:
+            await fetch()
+            numbers = await run(self.snapshots.ids)
+            for old in numbers[:-KEPT]:
+                await run(partial(self.snapshots.remove, old))
+        if numbers and numbers[-1].offset >= start:
+            self._covered = start
+
+    async def _rest(self) -> None:
+        if not self._ended:
+            self._wakeup.clear()
+            try:
+                async with asyncio.timeout(_RETRY_SECONDS):
+                    await self._wakeup.wait()
+            except TimeoutError:
+                return

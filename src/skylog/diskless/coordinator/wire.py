@@ -1,0 +1,178 @@
+"""Pure: what coordinators are asked and answer, as messages between brokers.
+
+Items of a request stand in messages in their own order: a topic that comes again after another one
+is named again. So the answers of a coordinator stand in the order of the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import Any, TypeVar
+
+from skylog.diskless.plane import (
+    BatchCoordinate,
+    BatchToCommit,
+    CommitResult,
+    FindResult,
+)
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.ids import Uuid
+from skylog.wire.messages.diskless_commit_file_request import DisklessCommitBatch
+from skylog.wire.messages.diskless_commit_file_response import DisklessCommitBatchResult
+from skylog.wire.messages.diskless_find_batches_response import (
+    DisklessBatchCoordinate,
+    DisklessFindBatchesPartitionResult,
+)
+
+ItemT = TypeVar("ItemT")
+TopicT = TypeVar("TopicT")
+
+
+def by_topic(
+    items: Iterable[ItemT],
+    topic_of: Callable[[ItemT], Uuid],
+    message_of: Callable[[Uuid, list[ItemT]], TopicT],
+) -> list[TopicT]:
+    """Items that follow one another and are of one topic become one topic of the message."""
+    return [message_of(topic_id, list(held)) for topic_id, held in groupby(items, key=topic_of)]
+
+
+def error_code(code: int) -> ErrorCode:
+    """A number that this release does not know is an error all the same."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def failure(code: int, message: str | None = None) -> KafkaError:
+    """What another broker has said; only a request that timed out there may have had an effect."""
+    known = error_code(code)
+    return KafkaError(known, message, ambiguous=known is ErrorCode.REQUEST_TIMED_OUT)
+
+
+def commit_batch(batch: BatchToCommit) -> DisklessCommitBatch:
+    return DisklessCommitBatch(
+        batch.magic,
+        batch.request_id,
+        batch.topic_id,
+        batch.partition,
+        batch.byte_offset,
+        batch.size,
+        batch.base_offset,
+        batch.last_offset,
+        batch.batch_max_timestamp,
+        batch.timestamp_type,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.last_sequence,
+    )
+
+
+def batch_to_commit(batch: DisklessCommitBatch) -> BatchToCommit:
+    return BatchToCommit(
+        batch.topic_id,
+        batch.partition_index,
+        batch.byte_offset,
+        batch.size,
+        batch.base_offset,
+        batch.last_offset,
+        batch.batch_max_timestamp,
+        batch.timestamp_type,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.last_sequence,
+        batch.magic,
+        batch.request_id,
+    )
+
+
+def batch_result(result: CommitResult) -> DisklessCommitBatchResult:
+    return DisklessCommitBatchResult(
+        result.error,
+        result.message,
+        result.assigned_base_offset,
+        result.log_append_time,
+        result.log_start_offset,
+        result.duplicate,
+    )
+
+
+def commit_result(result: DisklessCommitBatchResult) -> CommitResult:
+    return CommitResult(
+        error_code(result.error_code),
+        result.assigned_base_offset,
+        result.log_append_time,
+        result.log_start_offset,
+        result.is_duplicate,
+        result.error_message,
+    )
+
+
+def coordinate_fields(batch: BatchCoordinate) -> tuple[Any, ...]:
+    """In the order of every message that has coordinates."""
+    return (
+        batch.batch_id,
+        batch.object_key,
+        batch.magic,
+        batch.byte_offset,
+        batch.byte_size,
+        batch.base_offset,
+        batch.last_offset,
+        batch.log_append_timestamp,
+        batch.batch_max_timestamp,
+        batch.timestamp_type,
+    )
+
+
+def coordinate(batch: Any) -> BatchCoordinate:
+    return BatchCoordinate(
+        batch.batch_id,
+        batch.object_key,
+        batch.byte_offset,
+        batch.byte_size,
+        batch.base_offset,
+        batch.last_offset,
+        batch.log_append_timestamp,
+        batch.batch_max_timestamp,
+        batch.timestamp_type,
+        batch.magic,
+    )
+
+
+def found_partition(
+    index: int, result: FindResult, log_bytes: int = -1
+) -> DisklessFindBatchesPartitionResult:
+    return DisklessFindBatchesPartitionResult(
+        index,
+        result.error,
+        result.log_start_offset,
+        result.high_watermark,
+        [DisklessBatchCoordinate(*coordinate_fields(batch)) for batch in result.batches],
+        log_bytes,
+    )
+
+
+def find_result(partition: DisklessFindBatchesPartitionResult) -> FindResult:
+    return FindResult(
+        error_code(partition.error_code),
+        [coordinate(batch) for batch in partition.batches],
+        partition.log_start_offset,
+        partition.high_watermark,
+    )
+
+
+def items_of(topics: Sequence[Any], count: int) -> list[Any]:
+    """The partitions of an answer, one for each item of the question.
+
+    An answer with fewer tells nothing of the others: the outcome is not known.
+    """
+    found = [partition for topic in topics for partition in topic.partitions]
+    if len(found) != count:
+        raise KafkaError(
+            ErrorCode.REQUEST_TIMED_OUT, f"{len(found)} answers to {count} items", ambiguous=True
+        )
+    return found

@@ -1,0 +1,125 @@
+"""The coordinators of a whole cluster: those that lead here by a call, the others by messages.
+
+Who leads which is what cluster metadata says at the moment of the call. A broker that leads no more
+says NOT_COORDINATOR, and whoever asked asks again: by then metadata knows better.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from skylog.diskless.coordinator import requests as ask
+from skylog.diskless.coordinator.calls import CoordinatorCalls, Peers
+from skylog.diskless.coordinator.remote import RemoteCoordinators
+from skylog.diskless.plane import HighWatermarkListener, Unsubscribe
+from skylog.diskless.planes.listeners import Listeners
+from skylog.diskless.planes.waits import RemoteWaits
+from skylog.kernel.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from skylog.diskless.coordinator.registry import DisklessCoordinators
+    from skylog.kernel.rng import Random
+
+
+class Locations(Protocol):
+    """What cluster metadata says of coordinators."""
+
+    @property
+    def node_id(self) -> int:
+        """This broker."""
+        ...
+
+    def numbers(self) -> list[int]:
+        """All coordinators, in order."""
+        ...
+
+    def leader(self, number: int) -> int | None:
+        """None or below 0: nobody leads it now."""
+        ...
+
+
+class ClusterCoordinators:
+    """See ``coordinators.Coordinators``."""
+
+    def __init__(
+        self,
+        local: DisklessCoordinators,
+        locations: Locations,
+        peers: Peers,
+        rng: Random,
+    ) -> None:
+        self.local = local
+        self._locations = locations
+        self._calls = CoordinatorCalls(peers, locations.leader)
+        self._remote = RemoteCoordinators(self._calls)
+        self._listeners = Listeners()
+        self._waits = RemoteWaits(self._calls, self.elsewhere, self._listeners.tell, rng)
+        self._unsubscribe = local.watch(self._listeners.tell)
+
+    def led(self) -> list[int]:
+        return self.local.led()
+
+    def all(self) -> list[int]:
+        return self._locations.numbers()
+
+    def elsewhere(self) -> dict[int, int]:
+        """The coordinators that lead on other brokers, and where."""
+        found = {}
+        for number in self._locations.numbers():
+            leader = self._locations.leader(number)
+            if leader is not None and leader >= 0 and leader != self._locations.node_id:
+                found[number] = leader
+        return found
+
+    def leaders_changed(self) -> None:
+        """Cluster metadata says something new of coordinators."""
+        self._calls.leaders_changed()
+        self._waits.leaders_changed()
+
+    async def submit(self, number: int, request: ask.Write | ask.StrictRead) -> Any:
+        node_id = self._node_of(number)
+        if node_id is None:
+            return await self.local.submit(number, request)
+        return await self._remote.submit(node_id, number, request)
+
+    async def find(self, number: int, request: ask.Find | ask.ForgetFiles) -> Any:
+        """When no leader answers, a find is answered from what this broker has itself."""
+        try:
+            node_id = self._node_of(number)
+            if node_id is None:
+                return await self.local.find(number, request)
+            return await self._remote.find(node_id, number, request)
+        except KafkaError:
+            if isinstance(request, ask.FindBatches) and self.local.follows(number):
+                return await self.local.find_behind(number, request)
+            raise
+
+    async def look(self, number: int, request: ask.Look) -> Any:
+        node_id = self._node_of(number)
+        if node_id is None:
+            return await self.local.look(number, request)
+        return await self._remote.look(node_id, number, request)
+
+    def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
+        return self._listeners.add(listener)
+
+    async def loaded(self) -> None:
+        await self.local.loaded()
+
+    async def close(self) -> None:
+        self._unsubscribe()
+        await self._waits.close()
+        await self._remote.close()
+        await self._calls.close()
+        await self.local.close()
+
+    def _node_of(self, number: int) -> int | None:
+        """None: it leads here, or should."""
+        leader = self._locations.leader(number)
+        if number in self.local.led() or leader == self._locations.node_id:
+            return None
+        if leader is None or leader < 0:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody leads coordinator {number}"
+            )
+        return leader

@@ -1,0 +1,45 @@
+"""What a plane asks coordinators for, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from skylog.diskless.plane import HighWatermarkListener, TopicPartition, Unsubscribe
+
+if TYPE_CHECKING:
+    from skylog.diskless.coordinator import requests as ask
+    from skylog.diskless.coordinator.registry import DisklessCoordinators
+
+# None: cluster metadata has no such diskless partition.
+CoordinatorOf: TypeAlias = Callable[[TopicPartition], int | None]
+
+
+class Coordinators(Protocol):
+    """Coordinators by their numbers: those of one broker, or of all brokers of a cluster.
+
+    One that cannot be reached is a KafkaError; see ``plane.py`` for what that means.
+    """
+
+    @property
+    def local(self) -> DisklessCoordinators:
+        """Those of this broker."""
+        ...
+
+    def led(self) -> list[int]:
+        """Those that lead here."""
+        ...
+
+    def all(self) -> list[int]: ...
+
+    async def submit(self, number: int, request: ask.Write | ask.StrictRead) -> Any: ...
+
+    async def find(self, number: int, request: ask.Find | ask.ForgetFiles) -> Any: ...
+
+    async def look(self, number: int, request: ask.Look) -> Any: ...
+
+    def watch(self, listener: HighWatermarkListener) -> Unsubscribe: ...
+
+    async def loaded(self) -> None: ...
+
+    async def close(self) -> None: ...

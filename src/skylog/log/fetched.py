@@ -1,0 +1,65 @@
+"""What a follower has fetched, checked before it goes into its log. Pure.
+
+Only headers are read, one for each batch, and the checksum over the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, Batch, batch_size
+from skylog.wire.buffers import Buffer
+
+
+class FetchedBatches(NamedTuple):
+    """Whole batches that lie side by side in ``buffer``, which holds nothing else."""
+
+    batches: list[Batch]
+    buffer: memoryview
+
+
+def check_fetched(records: Buffer, leader_epoch: int) -> FetchedBatches:
+    """The whole batches at the begin of ``records``; CORRUPT_MESSAGE where one is none.
+
+    A batch of a later epoch than the leader's whom we asked ends them: the leader's log may have
+    been cut and written anew while it answered.
+    """
+    view = memoryview(records)
+    batches: list[Batch] = []
+    position, end = 0, len(view)
+    while end - position >= LOG_OVERHEAD:
+        size = batch_size(view, position)
+        if size < HEADER_BYTES:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a fetched batch claims {size} bytes")
+        if size > end - position:
+            break  # a leader may cut the last one off
+        batch = Batch(view[position : position + size])
+        if batch.leader_epoch > leader_epoch:
+            break
+        if batch.magic != MAGIC or batch.last_offset_delta < 0 or not batch.crc_ok():
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"fetched {batch} is damaged")
+        batches.append(batch)
+        position += size
+    return FetchedBatches(batches, view[:position])
+
+
+def parts_within(fetched: FetchedBatches, bytes_max: int) -> Iterator[FetchedBatches]:
+    """The same in parts that each fit into a segment, mostly one; a part has at least one batch."""
+    batches, buffer = fetched
+    if len(buffer) <= bytes_max:
+        yield fetched
+        return
+    first = start = position = 0
+    for number, batch in enumerate(batches):
+        if position - start + batch.size > bytes_max and number > first:
+            yield FetchedBatches(batches[first:number], buffer[start:position])
+            first, start = number, position
+        position += batch.size
+    yield FetchedBatches(batches[first:], buffer[start:])
+
+
+def covers(batches: Sequence[Batch], offset: int) -> bool:
+    """Whether the first batch begins before ``offset`` and holds it."""
+    return bool(batches) and batches[0].base_offset < offset <= batches[0].last_offset

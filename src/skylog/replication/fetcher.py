@@ -1,0 +1,388 @@
+"""Fetches partitions from one leader and appends what comes, one request after the other.
+
+What a partition cannot do costs only itself: after an error it rests for a while, and one whose log
+fails is given up until metadata speaks of it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.logging import get_logger
+from skylog.log.fetched import check_fetched
+from skylog.replication.follower import EpochEnd, FetchState, out_of_range, truncation_offset
+from skylog.replication.session import Key, ReplicaSession
+from skylog.wire.messages.fetch_request import FetchPartition, FetchRequest, ReplicaState
+from skylog.wire.messages.fetch_response import FetchResponse, PartitionData
+from skylog.wire.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+
+if TYPE_CHECKING:
+    from skylog.kernel.clock import Clock
+    from skylog.replication.partition import Partition
+    from skylog.replication.throttle import ReplicationQuota
+    from skylog.wire.schema import Message
+
+log = get_logger("replication.fetcher")
+LATEST: Final = -1
+EARLIEST: Final = -2
+# Others have their turn after so many bytes.
+_BYTES_PER_TURN: Final = 1 << 20
+# How soon a partition that is over its quota is looked at again.
+_THROTTLE_MS: Final = 100
+_SESSION_LOST: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+# The leader is of another mind than we are, as it happens while metadata spreads.
+_EXPECTED: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
+
+
+class Peers(Protocol):
+    """The way to other brokers."""
+
+    async def send(
+        self,
+        node_id: int,
+        request: Message,
+        version: int | None = None,
+        *,
+        lane: str = "",
+        timeout_ms: int | None = None,
+    ) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    """How followers fetch; names and defaults are Kafka's ``replica.fetch.*``."""
+
+    node_id: int
+    partition_bytes_max: int = 1 << 20
+    response_bytes_max: int = 10 << 20
+    bytes_min: int = 1
+    wait_ms_max: int = 500
+    backoff_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchPorts:
+    """What fetchers need of their broker."""
+
+    peers: Peers
+    clock: Clock
+    broker_epoch: Callable[[], int]
+    quota: ReplicationQuota
+    # Bytes that came, for who counts them.
+    fetched: Callable[[str, int], None] = lambda topic, size: None
+    # Nobody is asked before this broker has an epoch to ask with.
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Fetcher:
+    """One connection to one leader. All calls come from the event loop."""
+
+    def __init__(self, leader_id: int, lane: str, settings: FetchSettings, ports: FetchPorts):
+        self._leader_id = leader_id
+        self._lane = lane
+        self._settings = settings
+        self._ports = ports
+        self._session = ReplicaSession()
+        self._states: dict[Partition, FetchState] = {}
+        self._by_key: dict[Key, Partition] = {}
+        # Those that rest after an error.
+        self._resting: dict[Partition, None] = {}
+        self.failed: set[Partition] = set()
+        self._work = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    @property
+    def lag_max(self) -> int:
+        """How many records the slowest partition is behind; may be asked from any thread."""
+        return max((state.lag or 0 for state in tuple(self._states.values())), default=0)
+
+    def add(self, partition: Partition) -> None:
+        """Fetch a partition as of its present leader epoch."""
+        known = self._states.get(partition)
+        if known is not None and known.leader_epoch == partition.leader_epoch:
+            return
+        self.failed.discard(partition)
+        store = partition.log
+        if store.latest_epoch < 0 and store.log_end_offset > store.high_watermark:
+            # Nothing says whose records these are: only what is committed is kept.
+            partition.truncate_to(store.high_watermark)
+        state = FetchState(partition.leader_epoch, store.log_end_offset, store.latest_epoch)
+        self._states[partition] = state
+        self._by_key[_key(partition)] = partition
+        self._resting.pop(partition, None)
+        self._want(partition, state)
+        self._work.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def remove(self, partition: Partition) -> None:
+        self.failed.discard(partition)
+        if self._states.pop(partition, None) is not None:
+            self._resting.pop(partition, None)
+            key = _key(partition)
+            if self._by_key.get(key) is partition:
+                del self._by_key[key]
+            self._session.drop(key)
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    # -- asking --------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        await self._ports.started.wait()
+        while True:
+            try:
+                self._wake_rested()
+                if self._session.has_work:
+                    await self._fetch()
+                elif self._states:
+                    await self._rest()
+                else:
+                    return
+            except KafkaError as error:
+                log.debug("leader not reached", leader=self._leader_id, why=str(error))
+                self._all_rest()
+            except Exception:
+                log.exception("fetch failed", leader=self._leader_id)
+                self._all_rest()
+
+    async def _rest(self) -> None:
+        """Wait for the first that has rested enough, or for a new one."""
+        self._work.clear()
+        now_ms = self._ports.clock.now_ms()
+        ready_ms = min((self._states[each].ready_ms for each in self._resting), default=now_ms)
+        try:
+            async with asyncio.timeout(max(ready_ms - now_ms, 1) / 1000):
+                await self._work.wait()
+        except TimeoutError:
+            return
+
+    def _wake_rested(self) -> None:
+        if not self._resting:
+            return
+        now_ms = self._ports.clock.now_ms()
+        for partition in tuple(self._resting):
+            state = self._states[partition]
+            if state.ready_ms <= now_ms:
+                del self._resting[partition]
+                self._want(partition, state)
+
+    def _want(self, partition: Partition, state: FetchState) -> None:
+        """Ask for what comes next, unless the partition is over its quota."""
+        quota = self._ports.quota
+        if (
+            not state.in_sync
+            and quota.is_throttled(partition.topic, partition.index)
+            and quota.exceeded
+        ):
+            self._rests(partition, state, _THROTTLE_MS)
+            return
+        self._session.want(
+            _key(partition),
+            FetchPartition(
+                partition=partition.index,
+                current_leader_epoch=state.leader_epoch,
+                fetch_offset=state.offset,
+                last_fetched_epoch=state.last_epoch,
+                log_start_offset=partition.log.log_start_offset,
+                partition_max_bytes=self._settings.partition_bytes_max,
+            ),
+        )
+
+    def _rests(self, partition: Partition, state: FetchState, wait_ms: int) -> None:
+        state.ready_ms = self._ports.clock.now_ms() + wait_ms
+        self._resting[partition] = None
+        self._session.drop(_key(partition))
+
+    def _all_rest(self) -> None:
+        for partition, state in self._states.items():
+            if partition not in self._resting:
+                self._rests(partition, state, self._settings.backoff_ms)
+        self._session.reset()
+
+    async def _fetch(self) -> None:
+        settings = self._settings
+        request = FetchRequest(
+            replica_state=ReplicaState(settings.node_id, self._ports.broker_epoch()),
+            max_wait_ms=settings.wait_ms_max,
+            min_bytes=settings.bytes_min,
+            max_bytes=settings.response_bytes_max,
+        )
+        self._session.fill(request)
+        response: FetchResponse = await self._ports.peers.send(
+            self._leader_id, request, lane=self._lane, timeout_ms=settings.wait_ms_max
+        )
+        code = ErrorCode(response.error_code)
+        if code in _SESSION_LOST:
+            self._session.reset()
+            return
+        if code is not ErrorCode.NONE:
+            raise KafkaError(code)
+        self._session.answered(response.session_id)
+        await self._take(response)
+
+    # -- answers -------------------------------------------------------------------------------
+
+    async def _take(self, response: FetchResponse) -> None:
+        taken = 0
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = topic.topic_id, data.partition_index
+                partition, asked = self._by_key.get(key), self._session.asked(key)
+                state = None if partition is None else self._states.get(partition)
+                if partition is None or state is None or asked is None:
+                    continue
+                if (asked.fetch_offset, asked.current_leader_epoch) != (
+                    state.offset,
+                    state.leader_epoch,
+                ):
+                    continue  # it was cut, or has another leader, since we asked
+                await self._take_partition(partition, state, data)
+                taken += len(data.records or b"")
+                if taken >= _BYTES_PER_TURN:
+                    taken = 0
+                    await asyncio.sleep(0)
+
+    async def _take_partition(
+        self, partition: Partition, state: FetchState, data: PartitionData
+    ) -> None:
+        try:
+            code = ErrorCode(data.error_code)
+            if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                await self._reset_offset(partition, state)
+            elif code is not ErrorCode.NONE:
+                raise KafkaError(code)
+            elif data.diverging_epoch.epoch >= 0:
+                self._truncate(partition, state, data)
+            else:
+                self._append(partition, state, data)
+        except KafkaError as error:
+            if self._states.get(partition) is state:
+                self._failed(partition, state, error)
+        except Exception:
+            log.exception("partition not fetched", partition=str(partition))
+            self._give_up(partition)
+
+    def _append(self, partition: Partition, state: FetchState, data: PartitionData) -> None:
+        """Append the records, if there are any, and follow the leader's watermarks."""
+        ports, store = self._ports, partition.log
+        started_at = store.log_start_offset
+        size = len(data.records or b"")
+        if data.records:
+            fetched = check_fetched(data.records, state.leader_epoch)
+            partition.append_fetched(fetched, ports.clock.now_ms())
+            ports.quota.record(partition.topic, partition.index, size)
+            ports.fetched(partition.topic, size)
+        partition.follow(data.high_watermark, data.log_start_offset)
+        state.advance(store, data.high_watermark)
+        if size or store.log_start_offset != started_at:
+            self._want(partition, state)
+
+    def _truncate(self, partition: Partition, state: FetchState, data: PartitionData) -> None:
+        end = EpochEnd(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+        offset = truncation_offset(partition.log, end)
+        log.info(
+            "log cut to the leader's",
+            partition=str(partition),
+            offset=offset,
+            end_offset=partition.log.log_end_offset,
+            leader_epoch=end.epoch,
+            leader_end_offset=end.end_offset,
+        )
+        partition.truncate_to(offset)
+        self._go_on(partition, state)
+
+    def _go_on(self, partition: Partition, state: FetchState) -> None:
+        """Ask again at once, unless it would be the same question."""
+        before = state.offset, state.last_epoch
+        state.restart(partition.log)
+        if (state.offset, state.last_epoch) == before:
+            self._rests(partition, state, self._settings.backoff_ms)
+        else:
+            self._want(partition, state)
+
+    async def _reset_offset(self, partition: Partition, state: FetchState) -> None:
+        """The leader has no record at our end: find out where to go on."""
+        leader_end = await self._leader_offset(partition, state, LATEST)
+        leader_start = await self._leader_offset(partition, state, EARLIEST)
+        if self._states.get(partition) is not state:
+            return
+        reset = out_of_range(partition.log.log_end_offset, leader_start, leader_end)
+        log.warning(
+            "log out of the leader's range",
+            partition=str(partition),
+            end_offset=partition.log.log_end_offset,
+            leader_start_offset=leader_start,
+            leader_end_offset=leader_end,
+        )
+        if reset.fully:
+            partition.truncate_fully_and_start_at(reset.offset)
+        else:
+            partition.truncate_to(reset.offset)
+        state.lag = max(leader_end - partition.log.log_end_offset, 0)
+        self._go_on(partition, state)
+
+    async def _leader_offset(self, partition: Partition, state: FetchState, timestamp: int) -> int:
+        wanted = ListOffsetsPartition(
+            partition_index=partition.index,
+            current_leader_epoch=state.leader_epoch,
+            timestamp=timestamp,
+        )
+        request = ListOffsetsRequest(
+            replica_id=self._settings.node_id,
+            topics=[ListOffsetsTopic(partition.topic, [wanted])],
+        )
+        response = await self._ports.peers.send(self._leader_id, request, lane=self._lane)
+        answer = response.topics[0].partitions[0]
+        if answer.error_code:
+            raise KafkaError(ErrorCode(answer.error_code))
+        return int(answer.offset)
+
+    def _failed(self, partition: Partition, state: FetchState, error: KafkaError) -> None:
+        if error.code is ErrorCode.FENCED_LEADER_EPOCH:
+            log.debug("partition waits for metadata", partition=str(partition))
+            self._give_up(partition)
+            return
+        if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+            log.error("partition not fetched any more", partition=str(partition), why=str(error))
+            self._give_up(partition)
+            return
+        tell = log.debug if error.code in _EXPECTED else log.warning
+        tell("partition rests", partition=str(partition), why=str(error))
+        self._rests(partition, state, self._settings.backoff_ms)
+
+    def _give_up(self, partition: Partition) -> None:
+        self.remove(partition)
+        self.failed.add(partition)
+
+
+def _key(partition: Partition) -> Key:
+    return partition.topic_id, partition.index

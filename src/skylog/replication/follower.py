@@ -1,0 +1,103 @@
+"""The follower's side of a partition: where to fetch from, and what to cut off. Pure.
+
+A fetch names the epoch of the last record that the follower has. A leader whose log has another
+end for that epoch says so instead of sending records: the *diverging epoch*. The follower cuts its
+log back to where both agree as far as it can tell, and asks again, until they do.
+
+=============  ===============================================================================
+the leader     the follower
+=============  ===============================================================================
+sends records  appends them; high watermark and log start follow
+diverges       cuts its log (``truncation_offset``), asks again at once
+out of range   asks where the leader's log begins and ends, cuts or starts anew (``out_of_range``)
+another error  asks again after ``replica.fetch.backoff.ms``
+=============  ===============================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+NO_EPOCH: Final = -1
+
+
+class EpochEnd(NamedTuple):
+    """Where an epoch ends in a log: the offset after its last record."""
+
+    epoch: int
+    end_offset: int
+
+
+class EpochLog(Protocol):
+    """A follower's log, as far as it matters here."""
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def latest_epoch(self) -> int: ...
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]: ...
+
+
+def truncation_offset(log: EpochLog, leader: EpochEnd) -> int:
+    """Where to cut when the leader's log has ``leader`` for the epoch that we named."""
+    end_offset = log.log_end_offset
+    if leader.end_offset < 0:
+        return min(log.high_watermark, end_offset)
+    epoch, epoch_end = log.epoch_end_offset(leader.epoch)
+    if epoch == NO_EPOCH:
+        return min(leader.end_offset, end_offset)
+    if epoch != leader.epoch:
+        # We have no such epoch: keep what we have of earlier ones, and ask about the last of them.
+        return min(epoch_end, end_offset)
+    return min(epoch_end, leader.end_offset, end_offset)
+
+
+class Reset(NamedTuple):
+    """What to do with a log whose end the leader does not know."""
+
+    offset: int
+    # Everything is older than the leader's log: nothing of it is kept.
+    fully: bool
+
+
+def out_of_range(end_offset: int, leader_start: int, leader_end: int) -> Reset:
+    """Where to go on when the leader has no ``end_offset``."""
+    if leader_end < end_offset:
+        return Reset(leader_end, fully=False)
+    if leader_start > end_offset:
+        return Reset(leader_start, fully=True)
+    return Reset(end_offset, fully=False)
+
+
+@dataclass(slots=True)
+class FetchState:
+    """One partition that is being fetched."""
+
+    leader_epoch: int
+    offset: int
+    last_epoch: int
+    # Not before this time, after an error.
+    ready_ms: int = 0
+    # How far behind the leader's high watermark; None until it is known.
+    lag: int | None = None
+
+    @property
+    def in_sync(self) -> bool:
+        return self.lag is not None and self.lag <= 0
+
+    def advance(self, log: EpochLog, leader_high_watermark: int) -> None:
+        """Go on from the log's end."""
+        self.offset = log.log_end_offset
+        self.last_epoch = log.latest_epoch
+        self.lag = max(leader_high_watermark - self.offset, 0)
+
+    def restart(self, log: EpochLog) -> None:
+        """Go on from the log's end, after it was cut."""
+        self.offset = log.log_end_offset
+        self.last_epoch = log.latest_epoch

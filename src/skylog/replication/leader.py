@@ -1,0 +1,353 @@
+"""The leader's side of a partition: who is in sync, and what is committed. Pure.
+
+==========  ==================================================================================
+ISR         goes to
+==========  ==================================================================================
+committed   pending: a replica outside it has caught up, or one inside it lags (``propose``)
+pending     committed as asked: the controller agrees · committed as before: it refuses and has
+            changed nothing · whatever metadata says, should that come first
+==========  ==================================================================================
+
+One change is pending at a time. While a replica is being added it counts already, and while one
+is being removed it counts still: the *maximal* ISR. Only what all of it has is committed, and the
+high watermark says so; it never goes back. With fewer in sync than ``min.insync.replicas`` it
+stands still (KIP-966).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+
+NO_EPOCH: Final = -1
+NO_OFFSET: Final = -1
+# The controller knows our partition's epoch and says that nothing was changed.
+_REFUSED: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
+# What we know is out of date, or the change took us out: metadata will tell.
+_AWAIT_METADATA: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What metadata says of brokers: the epoch of a registration, and whether it may join ISRs."""
+
+    broker_epoch: int
+    # Neither fenced nor about to leave.
+    active: bool
+
+
+Brokers = Callable[[int], Membership | None]
+
+
+class EpochEnds(Protocol):
+    """A leader's log, as far as divergence goes."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]: ...
+
+
+def find_divergence(log: EpochEnds, offset: int, last_epoch: int) -> tuple[int, int] | None:
+    """Where the leader's log parts from that of who fetches; None where it does not.
+
+    Who fetches ``offset`` has records up to there, the last of them of ``last_epoch``. What comes
+    back is the latest epoch up to that which the leader has, and its end.
+    """
+    if last_epoch == NO_EPOCH:
+        return None
+    epoch, end_offset = log.epoch_end_offset(last_epoch)
+    if epoch == NO_EPOCH or end_offset == NO_OFFSET or offset < log.log_start_offset:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    return (epoch, end_offset) if epoch < last_epoch or end_offset < offset else None
+
+
+class Follower:
+    """What the leader knows of another replica."""
+
+    __slots__ = (
+        "broker_epoch",
+        "broker_id",
+        "caught_up_ms",
+        "end_offset",
+        "fetched_ms",
+        "leader_end_offset",
+        "start_offset",
+    )
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.end_offset = NO_OFFSET
+        self.start_offset = NO_OFFSET
+        # The leader's end when this replica last fetched.
+        self.leader_end_offset = NO_OFFSET
+        self.fetched_ms = 0
+        self.caught_up_ms = 0
+        # None until it has fetched from this leader.
+        self.broker_epoch: int | None = None
+
+    def reset(self, *, now_ms: int, end_offset: int, new_leader: bool, in_sync: bool) -> None:
+        """A new epoch began. Who is not in sync must not hold back the high watermark."""
+        self.caught_up_ms = now_ms if in_sync else 0
+        if new_leader:
+            self.end_offset = self.start_offset = self.leader_end_offset = NO_OFFSET
+            self.fetched_ms = 0
+            self.broker_epoch = None
+        else:
+            self.leader_end_offset = end_offset
+            self.fetched_ms = self.caught_up_ms
+
+    def fetched(self, offset: int, start_offset: int, end_offset: int, now_ms: int) -> None:
+        """It asks for ``offset``, so it has all before; the leader's log ends at ``end_offset``.
+
+        Who reads up to where the leader was at the fetch before was caught up then: a follower of
+        a busy leader never asks for the very end.
+        """
+        if offset >= end_offset:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+        elif offset >= self.leader_end_offset:
+            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        self.end_offset = offset
+        self.start_offset = start_offset
+        self.leader_end_offset = max(self.leader_end_offset, end_offset)
+        self.fetched_ms = now_ms
+
+    def is_caught_up(self, end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
+        return self.end_offset == end_offset or now_ms - self.caught_up_ms <= lag_ms_max
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChange:
+    """What the controller is asked for."""
+
+    leader_epoch: int
+    partition_epoch: int
+    # Broker and the epoch under which it fetched; -1 where it has not yet.
+    isr: tuple[tuple[int, int], ...]
+    added: int | None = None
+    removed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IsrAnswer:
+    """What the controller made of it."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+
+
+class Leader:
+    """One partition that this broker leads together with others."""
+
+    __slots__ = (
+        "_brokers",
+        "_lag_ms_max",
+        "_node_id",
+        "epoch_start_offset",
+        "followers",
+        "isr",
+        "leader_epoch",
+        "maximal_isr",
+        "partition_epoch",
+        "pending",
+    )
+
+    def __init__(self, node_id: int, lag_ms_max: int, brokers: Brokers) -> None:
+        self._node_id = node_id
+        self._lag_ms_max = lag_ms_max
+        self._brokers = brokers
+        self.leader_epoch = NO_EPOCH
+        self.partition_epoch = NO_EPOCH
+        # Where this leader's epoch begins: below it lies what others have written.
+        self.epoch_start_offset = 0
+        self.followers: dict[int, Follower] = {}
+        self.isr: frozenset[int] = frozenset()
+        self.maximal_isr: frozenset[int] = frozenset()
+        self.pending: IsrChange | None = None
+
+    def lead(
+        self,
+        epochs: tuple[int, int],
+        replicas: Sequence[int],
+        isr: Sequence[int],
+        end_offset: int,
+        now_ms: int,
+    ) -> None:
+        """Take over what metadata says: (leader epoch, partition epoch), replicas and ISR."""
+        leader_epoch, partition_epoch = epochs
+        new_leader = self.leader_epoch == NO_EPOCH
+        others = [replica for replica in replicas if replica != self._node_id]
+        self.followers = {each: self.followers.get(each) or Follower(each) for each in others}
+        if epochs != (self.leader_epoch, self.partition_epoch):
+            # Else the controller's answer has told us before, and what we asked for since then is
+            # still pending.
+            self._commit_isr(isr)
+        self.partition_epoch = partition_epoch
+        if leader_epoch > self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self.epoch_start_offset = end_offset
+            for each in self.followers.values():
+                each.reset(
+                    now_ms=now_ms,
+                    end_offset=end_offset,
+                    new_leader=new_leader,
+                    in_sync=each.broker_id in self.isr,
+                )
+
+    def _commit_isr(self, isr: Sequence[int]) -> None:
+        self.isr = self.maximal_isr = frozenset(isr)
+        self.pending = None
+
+    # -- fetches -------------------------------------------------------------------------------
+
+    def fetched(
+        self,
+        replica: int,
+        offset: int,
+        start_offset: int,
+        broker_epoch: int,
+        end_offset: int,
+        now_ms: int,
+    ) -> None:
+        """A replica asks for ``offset``; NOT_LEADER_OR_FOLLOWER if it has been restarted since."""
+        follower = self.followers[replica]
+        known = self._brokers(replica)
+        if broker_epoch != NO_EPOCH and known is not None and known.broker_epoch > broker_epoch:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {replica} fetches with epoch {broker_epoch}, now {known.broker_epoch}",
+            )
+        follower.broker_epoch = broker_epoch
+        follower.fetched(offset, start_offset, end_offset, now_ms)
+
+    def seen(self, replica: int, fetched_ms: int, end_offset: int) -> None:
+        """A replica that has everything has fetched again, in a session, without saying more."""
+        follower = self.followers.get(replica)
+        if (
+            follower is not None
+            and fetched_ms > follower.fetched_ms
+            and follower.end_offset >= end_offset
+        ):
+            follower.fetched(follower.end_offset, follower.start_offset, end_offset, fetched_ms)
+
+    # -- what is committed ---------------------------------------------------------------------
+
+    def high_watermark(self, current: int, end_offset: int, now_ms: int) -> int:
+        """Up to where all of the maximal ISR have the log, ``current`` at least.
+
+        A replica that has nearly caught up is waited for too, or it would never get in.
+        """
+        found = end_offset
+        for follower in self.followers.values():
+            if follower.end_offset < found and (
+                follower.broker_id in self.maximal_isr
+                or (
+                    follower.is_caught_up(end_offset, now_ms, self._lag_ms_max)
+                    and self._may_join(follower)
+                )
+            ):
+                found = follower.end_offset
+        return max(found, current)
+
+    def low_watermark(self, start_offset: int) -> int:
+        """Before it no replica that lives has a record."""
+        found = start_offset
+        for follower in self.followers.values():
+            known = self._brokers(follower.broker_id)
+            if known is not None and known.active:
+                found = min(found, follower.start_offset)
+        return found
+
+    # -- the ISR -------------------------------------------------------------------------------
+
+    def expansion(self, replica: int, high_watermark: int, broker_epoch: int) -> IsrChange | None:
+        """The ISR with a replica that has caught up; ``broker_epoch`` is this broker's own.
+
+        It must have reached this leader's epoch: before that lies what may be committed above the
+        high watermark that this leader knows.
+        """
+        follower = self.followers[replica]
+        if (
+            self.pending is not None
+            or replica in self.isr
+            or follower.end_offset < max(high_watermark, self.epoch_start_offset)
+            or not self._may_join(follower)
+        ):
+            return None
+        return self._propose(self.isr | {replica}, broker_epoch, added=replica)
+
+    def shrinkage(self, end_offset: int, now_ms: int, broker_epoch: int) -> IsrChange | None:
+        """The ISR without those who lag."""
+        if self.pending is not None:
+            return None
+        lagging = tuple(
+            sorted(
+                replica
+                for replica in self.isr
+                if replica != self._node_id and self._lags(replica, end_offset, now_ms)
+            )
+        )
+        if not lagging:
+            return None
+        return self._propose(self.isr.difference(lagging), broker_epoch, removed=lagging)
+
+    def _lags(self, replica: int, end_offset: int, now_ms: int) -> bool:
+        follower = self.followers.get(replica)
+        return follower is None or not follower.is_caught_up(end_offset, now_ms, self._lag_ms_max)
+
+    def _may_join(self, follower: Follower) -> bool:
+        known = self._brokers(follower.broker_id)
+        return (
+            known is not None
+            and known.active
+            and follower.broker_epoch in (NO_EPOCH, known.broker_epoch)
+        )
+
+    def _propose(
+        self,
+        isr: frozenset[int],
+        broker_epoch: int,
+        added: int | None = None,
+        removed: tuple[int, ...] = (),
+    ) -> IsrChange:
+        members = tuple((each, self._epoch_of(each, broker_epoch)) for each in sorted(isr))
+        change = IsrChange(self.leader_epoch, self.partition_epoch, members, added, removed)
+        self.pending = change
+        # Who is removed still counts: the controller may refuse.
+        self.maximal_isr = self.isr | isr
+        return change
+
+    def _epoch_of(self, replica: int, broker_epoch: int) -> int:
+        if replica == self._node_id:
+            return broker_epoch
+        follower = self.followers.get(replica)
+        known = None if follower is None else follower.broker_epoch
+        return NO_EPOCH if known is None else known
+
+    def answered(self, change: IsrChange, answer: IsrAnswer | ErrorCode) -> bool:
+        """Take the controller's answer; True when the same change must be asked for again."""
+        if change is not self.pending:
+            return False  # metadata was faster
+        if isinstance(answer, IsrAnswer):
+            newer = answer.partition_epoch >= self.partition_epoch
+            if answer.leader_epoch == self.leader_epoch and newer:
+                self.partition_epoch = answer.partition_epoch
+                self._commit_isr(answer.isr)
+            return False
+        if answer in _REFUSED:
+            self._commit_isr(tuple(self.isr))
+            return False
+        return answer not in _AWAIT_METADATA

@@ -1,0 +1,275 @@
+"""The simulation of replication is worth something only if it finds bugs: each of these it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import sim.replication.broker as simulated
+from sim.replication.controller import SimController
+from sim.replication.world import World
+from skylog.kernel.errors import KafkaError
+from skylog.replication.follower import FetchState
+from skylog.replication.leader import IsrAnswer, Leader
+from skylog.replication.partition import Partition
+
+SEEDS_MAX = 400
+Patch = Callable[[pytest.MonkeyPatch], None]
+BUGS: dict[str, Patch] = {}
+
+
+def bug(plant: Patch) -> Patch:
+    BUGS[plant.__name__.replace("_", " ")] = plant
+    return plant
+
+
+@bug
+def commits_what_the_leader_alone_has(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Leader, "high_watermark", lambda self, current, end_offset, now_ms: end_offset)
+
+
+@bug
+def waits_for_the_fastest_replica_only(patch: pytest.MonkeyPatch) -> None:
+    def high_watermark(self: Leader, current: int, end_offset: int, now_ms: int) -> int:
+        ends = [f.end_offset for f in self.followers.values() if f.broker_id in self.maximal_isr]
+        return max(current, min(end_offset, max(ends, default=end_offset)))
+
+    patch.setattr(Leader, "high_watermark", high_watermark)
+
+
+@bug
+def takes_a_removal_for_granted(patch: pytest.MonkeyPatch) -> None:
+    """While the controller has not agreed, who is being removed may still be elected."""
+    real = Leader._propose
+
+    def propose(self: Leader, isr: frozenset[int], *args: Any, **more: Any) -> Any:
+        change = real(self, isr, *args, **more)
+        self.maximal_isr = isr
+        return change
+
+    patch.setattr(Leader, "_propose", propose)
+
+
+@bug
+def does_not_count_who_is_being_added(patch: pytest.MonkeyPatch) -> None:
+    real = Leader._propose
+
+    def propose(self: Leader, isr: frozenset[int], *args: Any, **more: Any) -> Any:
+        change = real(self, isr, *args, **more)
+        self.maximal_isr = self.isr
+        return change
+
+    def high_watermark(self: Leader, current: int, end_offset: int, now_ms: int) -> int:
+        ends = [f.end_offset for f in self.followers.values() if f.broker_id in self.maximal_isr]
+        return max(current, min([end_offset, *ends]))
+
+    patch.setattr(Leader, "_propose", propose)
+    patch.setattr(Leader, "high_watermark", high_watermark)
+
+
+@bug
+def lets_in_who_has_not_reached_the_leaders_epoch(patch: pytest.MonkeyPatch) -> None:
+    real = Leader.expansion
+
+    def expansion(self: Leader, replica: int, high_watermark: int, broker_epoch: int) -> Any:
+        self.epoch_start_offset = 0
+        return real(self, replica, high_watermark, broker_epoch)
+
+    patch.setattr(Leader, "expansion", expansion)
+
+
+@bug
+def lets_in_who_lacks_committed_records(patch: pytest.MonkeyPatch) -> None:
+    real = Leader.expansion
+
+    def expansion(self: Leader, replica: int, high_watermark: int, broker_epoch: int) -> Any:
+        self.epoch_start_offset = 0
+        return real(self, replica, 0, broker_epoch)
+
+    patch.setattr(Leader, "expansion", expansion)
+
+
+@bug
+def believes_old_metadata_after_the_controllers_answer(patch: pytest.MonkeyPatch) -> None:
+    real = Partition.update
+
+    def update(self: Partition, state: Any) -> None:
+        self.partition_epoch = -1
+        real(self, state)
+
+    patch.setattr(Partition, "update", update)
+
+
+@bug
+def forgets_a_change_when_it_hears_of_the_one_before(patch: pytest.MonkeyPatch) -> None:
+    """The answer to the one before was faster than metadata, and the next is under way."""
+    real = Leader.lead
+
+    def lead(self: Leader, epochs: Any, replicas: Any, isr: Any, *rest: Any) -> None:
+        self._commit_isr(isr)
+        real(self, epochs, replicas, isr, *rest)
+
+    patch.setattr(Leader, "lead", lead)
+
+
+@bug
+def forgets_a_change_that_may_have_happened(patch: pytest.MonkeyPatch) -> None:
+    real = Leader.answered
+
+    def answered(self: Leader, change: Any, answer: Any) -> bool:
+        if not isinstance(answer, IsrAnswer) and change is self.pending:
+            self._commit_isr(tuple(self.isr))
+            return False
+        return real(self, change, answer)
+
+    patch.setattr(Leader, "answered", answered)
+
+
+@bug
+def never_cuts_what_parts_from_the_leader(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(simulated, "find_divergence", lambda log, offset, last_epoch: None)
+
+
+@bug
+def looks_at_ends_and_not_at_epochs(patch: pytest.MonkeyPatch) -> None:
+    def find(log: Any, offset: int, last_epoch: int) -> Any:
+        return (log.latest_epoch, log.log_end_offset) if offset > log.log_end_offset else None
+
+    patch.setattr(simulated, "find_divergence", find)
+
+
+@bug
+def cuts_to_its_own_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """What a follower does not know to be committed may be committed all the same."""
+    real = simulated.SimBroker._follow
+
+    def follow(self: Any, version: Any) -> None:
+        before = None if self.partition is None else self.partition.leader_epoch
+        real(self, version)
+        if self.partition is not None and self.partition.leader_epoch != before:
+            log = self.log
+            if not self.partition.is_leader and self._state is not None:
+                self.partition.truncate_to(log.high_watermark)
+                self._state.restart(log)
+
+    patch.setattr(simulated.SimBroker, "_follow", follow)
+
+
+@bug
+def cuts_too_little_where_it_has_no_such_epoch(patch: pytest.MonkeyPatch) -> None:
+    def offset(log: Any, leader: Any) -> int:
+        return min(leader.end_offset, log.log_end_offset)
+
+    patch.setattr(simulated, "truncation_offset", offset)
+
+
+@bug
+def takes_an_answer_of_another_epoch(patch: pytest.MonkeyPatch) -> None:
+    """The leader it asked has been another since, and its log another."""
+    real = simulated.SimBroker.fetched
+
+    def fetched(self: Any, number: int, answer: Any) -> None:
+        if self._asked is not None and self._asked[0] == number and self._state is not None:
+            asked = self._asked[1]
+            as_now = simulated.Fetch(
+                asked.replica,
+                asked.broker_epoch,
+                self._state.leader_epoch,
+                asked.offset,
+                asked.last_epoch,
+                asked.start_offset,
+            )
+            self._asked = (number, as_now)
+        real(self, number, answer)
+
+    patch.setattr(simulated.SimBroker, "fetched", fetched)
+
+
+@bug
+def does_not_note_when_an_epoch_begins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(simulated.SimLog, "assign_epoch", lambda self, epoch: None)
+
+
+@bug
+def writes_although_too_few_are_in_sync(patch: pytest.MonkeyPatch) -> None:
+    real = simulated.SimBroker.produce
+
+    def produce(self: Any, values: list[int], *, acks_all: bool) -> None:
+        """What is refused is written all the same."""
+        real(self, values, acks_all=acks_all)
+        if self.partition is not None and values[0] in self.world.checks.refused:
+            batches: Any = [simulated.SimBatch(values)]
+            self.partition.append(batches, 0, acks_all=False)
+
+    patch.setattr(simulated.SimBroker, "produce", produce)
+
+
+@bug
+def acknowledges_below_min_isr(patch: pytest.MonkeyPatch) -> None:
+    def weigh(self: Partition) -> None:
+        self.enough_in_sync = True
+
+    patch.setattr(Partition, "_weigh_in_sync", weigh)
+
+
+@bug
+def counts_fetches_of_a_broker_that_was_restarted(patch: pytest.MonkeyPatch) -> None:
+    """An old fetch may come late, and its broker may have lost what it had then."""
+    real, alter = Leader.fetched, SimController.alter_partition
+
+    def fetched(self: Leader, replica: int, offset: int, start: int, *rest: Any) -> None:
+        try:
+            real(self, replica, offset, start, *rest)
+        except KafkaError:
+            known = self._brokers(replica)
+            assert known is not None
+            real(self, replica, offset, start, known.broker_epoch, *rest[1:])
+
+    patch.setattr(Leader, "fetched", fetched)
+    patch.setattr(SimController, "alter_partition", alter)
+
+
+@bug
+def follows_the_leaders_watermark_beyond_its_own_end(patch: pytest.MonkeyPatch) -> None:
+    real = Partition.follow
+
+    def follow(self: Partition, high_watermark: int, log_start_offset: int) -> None:
+        real(self, high_watermark, log_start_offset)
+        if high_watermark > self.log.high_watermark:
+            self.log.high_watermark = high_watermark
+            self._tell_committed(high_watermark)
+
+    patch.setattr(Partition, "follow", follow)
+
+
+@bug
+def never_lets_anybody_back_in(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Leader, "expansion", lambda self, *args: None)
+
+
+@bug
+def goes_on_from_where_it_was_after_a_cut(patch: pytest.MonkeyPatch) -> None:
+    def restart(self: FetchState, log: Any) -> None:
+        self.last_epoch = log.latest_epoch
+
+    patch.setattr(FetchState, "restart", restart)
+
+
+def caught_at(name: str, seeds: int) -> int | None:
+    """The first seed whose history shows the bug."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SKYLOG_INVARIANT_RAISES", "1")
+        BUGS[name](patch)
+        for seed in range(seeds):
+            try:
+                World(seed).play()
+            except (AssertionError, KafkaError):
+                return seed
+    return None
+
+
+@pytest.mark.parametrize("name", list(BUGS))
+def test_a_planted_bug_is_caught(name: str) -> None:
+    assert caught_at(name, SEEDS_MAX) is not None
