@@ -20,11 +20,7 @@ from skylog.broker.background import Background
 from skylog.broker.backup import open_backup
 from skylog.broker.compaction import start_cleaner
 from skylog.broker.configs import Configs
-from skylog.broker.diskless import (
-    OBJECTS_DIRECTORY,
-    DisklessFollower,
-    open_engine,
-)
+from skylog.broker.diskless import OBJECTS_DIRECTORY, DisklessFollower, open_engine
 from skylog.broker.features import Features
 from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
 from skylog.broker.followers import (
