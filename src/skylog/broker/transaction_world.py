@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from skylog.broker.txn_markers import write_markers
-from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.transactions.coordinator import TransactionCoordinator
 from skylog.transactions.settings import TransactionSettings
 
@@ -23,19 +22,23 @@ if TYPE_CHECKING:
     from skylog.wire.messages.write_txn_markers_response import WriteTxnMarkersResponse
 
 TRANSACTION_VERSION: Final = "transaction.version"
+MARKERS_LANE: Final = "markers"
 
 
-class LocalMarkers:
-    """Implements ``MarkerSender`` for partitions that this broker leads."""
+class Markers:
+    """Implements ``MarkerSender``: by a call for partitions that this broker leads."""
 
     def __init__(self, services: Callable[[], Services]) -> None:
         self._services = services
 
     async def send(self, node_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         services = self._services()
-        if node_id != services.settings.node.node_id:
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"There is no way to node {node_id}.")
-        return await write_markers(services, request)
+        if node_id == services.settings.node.node_id:
+            return await write_markers(services, request)
+        answer: WriteTxnMarkersResponse = await services.peers.send(
+            node_id, request, lane=MARKERS_LANE
+        )
+        return answer
 
 
 def transaction_settings(settings: BrokerSettings) -> TransactionSettings:
@@ -67,7 +70,7 @@ def open_transactions(
         version=lambda: image.finalized_features().get(TRANSACTION_VERSION, 0),
         new_producer_id=producer_ids.next,
         leader_of=leader_of,
-        sender=LocalMarkers(services),
+        sender=Markers(services),
     )
 
 

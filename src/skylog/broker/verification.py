@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from skylog.broker.remote_verifier import RemoteVerifier
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import TRANSACTION_STATE
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from skylog.broker.services import Services
     from skylog.log.verification import Guard
     from skylog.replication.partition import Partition
+    from skylog.transactions.ports import TransactionVerifier
 
 TopicPartition = tuple[str, int]
 
@@ -83,17 +85,12 @@ def start_verification(
 async def finish_verification(services: Services, verification: Verification) -> None:
     """Ask the coordinator; what it refuses is among the errors then."""
     writer = verification.writer
-    coordinator = services.transactions
-    if (
-        services.image.partition(
-            TRANSACTION_STATE, coordinator.partition_for(writer.transactional_id)
-        )
-        is None
-    ):
+    verifier = _verifier(services, writer.transactional_id)
+    if verifier is None:
         missing = ErrorCode.COORDINATOR_NOT_AVAILABLE
         verification.errors.update(dict.fromkeys(verification.guards, missing))
         return
-    ask = coordinator.add if writer.knows >= Knows.ADDING else coordinator.verify
+    ask = verifier.add if writer.knows >= Knows.ADDING else verifier.verify
     codes = await ask(
         writer.transactional_id,
         writer.producer_id,
@@ -103,6 +100,18 @@ async def finish_verification(services: Services, verification: Verification) ->
     for place, code in codes.items():
         if code is not ErrorCode.NONE:
             verification.errors[place] = _understood(code, writer.knows)
+
+
+def _verifier(services: Services, transactional_id: str) -> TransactionVerifier | None:
+    """The coordinator of an id, wherever it is; None while there is none."""
+    coordinator = services.transactions
+    state = services.image.partition(TRANSACTION_STATE, coordinator.partition_for(transactional_id))
+    if state is None or state.leader < 0:
+        return None
+    if state.leader == services.settings.node.node_id:
+        return coordinator
+    wait_ms = services.settings.transactions.add_wait_ms_max
+    return RemoteVerifier(state.leader, services.peers, wait_ms)
 
 
 def _understood(code: ErrorCode, knows: Knows) -> ErrorCode:
