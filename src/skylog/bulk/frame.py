@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from skylog.bulk.errors import DataLossError
+from skylog.bulk.names import COLUMNS
 from skylog.bulk.parallel import in_parallel
 from skylog.bulk.plan import Task, plan_tasks, split_bytes
 from skylog.bulk.positions import Positions, ranges_of
 from skylog.bulk.process import this_process
 from skylog.bulk.properties import BOOTSTRAP, check_config
 from skylog.bulk.reader import ReadContext, read_splits
-from skylog.bulk.schema import COLUMNS
 from skylog.client.bulk import PartitionPlan, PartitionRange, Plan, plan_ranges
 from skylog.client.cluster import Cluster
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from skylog.bulk import schema
+from skylog.bulk import names
 from skylog.bulk.store import STORAGE_URL
 from skylog.client.metadata import TopicPartition
 from skylog.client.offsets import EARLIEST, LATEST
@@ -33,7 +33,7 @@ from skylog.spark.positions import (
 )
 
 HEADERS: Final = "headers"
-COLUMNS: Final = tuple(name for name in schema.COLUMNS if name != HEADERS)
+COLUMNS: Final = tuple(name for name in names.COLUMNS if name != HEADERS)
 SPLIT_BYTES_MIN: Final = 64 * 1024
 SPLIT_BYTES_MAX: Final = 2**31 - 1
 _STRATEGIES: Final = ("subscribe", "subscribePattern", "assign")

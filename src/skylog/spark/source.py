@@ -30,6 +30,7 @@ from pyspark.sql.types import (
 
 from skylog.kernel.errors import ConfigError
 from skylog.spark.errors import one_sentence
+from skylog.spark.worker import settle
 
 NAME: Final = "skylog"
 _HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -56,6 +57,7 @@ class SkylogSource(DataSource):
     def schema(self) -> StructType:
         from skylog.spark.options import parse_columns  # noqa: PLC0415
 
+        settle()
         return StructType([StructField(name, TYPES[name]) for name in parse_columns(self.options)])
 
     @one_sentence
@@ -63,6 +65,7 @@ class SkylogSource(DataSource):
         from skylog.spark.batch import batch_reader  # noqa: PLC0415
         from skylog.spark.options import parse_batch  # noqa: PLC0415
 
+        settle()
         return batch_reader(parse_batch(self._with_columns(schema)))
 
     @one_sentence

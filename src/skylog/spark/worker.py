@@ -1,4 +1,4 @@
-"""What the Python workers of executors do once."""
+"""What Python's workers, of executors and of the driver, do once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT_BYTES: Final = 64 * 1024 * 1024
 
 @functools.cache
 def settle() -> None:
-    """Before a worker's first task; it has many."""
+    """When a worker has imported what it needs, before its first task; it has many."""
     _keep_imports()
     _keep_memory()
 
@@ -26,7 +26,7 @@ def _keep_imports() -> None:
     """Leave what is imported by now out of garbage collections.
 
     Spark collects garbage after every task of a worker. With Spark's, Arrow's and our modules that
-    takes some 40 ms, as long as it takes to read tens of megabytes.
+    takes 20 to 40 ms, as long as it takes to read tens of megabytes.
     """
     gc.freeze()
 
