@@ -310,13 +310,24 @@ def every_partition_gets_a_batch(patch: Patch) -> None:
 
 @caught_by("the_first_batch_is_always_granted")
 def nothing_is_granted_beyond_the_budget(patch: Patch) -> None:
-    _budget(patch, _open=lambda self: self._left > 0 and self._partition_left > 0)
+    original = rules.FindBudget.partition
+
+    def strict(self: Any, max_bytes: int) -> bool:
+        self._used = True
+        return original(self, max_bytes)
+
+    _budget(patch, partition=strict)
 
 
 @caught_by("one_budget_in_request_order")
 def the_batch_that_crosses_the_budget_is_kept_back(patch: Patch) -> None:
-    original = rules.FindBudget.take
-    _budget(patch, take=lambda self, size: size <= self._left and original(self, size))
+    original = rules.FindBudget.grant
+
+    def sparing(self: Any, batches: Any) -> Any:
+        left = self._left
+        return [b for b in original(self, batches) if (left := left - b.byte_size) >= 0]
+
+    _budget(patch, grant=sparing)
 
 
 @caught_by("one_budget_in_request_order")
@@ -329,11 +340,17 @@ def each_partition_has_the_whole_budget(patch: Patch) -> None:
 
 @caught_by("the_count_limit_cuts")
 def the_count_of_batches_is_for_all(patch: Patch) -> None:
-    def running(self: Any, max_bytes: int) -> bool:
-        self._partition_left = max_bytes
-        return bool(self._open())
+    original = rules.FindBudget.grant
 
-    _budget(patch, partition=running)
+    def running(self: Any, batches: Any) -> Any:
+        granted = original(self, batches)
+        if self._batches_max:
+            left = self._batches_max - getattr(self, "granted", 0)
+            granted = granted[: max(left, 0)]
+            self.granted = getattr(self, "granted", 0) + len(granted)
+        return granted
+
+    _budget(patch, grant=running)
 
 
 def _find_error(patch: Patch, change: Callable[[int, rules.LogState], int]) -> None:

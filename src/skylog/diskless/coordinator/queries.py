@@ -138,12 +138,9 @@ def _find(state: Findable, request: FindRequest, budget: rules.FindBudget) -> Fi
     if log is None:
         return FindResult(UNKNOWN)
     error = rules.find_error(request.offset, log)
-    found = []
+    found: list[BatchCoordinate] = []
     if not error and request.offset < log.high_watermark and budget.partition(request.max_bytes):
-        for batch in state.batches(partition, request.offset):
-            if not budget.take(batch.byte_size):
-                break
-            found.append(batch)
+        found = budget.grant(state.batches(partition, request.offset))
     return FindResult(error, found, log.log_start_offset, log.high_watermark)
 
 

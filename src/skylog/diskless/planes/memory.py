@@ -167,12 +167,7 @@ class MemoryPlane:
         error = rules.find_error(request.offset, state)
         found: list[BatchCoordinate] = []
         if not error and budget.partition(request.max_bytes):
-            for batch in log.batches:
-                if batch.last_offset < request.offset:
-                    continue
-                if not budget.take(batch.byte_size):
-                    break
-                found.append(batch)
+            found = budget.grant(b for b in log.batches if b.last_offset >= request.offset)
         return FindResult(error, found, state.log_start_offset, state.high_watermark)
 
     async def plan_ranges(

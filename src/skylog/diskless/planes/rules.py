@@ -6,6 +6,7 @@ state lies, and how changes become durable, is its own affair.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -67,36 +68,33 @@ def find_error(offset: int, log: LogState) -> ErrorCode:
 class FindBudget:
     """The bytes of one find, spent in request order; ``partition`` begins the next one."""
 
-    __slots__ = ("_batches", "_batches_max", "_left", "_partition_left", "_used")
+    __slots__ = ("_batches_max", "_left", "_partition_left", "_used")
 
     def __init__(self, fetch_max_bytes: int, max_batches_per_partition: int) -> None:
         self._left = fetch_max_bytes
         self._batches_max = max_batches_per_partition
         self._used = False
         self._partition_left = 0
-        self._batches = 0
 
     def partition(self, max_bytes: int) -> bool:
         """Whether the partition may get anything at all."""
         self._partition_left = max_bytes
-        self._batches = 0
-        return self._open()
+        return not self._used or (self._left > 0 and max_bytes > 0)
 
-    def take(self, size: int) -> bool:
-        """Ask for a batch; the one that crosses a limit is granted, and is the last."""
-        if not self._open():
-            return False
-        self._used = True
-        self._left -= size
-        self._partition_left -= size
-        self._batches += 1
-        return True
-
-    def _open(self) -> bool:
-        if not self._used:
-            return True
-        full = 0 < self._batches_max <= self._batches
-        return not full and self._left > 0 and self._partition_left > 0
+    def grant(self, batches: Iterable[BatchCoordinate]) -> list[BatchCoordinate]:
+        """Those that the partition gets; the one that crosses a limit is granted, and the last."""
+        granted: list[BatchCoordinate] = []
+        # Every batch that is read comes through here.
+        left, batches_left = min(self._left, self._partition_left), self._batches_max or math.inf
+        for batch in batches:
+            if self._used and (left <= 0 or batches_left <= 0):
+                break
+            self._used = True
+            granted.append(batch)
+            left -= batch.byte_size
+            batches_left -= 1
+        self._left -= min(self._left, self._partition_left) - left
+        return granted
 
 
 # --- ListOffsets ----------------------------------------------------------------------------------

@@ -358,12 +358,7 @@ class TopicPlane:
 def _cut(result: FindResult, request: FindRequest, budget: rules.FindBudget) -> FindResult:
     if result.error or not result.batches or not budget.partition(request.max_bytes):
         return result if result.error else replace(result, batches=())
-    granted = []
-    for batch in result.batches:
-        if not budget.take(batch.byte_size):
-            break
-        granted.append(batch)
-    return replace(result, batches=granted)
+    return replace(result, batches=budget.grant(result.batches))
 
 
 async def _all(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:

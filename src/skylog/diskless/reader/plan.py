@@ -55,17 +55,15 @@ def runs_of(batches: Sequence[BatchCoordinate]) -> Sequence[BatchCoordinate]:
         return batches
     runs: list[BatchCoordinate] = []
     first = last = batches[0]
-    for batch in batches[1:]:
-        if (
-            batch.base_offset != last.last_offset + 1
-            or batch.byte_offset != last.byte_offset + last.byte_size
-            or batch.object_key != last.object_key
-            or batch.log_append_timestamp != last.log_append_timestamp
-            or batch.timestamp_type != last.timestamp_type
-        ):
+    # What the next batch has to be to follow.
+    follows = first.object_key, -1, -1, -1, -1
+    for batch in batches:
+        _, key, start, size, base_offset, last_offset, stamp, _, kind, _ = batch
+        if (key, start, base_offset, stamp, kind) != follows and batch is not first:
             runs.append(_run(first, last))
             first = batch
         last = batch
+        follows = key, start + size, last_offset + 1, stamp, kind
     runs.append(_run(first, last))
     return runs
 
