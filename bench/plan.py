@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.clusters import SIDES
+from bench.clusters import SIDES, Cluster, new_cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +34,10 @@ class Plan:
         for number in range(self.rounds):
             for side in sides if number % 2 == 0 else reversed(sides):
                 yield number, side
+
+
+@contextlib.contextmanager
+def both(plan: Plan) -> Iterator[dict[str, Cluster]]:
+    """Both sides up, one doing nothing while the other is measured."""
+    with contextlib.ExitStack() as stack:
+        yield {side: stack.enter_context(new_cluster(side, plan.classpath)) for side in SIDES}

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import socket
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 from confluent_kafka import Producer
 
-from bench import clients, diskless, diskless_java, diskless_latency, spark, spark_s3
+from bench import (
+    clients,
+    diskless,
+    diskless_java,
+    diskless_latency,
+    spark,
+    spark_s3,
+    transactions,
+)
 from bench.clusters import SIDES, Cluster, Skylog, new_cluster
 from bench.local_segments import local_segments
 from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, spent, usage
-from bench.plan import Plan
+from bench.plan import Plan, both
 from skylog.wire.apis import ApiKey, encode_request_header
 from skylog.wire.codec import encode
 from skylog.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -37,13 +44,6 @@ RUNS = (
     ("Java", "produce"),
     ("Java", "consume"),
 )
-
-
-@contextlib.contextmanager
-def both(plan: Plan) -> Iterator[dict[str, Cluster]]:
-    """Both sides up, one doing nothing while the other is measured."""
-    with contextlib.ExitStack() as stack:
-        yield {side: stack.enter_context(new_cluster(side, plan.classpath)) for side in SIDES}
 
 
 def _load(client: str, role: str, plan: Plan, cluster: Cluster, topic: str) -> float:
@@ -257,6 +257,7 @@ SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
     "throughput": throughput,
     "latency": latency,
     "partitions": partitions,
+    "transactions": transactions.transactions,
     "diskless-throughput": diskless.throughput,
     "diskless-java": diskless_java.java,
     "diskless-latency": diskless_latency.latency,

@@ -23,6 +23,7 @@ from tests.interop.scenarios import (  # noqa: F401 - they register themselves
     protocol,
     security,
     topics,
+    transaction_data,
     transactions,
 )
 from tests.interop.support import Node, start_kafka, start_skylog

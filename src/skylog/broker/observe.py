@@ -60,6 +60,9 @@ class BrokerCollector(Collector):
         yield self._gauge("skylog_partitions", "Partitions of this broker", partitions)
         sessions = len(self._services.fetch_sessions)
         yield self._gauge("skylog_fetch_sessions", "Open fetch sessions", sessions)
+        unfinished = self._services.transactions.unfinished_count
+        text = "Decided transactions whose markers are not all written yet"
+        yield self._gauge("skylog_transactions_unfinished", text, unfinished)
 
     @staticmethod
     def _gauge(name: str, text: str, value: float) -> Metric:

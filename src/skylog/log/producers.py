@@ -142,6 +142,11 @@ class Producers:
     def get(self, producer_id: int) -> ProducerEntry | None:
         return self._entries.get(producer_id)
 
+    @property
+    def first_open_offset(self) -> int | None:
+        """Where the oldest open transaction begins."""
+        return next(iter(self._open), None)
+
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the oldest transaction begins that is open, or whose marker could still be lost."""
         undecided = self._undecided
@@ -151,7 +156,7 @@ class Producers:
                 if last >= high_watermark:
                     break  # they are in the order of their markers
                 del undecided[first]
-        oldest = next(iter(self._open), None)
+        oldest = self.first_open_offset
         if not undecided:
             return oldest
         return min(undecided) if oldest is None else min(oldest, *undecided)

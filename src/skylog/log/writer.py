@@ -9,7 +9,6 @@ possible, or a sync fails, the log goes offline: nobody knows any more what the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -60,6 +59,7 @@ class LogWriter(LogReader):
         "_host",
         "_producers",
         "_snapshot_offset",
+        "_snapshots_unsynced",
         "_topic_id_unwritten",
         "clean_offset",
         "config",
@@ -95,6 +95,7 @@ class LogWriter(LogReader):
         self._topic_id_unwritten = False
         self._producers = loaded.producers
         self._snapshot_offset = loaded.snapshot_offset
+        self._snapshots_unsynced: tuple[str, ...] = ()
         self._failure: KafkaError | None = None
         # A new file is safe only when its directory is.
         self._directory_unsynced = True
@@ -306,15 +307,16 @@ class LogWriter(LogReader):
         """Producers as of the log's end. Without one, a start reads more headers: no harm done."""
         if self._snapshot_offset == self._end:
             return
-        name = file_name(self._end, SNAPSHOT_SUFFIX)
+        path = f"{self.directory}/{file_name(self._end, SNAPSHOT_SUFFIX)}"
         try:
-            self._files.replace(
-                f"{self.directory}/{name}", encode_snapshot(self._producers), sync=False
-            )
+            self._files.replace(path, encode_snapshot(self._producers), sync=False)
         except OSError as error:
             _logger.warning("no producer snapshot", directory=self.directory, error=str(error))
             return
         self._snapshot_offset = self._end
+        if self._producers.first_open_offset is not None:
+            # Once the segments before are deleted, nothing else knows these transactions.
+            self._snapshots_unsynced = (*self._snapshots_unsynced, path)
 
     # -- durability ----------------------------------------------------------------------------
 
@@ -336,12 +338,12 @@ class LogWriter(LogReader):
         self._check_usable()
         first = self._slot(segments, self.recovery_point)
         try:
-            for segment, following in pairwise(segments[max(first - 1, 0) :]):
+            for segment in segments[max(first - 1, 0) : -1]:
                 if segment.indexes_unsynced:
                     segment.sync_indexes()
-                    # Once this segment is deleted, nothing else knows its open transactions.
-                    name = file_name(following.base_offset, SNAPSHOT_SUFFIX)
-                    self._files.sync(f"{self.directory}/{name}")
+            snapshots, self._snapshots_unsynced = self._snapshots_unsynced, ()
+            for path in snapshots:
+                self._files.sync(path)
             if end <= self.recovery_point:
                 return
             for segment in segments[first:]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from skylog.kernel.clock import Clock
@@ -18,6 +18,7 @@ from skylog.replicated.log import RuntimeLog
 from skylog.replicated.partitioning import partition_of
 from skylog.replicated.runtime import COORDINATOR_REFUSALS, MachineKind, Runtime, State
 from skylog.replicated.timers import LoopTimers, Timers
+from skylog.transactions.leading import Led
 from skylog.transactions.machine import TransactionMachine
 from skylog.transactions.markers import RETRY_MS, Decision, LeaderOf, Markers, Partitions
 from skylog.transactions.ports import Errors, MarkerSender, TopicPartition
@@ -51,25 +52,6 @@ _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARG
 Deciding = InitProducerId | EndTxn | AbortTimedOut
 
 
-@dataclass(slots=True, eq=False)
-class _Led:
-    """A partition that this broker leads, in one term."""
-
-    index: int
-    epoch: int
-    runtime: Runtime[TransactionRequest] = field(init=False)
-    loading: bool = True
-    # Decisions that are being carried out, by id; who waits for one hears of its end.
-    unfinished: dict[str, tuple[Transaction, asyncio.Event]] = field(default_factory=dict)
-
-    def forget(self) -> None:
-        for transactional_id in tuple(self.unfinished):
-            self.end(transactional_id)
-
-    def end(self, transactional_id: str) -> None:
-        self.unfinished.pop(transactional_id)[1].set()
-
-
 class TransactionCoordinator:
     """Finds the machine of a transactional id and speaks for it.
 
@@ -93,7 +75,7 @@ class TransactionCoordinator:
         self._clock = clock
         self._new_producer_id = new_producer_id
         self._timers: Timers = LoopTimers() if timers is None else timers
-        self._led: dict[int, _Led] = {}
+        self._led: dict[int, Led] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._markers = Markers(self, leader_of, sender, self._timers, self._run)
         self._kind: MachineKind[TransactionRequest] = MachineKind(
@@ -112,7 +94,7 @@ class TransactionCoordinator:
     def partition_led(self, index: int, log: RuntimeLog, epoch: int) -> None:
         """This broker leads the partition now: load it, in the background."""
         self.partition_resigned(index)
-        led = _Led(index, epoch)
+        led = Led(index, epoch)
         led.runtime = Runtime(
             self._kind,
             log,
@@ -138,8 +120,15 @@ class TransactionCoordinator:
     async def close(self) -> None:
         for index in tuple(self._led):
             self.partition_resigned(index)
-        while self._tasks:
-            await asyncio.wait(tuple(self._tasks))
+        tasks = tuple(self._tasks)
+        for task in tasks:  # a request for markers may take long; whoever leads next sends it again
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def unfinished_count(self) -> int:
+        """Decisions that not all partitions know of; may be asked from any thread."""
+        return sum(len(led.unfinished) for led in tuple(self._led.values()))
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
@@ -151,7 +140,7 @@ class TransactionCoordinator:
         """In the background."""
         self._start(work)
 
-    async def _load(self, led: _Led) -> None:
+    async def _load(self, led: Led) -> None:
         if self._led.get(led.index) is not led or led.runtime.state is not State.UNLOADED:
             return
         led.loading = True
@@ -165,11 +154,11 @@ class TransactionCoordinator:
         finally:
             led.loading = False
 
-    def _reload_later(self, led: _Led, error: Exception) -> None:
+    def _reload_later(self, led: Led, error: Exception) -> None:
         _log.error("transactions had to be unloaded", partition=led.index, why=str(error))
         self._timers.start(_RELOAD_DELAY_MS, lambda: self._run(self._load(led)))
 
-    async def _resume(self, led: _Led) -> None:
+    async def _resume(self, led: Led) -> None:
         """Carry out what was decided before."""
         try:
             for decided in await led.runtime.submit(FindPrepared()):
@@ -314,7 +303,7 @@ class TransactionCoordinator:
             for at in range(0, len(known), TRANSACTIONAL_IDS_PER_PASS_MAX):
                 await self._ask(led, ExpireIds(known[at : at + TRANSACTIONAL_IDS_PER_PASS_MAX]))
 
-    async def _ask(self, led: _Led, question: TransactionRequest) -> Any:
+    async def _ask(self, led: Led, question: TransactionRequest) -> Any:
         """For passes, which come again: nothing where there is no answer now."""
         try:
             return await led.runtime.submit(question)
@@ -344,7 +333,7 @@ class TransactionCoordinator:
             self._carry_out(led, outcome.decided)
         return outcome
 
-    def _carry_out(self, led: _Led, decided: Transaction) -> None:
+    def _carry_out(self, led: Led, decided: Transaction) -> None:
         known = led.unfinished.get(decided.transactional_id)
         if known is not None and replace(known[0], partitions=decided.partitions) == decided:
             return  # it is found once more by a load
@@ -354,7 +343,7 @@ class TransactionCoordinator:
     def is_current(self, decision: Decision) -> bool:
         return self._leading(decision) is not None
 
-    def _leading(self, decision: Decision) -> _Led | None:
+    def _leading(self, decision: Decision) -> Led | None:
         """The partition, if it is this very decision that is being carried out there.
 
         What is left of an earlier try must not touch the producer's next transaction, whose epoch

@@ -376,6 +376,37 @@ def test_recovery_rebuilds_every_index_as_it_was(tmp_path: Path, snapshots: bool
         assert again.log_end_offset == log.log_end_offset
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_transaction_that_began_in_a_deleted_segment_is_remembered(
+    tmp_path: Path, clean: bool
+) -> None:
+    log = open_log(tmp_path, SMALL)
+    put(log, 6, 0)
+    fill(log, [b"v%d" % number for number in range(20)])
+    log.sync()
+    log.delete_records_before(log.segments[2].base_offset)
+    log.delete_old_segments(NOW)
+    start = log.log_start_offset
+    assert start == log.segments[0].base_offset > 0
+
+    def again(log: Log) -> Log:
+        if clean:
+            log.close()
+        found = open_log(tmp_path, SMALL, clean=clean, recovery_point=start, log_start_offset=start)
+        found.high_watermark = found.log_end_offset
+        return found
+
+    log = again(log)
+    assert log.last_stable_offset == start
+    put(log, 6, 1)
+    marker = end_transaction(log, 6, commit=False)
+    expected = [(6, 0, marker)]
+    assert aborted(log, start, start + 1) == expected
+    log = again(again(log))
+    assert aborted(log, start, start + 1) == expected
+    assert log.last_stable_offset == log.log_end_offset
+
+
 def test_a_log_cut_at_any_byte_knows_what_it_still_holds(tmp_path: Path) -> None:
     source = tmp_path / "source"
     log = open_log(source)

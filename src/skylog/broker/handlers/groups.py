@@ -6,7 +6,7 @@ Versions that know topic ids are turned into names before the coordinator sees t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from skylog.broker.context import RequestContext
 from skylog.groups.responses import fit_join
@@ -255,16 +255,16 @@ async def _coordinator(context: RequestContext, key_type: int, key: str) -> Coor
         if key_type == TRANSACTION:
             if not context.authorize(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
                 raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-            coordinates = context.services.transactions.partition_for
-            return await _leader(context, TRANSACTION_STATE, coordinates, key)
+            index = context.services.transactions.partition_for(key)
+            return await _leader(context, TRANSACTION_STATE, index, key)
         if key_type == DISKLESS:
             return _diskless_coordinator(context, key)
         if key_type != GROUP:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
         if not context.allowed(key):
             raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        partition = context.services.groups.partition_for
-        return await _leader(context, CONSUMER_OFFSETS, partition, key)
+        index = context.services.groups.partition_for(key)
+        return await _leader(context, CONSUMER_OFFSETS, index, key)
     except KafkaError as error:
         message = error.message or error.code.name
         return Coordinator(key, -1, "", -1, error.code, message)
@@ -284,14 +284,12 @@ def _diskless_coordinator(context: RequestContext, key: str) -> Coordinator:
     raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-async def _leader(
-    context: RequestContext, topic: str, partition_for: Callable[[str], int], key: str
-) -> Coordinator:
+async def _leader(context: RequestContext, topic: str, index: int, key: str) -> Coordinator:
     """Who leads the partition of an internal topic that has the key."""
     services = context.services
     if services.image.topic(topic) is None:
         await services.auto_create.create([topic])
-    state = services.image.partition(topic, partition_for(key))
+    state = services.image.partition(topic, index)
     if state is not None:
         for node in services.image.endpoints([state.leader], context.listener):
             return Coordinator(key, node.id, node.host, node.port, error_message="")

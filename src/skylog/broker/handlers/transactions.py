@@ -243,9 +243,12 @@ async def end_txn(context: RequestContext, request: EndTxnRequest) -> EndTxnResp
 async def describe_transactions(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    """Handle DescribeTransactions; of topics that the client may not describe nothing is told."""
+    """Handle DescribeTransactions; of topics that the client may not describe nothing is told.
+
+    Each id once, since its answer may be much longer than its name.
+    """
     response = DescribeTransactionsResponse()
-    for number, transactional_id in enumerate(request.transactional_ids, 1):
+    for number, transactional_id in enumerate(dict.fromkeys(request.transactional_ids), 1):
         if number % limits.ANSWERS_PER_TURN == 0:
             await asyncio.sleep(0)  # let others have their turn
         if not context.allowed(transactional_id):
