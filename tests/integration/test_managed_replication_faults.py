@@ -60,7 +60,7 @@ def healthy(cluster: Cluster) -> bool:
 
 
 def test_replicas_of_a_broker_that_dies_go_to_its_rack() -> None:
-    # MRF-32, MRF-35, MRF-36, MRF-38, MRF-39 partly, MRF-40, MRF-41, MRF-63, MRF-64, MRF-72 partly
+    # MRF-23, MRF-32, MRF-35, MRF-36, MRF-38, MRF-39 partly, MRF-40, MRF-41, MRF-63, MRF-64, MRF-72 partly
     with racks_cluster() as cluster, logged() as lines:
         create(cluster, "foo", 6, unclean_leader_election_enable="true")
         create(cluster, "one")
