@@ -186,7 +186,7 @@ def test_templates_are_yaml_once_they_are_filled_in(template: Path) -> None:
 def test_the_nodes_of_the_chart_understand_their_settings(role: str, tmp_path: Path) -> None:
     template = (CHART / "templates" / f"{role}s.yaml").read_text()
     exported = dict(re.findall(r"export (SKYLOG_[A-Z_]+)=(.*)", template))
-    exported["SKYLOG_NODE_ID"] = "100"
+    exported["SKYLOG_NODE_ID"] = "1" if role == "controller" else "100"
     # Whatever is filled in is a name or part of one.
     shell = {
         key: re.sub(r"{{.*?}}|\${.*?}", "x", text).strip('"') for key, text in exported.items()
