@@ -162,9 +162,17 @@ def test_a_consumer_of_librdkafka_in_a_zone(tool: JavaTools, cluster: Cluster) -
     assert sorted(map(int, found)) == list(range(50))
 
 
-def test_the_metadata_log_has_kafkas_records_only(cluster: Cluster, tool: JavaTools) -> None:
+def test_the_metadata_log_has_kafkas_records_only(
+    cluster: Cluster, tool: JavaTools, tmp_path: Path
+) -> None:
     # MRF-02
     create(tool, "logged")
+    plan = tmp_path / "plan.json"
+    moved = [{"topic": "logged", "partition": 0, "replicas": [4, 5, 6]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": moved}))
+    tool("reassign-partitions", "--reassignment-json-file", str(plan), "--execute")
+    cluster.broker(4).stop()
+    cluster.broker(4).start()
     (log,) = Path(cluster.controllers[0].directory).glob("__cluster_metadata-0/*0.log")
     command = java(
         "org.apache.kafka.tools.DumpLogSegments",
@@ -173,5 +181,5 @@ def test_the_metadata_log_has_kafkas_records_only(cluster: Cluster, tool: JavaTo
     )
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     kinds = set(re.findall(r'"type":"([A-Z_]+)"', out))
-    assert {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD"} <= kinds
+    assert {"TOPIC_RECORD", "PARTITION_RECORD", "PARTITION_CHANGE_RECORD"} <= kinds
     assert "Could not read" not in out
