@@ -151,7 +151,7 @@ class Dispatcher:
             if key not in FORWARDABLE:
                 why = f"API {key!r} is not enabled or is not eligible for forwarding"
                 raise KafkaError(ErrorCode.INVALID_REQUEST, why)
-            row = self._table.get(key)  # type: ignore[arg-type]
+            row = self._table.get(ApiKey(key))
             if row is None or version not in row.versions:
                 raise ProtocolError(f"API {int(key)} version {version} is not served here")
             request, _ = decode_at(request_class(key), frame, version, position)

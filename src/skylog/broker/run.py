@@ -8,6 +8,7 @@ import gc
 import resource
 import signal
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from skylog.broker.controller_node import ControllerNode
 from skylog.broker.memory import keep_freed_buffers
@@ -75,7 +76,8 @@ async def _run(
 async def _start(node: Node, end: asyncio.Future[Exception | None]) -> bool:
     """Start; False where a signal came first: a broker may wait long for its controllers."""
     starting = asyncio.ensure_future(node.start())
-    await asyncio.wait({starting, end}, return_when=asyncio.FIRST_COMPLETED)
+    either: set[asyncio.Future[Any]] = {starting, end}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if starting.done():
         starting.result()
         return True

@@ -168,6 +168,11 @@ class Node:
         """``host:port`` of /metrics and /health."""
         return f"{self._addresses.http_host}:{self.http_port}"
 
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster's metadata as this node knows it."""
+        return self._image
+
     def has_topic(self, name: str) -> bool:
         return self._image.topic(name) is not None
 
