@@ -168,7 +168,7 @@ def test_who_lags_leaves_the_isr_and_comes_back() -> None:
         create(cluster, "t", min_insync_replicas="3")
         produce(cluster, "t", [b"one"])
         leader, slow = led(cluster, "t"), followers(cluster, "t")[0]
-        under = "skylog_under_replicated_partitions"
+        under = "kafka_server_replicamanager_underreplicatedpartitions"
         assert metrics_of(leader)[under] == 0
         stop_fetching(slow)
         assert send(leader, "t", [b"two"], acks=1).error_code == 0
@@ -178,8 +178,8 @@ def test_who_lags_leaves_the_isr_and_comes_back() -> None:
         assert send(leader, "t", [b"three"], acks=1).error_code == 0
         found = metrics_of(leader)
         assert found[under] == 1
-        assert found["skylog_under_min_isr_partitions"] == 1
-        assert found["skylog_isr_shrinks_total"] == 1
+        assert found["kafka_server_replicamanager_underminisrpartitioncount"] == 1
+        assert found["kafka_server_replicamanager_isrshrinks_total"] == 1
         # What was acknowledged by the leader alone is not shown while too few are in sync.
         assert values_of(fetch(leader, topic_id(cluster, "t")).records) == [b"one"]
         slow.stop()
