@@ -322,6 +322,7 @@ class Node:
         followers.append(DisklessFollower(services.diskless, services.auto_create, until_done))
         followers.append(services.router)
         services.configs.on_change(self._limit_connections)
+        services.configs.on_change(services.replication.reconfigure)
         followers += self._part.presence(self._listeners, self._background.once)
         self._undo.push_async_callback(services.replication.close)
         services.replication.fetchers.start()
