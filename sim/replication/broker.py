@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 LAG_MS: Final = 60
 FETCH_TIMEOUT_MS: Final = 50
 ISR_TIMEOUT_MS: Final = 40
-FETCH_RECORDS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +215,7 @@ class SimBroker:
             diverging = find_divergence(log, fetch.offset, fetch.last_epoch)
             if diverging is not None:
                 return Fetched(diverging=diverging)
-            batches = tuple(log.read(fetch.offset, FETCH_RECORDS))
+            batches = tuple(log.read(fetch.offset, self.world.fetch_records))
             partition.fetched_by(
                 fetch.replica, fetch.offset, fetch.start_offset, fetch.broker_epoch
             )

@@ -106,7 +106,9 @@ class SimLog:
         return self.log_start_offset
 
     def truncate_to(self, offset: int) -> None:
-        offset = max(offset, self.base)
+        if offset < self.base:
+            self.truncate_fully_and_start_at(offset)
+            return
         del self.records[offset - self.base :]
         self.epochs.truncate_end(self.log_end_offset)
         self.high_watermark = min(self.high_watermark, self.log_end_offset)

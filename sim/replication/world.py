@@ -27,6 +27,7 @@ TICK_MS: Final = 5
 FAULTS_MS: Final = 2_500
 PEACE_MS: Final = 4_000
 _STRAGGLE_MS: Final = 300
+_FETCH_RECORDS: Final = 50
 _TRACE_KEPT: Final = 200
 
 
@@ -44,6 +45,7 @@ class Plan:
     straggle: float
     deaf: float
     restart: float
+    fetch: int
     kill: float
     power: float
     pause: float
@@ -74,6 +76,7 @@ class Plan:
             straggle=sometimes(0.05),
             deaf=sometimes(0.95),
             restart=rng.choice([0.05, 0.3]),
+            fetch=rng.choice([1, 4, 50]),
             kill=sometimes(0.02),
             power=sometimes(0.01),
             pause=sometimes(0.02),
@@ -112,6 +115,11 @@ class World:
             broker.registered(self.controller.admit(broker.node_id), 0)
             self._at(self.rng.randrange(TICK_MS), self._tick, broker)
         self._at(1, self._tick_controller)
+
+    @property
+    def fetch_records(self) -> int:
+        """How many records one fetch brings."""
+        return self.plan.fetch if self.faults else _FETCH_RECORDS
 
     def note(self, what: str) -> None:
         self.noted[what] += 1

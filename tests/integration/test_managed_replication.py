@@ -240,6 +240,22 @@ def test_producers_are_told_of_their_gateways(cluster: Cluster) -> None:
     assert len(metadata) == 3
 
 
+def test_a_listener_says_where_its_clients_are() -> None:
+    settings = {**CALM, "diskless.client.az.listener.map": "PLAINTEXT=b"}
+    with racks_cluster(3, settings=settings) as cluster:
+        create(cluster, "mapped")
+        with ZoneClient(cluster.brokers[0].bootstrap, "app") as client:
+            assert client.seen("mapped").replica_nodes == [2]
+        with ZoneClient(cluster.brokers[0].bootstrap, "diskless_az=c") as client:
+            assert client.seen("mapped").replica_nodes == [3]
+        # DC-56: the gateways are those of the zone; one that stops is no longer named.
+        with ZoneClient(cluster.brokers[0].bootstrap, "diskless_az=c") as client:
+            assert client.seen("mapped").preferred_produce_brokers == [3]
+            cluster.broker(3).stop()
+            until(lambda: 3 not in client.seen("mapped").preferred_produce_brokers, "it is gone")
+            assert client.seen("mapped").preferred_produce_brokers
+
+
 # Operators --------------------------------------------------------------------------------------
 
 

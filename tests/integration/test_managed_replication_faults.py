@@ -60,7 +60,7 @@ def healthy(cluster: Cluster) -> bool:
 
 
 def test_replicas_of_a_broker_that_dies_go_to_its_rack() -> None:
-    # MRF-32, MRF-35, MRF-36, MRF-38, MRF-39 partly, MRF-40, MRF-41, MRF-63, MRF-64, MRF-72 partly
+    # MRF-23, MRF-32, MRF-35, MRF-36, MRF-38, MRF-39, MRF-40, MRF-41, MRF-63, MRF-64
     with racks_cluster() as cluster, logged() as lines:
         create(cluster, "foo", 6, unclean_leader_election_enable="true")
         create(cluster, "one")
@@ -81,6 +81,9 @@ def test_replicas_of_a_broker_that_dies_go_to_its_rack() -> None:
         assert replicas_of(cluster, "foo") == expected
         for partition in described(cluster, "foo"):
             assert partition.isr_nodes == partition.replica_nodes
+        for broker in cluster.brokers[1:]:
+            totals = broker.node._services.traffic.topics.get("foo")
+            assert totals is None or totals.replication_bytes_in == 0, "nothing is copied"
         assert replicas_of(cluster, "classic") == [[1, 2]]
         assert metrics(cluster)[f"{PREFIX}_replicas_reassigned_total"] == affected + 1
         assert "Detected diskless partition 'one-0' with offline replica (broker 1)" in lines()
@@ -130,7 +133,7 @@ def led_without_all(node: object) -> float:
 
 
 def test_a_rolling_restart_disturbs_nobody() -> None:
-    # MRF-27, MRF-28, MRF-73 partly
+    # MRF-27, MRF-28, and MRF-73 with the tests beside it
     with racks_cluster(3, settings={"diskless.reassignment.grace.ms": "600000"}) as cluster:
         create(cluster, "foo", 6)
         before = replicas_of(cluster, "foo")
@@ -168,7 +171,8 @@ def test_a_new_controller_repairs_what_the_old_one_left() -> None:
 
 
 def test_partitions_of_brokers_that_are_not_registered() -> None:
-    # MRF-05, MRF-33, MRF-34, MRF-57: first served by anybody, then placed anew.
+    # MRF-05, MRF-33, MRF-34, MRF-57, and MRF-72 with the tests beside it.
+    # First served by anybody, then placed anew.
     with racks_cluster() as cluster, logged() as lines:
         create(cluster, "warm")
         reassign(cluster, "warm", [6])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from skylog.testing.cluster import Cluster
+from skylog.testing.cluster import Cluster, ClusterNode
 from tests.integration.racks_cluster import CALM, logged, metrics, racks_cluster, until
 from tests.interop.support import JavaTools, java
 
@@ -162,9 +162,43 @@ def test_a_consumer_of_librdkafka_in_a_zone(tool: JavaTools, cluster: Cluster) -
     assert sorted(map(int, found)) == list(range(50))
 
 
-def test_the_metadata_log_has_kafkas_records_only(cluster: Cluster, tool: JavaTools) -> None:
+def test_java_clients_in_a_zone(tool: JavaTools, cluster: Cluster) -> None:
+    """They skip the field that they do not know, and go where they are sent."""
+    create(tool, "java", "--partitions", "3")
+    sent = [str(number) for number in range(30)]
+    tool(
+        *("console-producer", "--topic", "java"),
+        *("--command-property", "client.id=app,diskless_az=b"),
+        stdin="\n".join(sent) + "\n",
+    )
+    served = {broker.node_id: bytes_out(broker) for broker in cluster.brokers}
+    ran = tool(
+        *("console-consumer", "--topic", "java", "--from-beginning", "--max-messages", "30"),
+        *("--command-property", "client.rack=c"),
+    )
+    assert sorted(ran.lines, key=int) == sent
+    grown = {
+        broker.node_id for broker in cluster.brokers if bytes_out(broker) > served[broker.node_id]
+    }
+    assert grown <= {3, 6}, "only brokers of its rack served it"
+
+
+def bytes_out(broker: ClusterNode) -> int:
+    totals = broker.node._services.traffic.topics.get("java")
+    return totals.bytes_out if totals else 0
+
+
+def test_the_metadata_log_has_kafkas_records_only(
+    cluster: Cluster, tool: JavaTools, tmp_path: Path
+) -> None:
     # MRF-02
     create(tool, "logged")
+    plan = tmp_path / "plan.json"
+    moved = [{"topic": "logged", "partition": 0, "replicas": [4, 5, 6]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": moved}))
+    tool("reassign-partitions", "--reassignment-json-file", str(plan), "--execute")
+    cluster.broker(4).stop()
+    cluster.broker(4).start()
     (log,) = Path(cluster.controllers[0].directory).glob("__cluster_metadata-0/*0.log")
     command = java(
         "org.apache.kafka.tools.DumpLogSegments",
@@ -173,5 +207,5 @@ def test_the_metadata_log_has_kafkas_records_only(cluster: Cluster, tool: JavaTo
     )
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     kinds = set(re.findall(r'"type":"([A-Z_]+)"', out))
-    assert {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD"} <= kinds
+    assert {"TOPIC_RECORD", "PARTITION_RECORD", "PARTITION_CHANGE_RECORD"} <= kinds
     assert "Could not read" not in out

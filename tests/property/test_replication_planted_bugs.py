@@ -166,28 +166,6 @@ def cuts_too_little_where_it_has_no_such_epoch(patch: pytest.MonkeyPatch) -> Non
 
 
 @bug
-def takes_an_answer_of_another_epoch(patch: pytest.MonkeyPatch) -> None:
-    """The leader it asked has been another since, and its log another."""
-    real = simulated.SimBroker.fetched
-
-    def fetched(self: Any, number: int, answer: Any) -> None:
-        if self._asked is not None and self._asked[0] == number and self._state is not None:
-            asked = self._asked[1]
-            as_now = simulated.Fetch(
-                asked.replica,
-                asked.broker_epoch,
-                self._state.leader_epoch,
-                asked.offset,
-                asked.last_epoch,
-                asked.start_offset,
-            )
-            self._asked = (number, as_now)
-        real(self, number, answer)
-
-    patch.setattr(simulated.SimBroker, "fetched", fetched)
-
-
-@bug
 def does_not_note_when_an_epoch_begins(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(simulated.SimLog, "assign_epoch", lambda self, epoch: None)
 

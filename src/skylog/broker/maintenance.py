@@ -131,8 +131,7 @@ def start_maintenance(
         clock,
         grace_ms=settings.grace_ms,
     )
-    interval_ms = settings.cleaner_interval_ms
-    every(interval_ms, "topics", topics, interval_ms)
+    every(settings.cleaner_interval_ms, "topics", topics, settings.cleaner_interval_ms)
     if backup is not None:
         interval_ms = settings.backup_interval_ms
         every(interval_ms, "backup", backup, interval_ms, has_diskless_topics)

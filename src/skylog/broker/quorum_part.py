@@ -87,7 +87,7 @@ class QuorumPart:
 
     async def abandon(self) -> None:
         """Stop without a word to anybody."""
-        self.quorum.abandon()
+        await self.quorum.abandon()
         await self._lines.close()
 
     async def follow(self) -> None:

@@ -58,6 +58,10 @@ class Replication:
     leader_quota: ReplicationQuota
     follower_quota: ReplicationQuota
 
+    def reconfigure(self, settings: BrokerSettings) -> None:
+        """Dynamic settings changed."""
+        self.fetchers.resize(settings.replication.fetchers)
+
     async def close(self) -> None:
         await self.fetchers.close()
         await self.isr_updates.close()

@@ -165,6 +165,11 @@ class Node:
         """``host:port`` of /metrics and /health."""
         return f"{self._addresses.http_host}:{self.http_port}"
 
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster's metadata as this node knows it."""
+        return self._image
+
     def has_topic(self, name: str) -> bool:
         return self._image.topic(name) is not None
 
@@ -320,6 +325,7 @@ class Node:
         followers.append(DisklessFollower(services.diskless, services.auto_create, until_done))
         followers.append(services.router)
         services.configs.on_change(self._limit_connections)
+        services.configs.on_change(services.replication.reconfigure)
         followers += self._part.presence(self._listeners, self._background.once)
         self._undo.push_async_callback(services.replication.close)
         services.replication.fetchers.start()

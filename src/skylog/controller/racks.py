@@ -6,6 +6,7 @@ without a rack belongs to the rack ``unknown``. Pure: reads nothing but its argu
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,10 @@ class RackPlacer:
         for broker in self._by_id.values():
             self._racks.setdefault(broker.rack, []).append(broker)
         self._names = sorted(self._racks)
+        # The brokers of each rack by preference, as it was when they were last looked at.
+        self._heaps = {
+            rack: sorted(map(self._preference, members)) for rack, members in self._racks.items()
+        }
         self._turn = self._first_turn()
 
     @property
@@ -74,7 +79,7 @@ class RackPlacer:
         chosen = []
         for step in range(len(self._names)):
             rack = self._names[(turn + step) % len(self._names)]
-            chosen.append(kept.get(rack) or min(self._racks[rack], key=self._preference))
+            chosen.append(kept.get(rack) or self._least_loaded(rack))
         for broker in chosen:
             self._replicas[broker.broker_id] += broker not in kept.values()
         leader = next((broker for broker in chosen if broker.active), None)
@@ -109,9 +114,18 @@ class RackPlacer:
                 *self._preference(broker),
             ),
         )
-        self._replicas[gone] -= 1
         self._replicas[chosen.broker_id] += 1
         return chosen.broker_id
+
+    def _least_loaded(self, rack: str) -> RackBroker:
+        """Loads only grow, so whoever is on top and as it was then is the least loaded."""
+        heap = self._heaps[rack]
+        while True:
+            broker = self._by_id[heap[0][-1]]
+            preference = self._preference(broker)
+            if heap[0] == preference:
+                return broker
+            heapq.heapreplace(heap, preference)
 
     def _preference(self, broker: RackBroker) -> tuple[bool, bool, int, int, int]:
         broker_id = broker.broker_id

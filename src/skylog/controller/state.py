@@ -205,7 +205,7 @@ class ControllerState:
                 yield topic, index
 
     def leads_any(self, broker_id: int) -> bool:
-        return any(partition.leader == broker_id for _, _, partition in self.all_partitions())
+        return broker_id in self.image.topics.leader_counts
 
     def leaderless(self) -> Iterator[tuple[Topic, int]]:
         topics = self.image.topics

@@ -152,11 +152,12 @@ class QuorumNode:
         finally:
             self._unlock()
 
-    def abandon(self) -> None:
+    async def abandon(self) -> None:
         """Stop at once and tell nobody; the files are as a killed process leaves them."""
         self._closed = True
         if self._driver is not None:
             self._driver.abandon()
+        await self._peers.close()
         self._unlock()
 
     def _unlock(self) -> None:

@@ -90,15 +90,23 @@ class Cluster:
         racks: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
         *,
+        listener: str = "PLAINTEXT",
+        static_voters: bool = False,
         directory: Path | None = None,
     ) -> None:
-        """``racks`` go around among the brokers; ``settings`` hold for every node."""
+        """``racks`` go around among the brokers; ``settings`` hold for every node.
+
+        ``listener`` names the one of brokers; ``static_voters`` stand in the settings, not in the
+        metadata log.
+        """
         self._temporary = None if directory else tempfile.TemporaryDirectory(prefix="skylog-")
         self.directory = directory or Path(self._temporary.name)  # type: ignore[union-attr]
         self.cluster_id = new_cluster_id(system_random())
         self._given = dict(settings or {})
         self._broker_count = brokers
         self._racks = racks
+        self._listener = listener
+        self._static = static_voters
         first = FIRST_CONTROLLER_ID
         ids = range(first, first + controllers) if controllers else range(1, brokers + 1)
         self._voter_ports = {node_id: _Port() for node_id in ids}
@@ -175,7 +183,7 @@ class Cluster:
 
     def _broker(self, node_id: int, rack: str | None = None) -> ClusterNode:
         port = _Port()
-        listeners, roles = f"PLAINTEXT://{port.address}", "broker"
+        listeners, roles = f"{self._listener}://{port.address}", "broker"
         if node_id in self._voter_ports:
             listeners += f",{CONTROLLER}://{self._voter_ports[node_id].address}"
             roles = "broker,controller"
@@ -203,7 +211,7 @@ class Cluster:
             "process.roles": roles,
             "listeners": listeners,
             "controller.listener.names": CONTROLLER,
-            "controller.quorum.bootstrap.servers": self.controller_servers,
+            **self._quorum(),
             "diskless.storage.url": (self.directory / "objects").as_uri(),
             **chosen,
             **self._given,
@@ -212,8 +220,14 @@ class Cluster:
         self._format(node_id, directory)
         return ClusterNode(node_id, settings, ports)
 
+    def _quorum(self) -> dict[str, str]:
+        if not self._static:
+            return {"controller.quorum.bootstrap.servers": self.controller_servers}
+        voters = (f"{node_id}@{port.address}" for node_id, port in self._voter_ports.items())
+        return {"controller.quorum.voters": ",".join(voters)}
+
     def _format(self, node_id: int, directory: Path) -> None:
-        votes = node_id in self._voter_ports
+        votes = node_id in self._voter_ports and not self._static
         voters = [
             Voter(ReplicaKey(each, self._directory_ids[each]), (self._endpoint(each),))
             for each in self._voter_ports

@@ -12,6 +12,7 @@ from skylog.broker.wiring import Node
 from skylog.kernel.settings import load_settings
 
 T = TypeVar("T")
+_LAST_TURNS = 3
 
 
 class NodeThread:
@@ -96,7 +97,13 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
         for task in left:
             task.cancel()
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        for _ in range(_LAST_TURNS):  # what was closed says so to its owner
+            loop.run_until_complete(asyncio.sleep(0))
         loop.run_until_complete(loop.shutdown_asyncgens())
+        # A node that was killed has closed nothing: its sockets must not be left to the collector.
+        for transport in list(getattr(loop, "_transports", {}).values()):
+            transport.abort()
+        loop.run_until_complete(asyncio.sleep(0))
     finally:
         loop.close()
 

@@ -52,7 +52,7 @@ SINGLE = "Diskless topic 'foo' has RF=1; consider expanding to rack-aware placem
 
 @pytest.mark.parametrize("factor", [-1, 1])
 def test_a_topic_has_as_many_replicas_as_there_are_racks(factor: int) -> None:
-    # MRF-12, MRF-13 partly
+    # MRF-12 partly, MRF-13 partly
     bench = RackBench()
     answer = bench.create(diskless("foo", 3, factor)).topics[0]
     assert (answer.error_code, answer.replication_factor) == (0, 3)
@@ -193,7 +193,7 @@ def test_added_partitions_have_the_racks_of_now() -> None:
     before = [bench.partition("foo", index) for index in range(2)]
     bench.add(3, "C")
     assert grow(bench, 4).error_code == 0  # type: ignore[attr-defined]
-    # MRF-18, MRF-19, MRF-20 partly
+    # MRF-18 partly, MRF-19 partly, MRF-20 partly
     assert [bench.partition("foo", index) for index in range(2)] == before
     for replicas in bench.replicas("foo")[2:]:
         assert sorted(bench.racks_of(replicas)) == ["A", "B", "C"]
@@ -338,7 +338,7 @@ def test_a_reassignment_that_makes_no_sense_is_refused(target: list[int]) -> Non
 
 
 def test_two_replicas_in_a_rack_are_accepted_and_warned_of() -> None:
-    bench = RackBench()  # MRF-30, MRF-58 partly
+    bench = RackBench()  # MRF-30 partly, MRF-58 partly
     bench.create(diskless("foo"))
     assert bench.reassign("foo", 0, [101, 102, 105]).error_code == 0
     assert bench.notes == [WARNING]
@@ -389,7 +389,7 @@ def test_what_paces_the_controller_changes_while_it_runs() -> None:
 
 
 def test_topics_keep_their_racks_when_racks_come_and_go() -> None:
-    bench = RackBench()  # MRF-11, MRF-31 partly
+    bench = RackBench()  # MRF-11 partly, MRF-31 partly
     bench.create(diskless("foo", 3))
     before = bench.replicas("foo")
     bench.add(107, "D")

@@ -21,7 +21,7 @@ AT_ONCE = ReplicaPacing(grace_ms=0, settle_ms=0, interval_ms=1)
 
 
 def test_a_partition_of_another_cluster_is_placed_anew() -> None:
-    # MRF-33, MRF-34 partly
+    # MRF-33 partly, MRF-34 partly
     bench = RackBench()
     bench.load("foo", [3])
     bench.look()
@@ -70,7 +70,7 @@ def test_unregistering_a_broker_makes_it_a_stranger() -> None:
 
 
 def test_one_that_is_away_is_replaced_in_its_rack_after_a_grace() -> None:
-    # MRF-35, MRF-36, MRF-38 partly
+    # MRF-35 partly, MRF-36 partly, MRF-38 partly
     bench = RackBench()
     bench.create(diskless("foo"))
     bench.kill(101)
@@ -114,7 +114,7 @@ def test_a_broker_that_returns_late_gets_nothing_back() -> None:
 
 
 def test_a_single_replica_moves_at_once_and_stays_single() -> None:
-    bench = RackBench()  # MRF-35, MRF-40 partly
+    bench = RackBench()  # MRF-35 partly, MRF-40 partly
     bench.create(diskless("foo"))
     bench.reassign("foo", 0, [101])
     bench.kill(101)
@@ -152,7 +152,7 @@ def test_racks_are_given_up_only_after_the_grace() -> None:
 
 
 def test_a_lost_rack_goes_elsewhere_with_a_warning() -> None:
-    bench = RackBench(pacing=AT_ONCE)  # MRF-37, MRF-42 partly
+    bench = RackBench(pacing=AT_ONCE)  # MRF-37 partly, MRF-42 partly
     bench.create(diskless("foo"))
     bench.kill(101, 102)
     replicas = bench.replicas("foo")[0]

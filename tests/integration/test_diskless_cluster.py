@@ -1,0 +1,308 @@
+"""Diskless topics over three brokers, whose coordinators lead on all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from skylog.diskless.coordinator.state import digest
+from skylog.kernel.errors import ErrorCode
+from skylog.kernel.rng import system_random
+from skylog.kernel.topics import DISKLESS_METADATA
+from skylog.objects.keys import ObjectKey
+from skylog.testing.cluster import Cluster, ClusterNode
+from skylog.wire.messages import alter_partition_reassignments_request as reassign
+from skylog.wire.messages.create_topics_request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from skylog.wire.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from skylog.wire.messages.describe_diskless_coordinators_request import (
+    DescribeDisklessCoordinatorsRequest,
+)
+from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from skylog.wire.messages.list_diskless_files_request import ListDisklessFilesRequest
+from skylog.wire.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from tests.integration.broker_client import Client, batch, values
+from tests.integration.cluster_support import alive, ask, until
+from tests.integration.diskless_support import Load, create_topic, end_offsets, read_all
+
+COORDINATORS = 4
+SETTINGS: Mapping[str, str] = {
+    "diskless.metadata.topic.num.partitions": str(COORDINATORS),
+    "diskless.metadata.topic.min.isr": "2",
+    "log.level": "ERROR",
+}
+# The kind of coordinator that FindCoordinator is asked for.
+DISKLESS = 100
+
+
+@contextmanager
+def cluster_of(brokers: int = 3, **settings: str) -> Iterator[Cluster]:
+    """Every broker knows of every other; dots of settings are underscores."""
+    chosen = {**SETTINGS, **{key.replace("_", "."): value for key, value in settings.items()}}
+    with Cluster(brokers=brokers, settings=chosen) as cluster:
+        for broker in cluster.brokers:
+            until(lambda broker=broker: len(alive(broker)) == brokers)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def calm() -> Iterator[Cluster]:
+    """A cluster in which nobody dies."""
+    with cluster_of(broker_session_timeout_ms="60000") as cluster:
+        yield cluster
+
+
+def coordinators(node: ClusterNode, *, only_here: bool = False) -> Any:
+    return ask(node, DescribeDisklessCoordinatorsRequest(only_here=only_here), 0)
+
+
+def active(cluster: Cluster) -> dict[int, int]:
+    """Which broker says of itself that it leads which coordinator, and serves."""
+    return {
+        one.partition_index: broker.node_id
+        for broker in cluster.brokers
+        if broker.running
+        for one in coordinators(broker, only_here=True).coordinators
+        if one.state == "active"
+    }
+
+
+def all_active(cluster: Cluster) -> dict[int, int]:
+    def found() -> dict[int, int] | None:
+        led = active(cluster)
+        return led if len(led) == COORDINATORS else None
+
+    return until(found)
+
+
+def test_every_broker_serves_every_partition(calm: Cluster) -> None:
+    """Produce, Fetch, ListOffsets and DeleteRecords, at any broker for any partition."""
+    # DC-54, ENG-30 partly, ENG-31 partly
+    create_topic(calm.bootstrap, "anywhere", 6)
+    assert set(all_active(calm).values()) == {1, 2, 3}
+    expected: dict[int, list[bytes]] = {index: [] for index in range(6)}
+    for turn, broker in enumerate(calm.brokers):
+        with Client(broker.bootstrap) as client:
+            for index in range(6):
+                value = b"%d-%d" % (turn, index)
+                answer = client.produce("anywhere", value, index=index)
+                assert (answer.error_code, answer.base_offset) == (0, turn)
+                expected[index].append(value)
+    for broker in calm.brokers:
+        with Client(broker.bootstrap) as client:
+            for index in range(6):
+                found = client.fetch("anywhere", index=index)
+                assert (found.error_code, found.high_watermark) == (0, 3)
+                assert values(found.records) == expected[index]
+    for index, broker in enumerate(calm.brokers):
+        partition = DeleteRecordsPartition(index, 2)
+        request = DeleteRecordsRequest([DeleteRecordsTopic("anywhere", [partition])], 30_000)
+        deleted = ask(broker, request).topics[0].partitions[0]
+        assert (deleted.error_code, deleted.low_watermark) == (0, 2)
+        for other in calm.brokers:
+            asked = ListOffsetsTopic("anywhere", [ListOffsetsPartition(index, -1, -2)])
+            listed = ask(other, ListOffsetsRequest(-1, 0, [asked])).topics[0].partitions[0]
+            assert (listed.error_code, listed.offset) == (0, 2)
+
+
+def test_a_commit_through_one_broker_wakes_a_fetch_at_another(calm: Cluster) -> None:
+    """A waiting fetch ends with the commit, long before its own time is over."""
+    create_topic(calm.bootstrap, "waiting", 4)
+    all_active(calm)
+    for index in range(4):
+        for broker in calm.brokers:
+            consumer = Consumer(
+                {
+                    "bootstrap.servers": broker.bootstrap,
+                    "group.id": "none",
+                    "fetch.wait.max.ms": 60_000,
+                    "log_level": 0,
+                }
+            )
+            with Client(calm.brokers[(index + 1) % 3].bootstrap) as client:
+                end = client.produce("waiting", b"first", index=index).base_offset
+                consumer.assign([TopicPartition("waiting", index, end)])
+                assert consumer.poll(60).value() == b"first"
+                began = time.monotonic()
+                client.produce("waiting", b"next", index=index)
+                assert consumer.poll(60).value() == b"next"
+                # Without a wake-up it would have waited for the whole of fetch.wait.max.ms.
+                assert time.monotonic() - began < 45
+            consumer.close()
+
+
+def test_coordinators_are_found_and_described_wherever_they_lead(calm: Cluster) -> None:
+    # DC-24 partly
+    create_topic(calm.bootstrap, "found", 2)
+    led = all_active(calm)
+    for broker in calm.brokers:
+        whole = coordinators(broker)
+        assert whole.has_all_coordinators
+        assert {one.partition_index: one.leader_id for one in whole.coordinators} == led
+        for number, node_id in led.items():
+            request = FindCoordinatorRequest(key_type=DISKLESS, coordinator_keys=[str(number)])
+            assert ask(broker, request, 6).coordinators[0].node_id == node_id
+    with Client(calm.brokers[0].bootstrap) as client:
+        client.produce("found", b"x")
+    lists = [
+        [(file.object_key, file.live_batches) for file in answer.files]
+        for answer in (ask(broker, ListDisklessFilesRequest("", 1000)) for broker in calm.brokers)
+    ]
+    assert lists[0]
+    assert lists[1:] == [lists[0], lists[0]]
+
+
+def test_followers_have_the_leaders_state(calm: Cluster) -> None:
+    # DC-28 partly
+    create_topic(calm.bootstrap, "followed", 4)
+    led = all_active(calm)
+    with Client(calm.bootstrap.split(",")[0]) as client:
+        for index in range(4):
+            client.produce("followed", b"x", index=index)
+
+    def same(number: int) -> bool:
+        states = []
+        for broker in calm.brokers:
+            registry = broker.node._services.diskless.coordinators
+            if broker.node_id == led[number]:
+                machine = registry.get(number).machine
+            else:
+                standby = registry.standby(number)
+                machine = None if standby is None else standby._machine
+            if machine is None:
+                return False
+            with machine.state.snapshot_view() as view:
+                states.append(digest(view))
+        return len(states) == 3 and len(set(states)) == 1
+
+    for number in led:
+        until(lambda number=number: same(number))
+
+
+def test_without_a_shared_store_there_are_no_diskless_topics() -> None:
+    with cluster_of(2, diskless_storage_url="") as cluster:
+        topic = CreatableTopic(
+            "alone", 1, -1, configs=[CreatableTopicConfig("diskless.enable", "true")]
+        )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
+        answer = ask(cluster.brokers[0], request).topics[0]
+        assert answer.error_code == ErrorCode.INVALID_CONFIG
+        assert "diskless.storage.url" in answer.error_message
+        assert not cluster.brokers[0].node.has_topic("alone")
+
+
+def test_leaders_of_coordinators_die_one_after_the_other() -> None:
+    """Nothing acknowledged is lost, nothing is there twice, and consumers go on."""
+    # DC-24, DC-47 partly, DC-48 partly
+    with cluster_of() as cluster:
+        create_topic(cluster.bootstrap, "t", 6)
+        all_active(cluster)
+        with Load(cluster.bootstrap, "t", 6, per_second=500) as load:
+            load.wait_for(300)
+            for node_id in (1, 2, 3):
+                cluster.broker(node_id).kill()
+                until(
+                    lambda gone=node_id: gone not in (found := active(cluster)).values() and found
+                )
+                load.wait_for(300)
+                cluster.broker(node_id).start()
+                all_active(cluster)
+        history = load.history
+        ends = end_offsets(cluster.bootstrap, "t", 6)
+        history.check(read_all(cluster.bootstrap, "t", ends))
+
+
+def test_what_was_written_is_read_after_a_restart_of_all_others() -> None:
+    # ENG-54
+    with cluster_of() as cluster:
+        create_topic(cluster.bootstrap, "t", 3)
+        all_active(cluster)
+        with Client(cluster.brokers[0].bootstrap) as client:
+            for index in range(3):
+                client.produce("t", b"kept", index=index)
+        for broker in cluster.brokers[:2]:
+            broker.stop()
+            broker.start()
+        all_active(cluster)
+        assert read_all(cluster.brokers[2].bootstrap, "t", {0: 1, 1: 1, 2: 1}) == {
+            index: [b"kept"] for index in range(3)
+        }
+
+
+def test_a_subset_of_brokers_hosts_the_coordinators(calm: Cluster) -> None:
+    # DC-25
+    create_topic(calm.bootstrap, "dedicated", 4)
+    all_active(calm)
+    moved = [
+        reassign.ReassignablePartition(number, [1 + number % 2, 2 - number % 2])
+        for number in range(COORDINATORS)
+    ]
+    request = reassign.AlterPartitionReassignmentsRequest(
+        timeout_ms=30_000, topics=[reassign.ReassignableTopic(DISKLESS_METADATA, moved)]
+    )
+    answer = ask(calm.brokers[0], request)
+    assert answer.error_code == 0
+    until(lambda: set(all_active(calm).values()) <= {1, 2})
+    with Client(calm.brokers[2].bootstrap) as client:
+        for index in range(4):
+            until(
+                lambda index=index: client.produce("dedicated", b"x", index=index).error_code == 0
+            )
+
+
+def _orphan(objects: Path) -> Path:
+    """An object that was uploaded and never committed."""
+    key = ObjectKey.new("wal", int(time.time() * 1000), system_random())
+    path = objects.parent / key.text
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"never committed")
+    return path
+
+
+def test_objects_go_when_their_last_owner_lets_go(tmp_path: Path) -> None:
+    """Files of coordinators on several brokers, handed from one to the next and then deleted."""
+    # DC-44 partly, DC-52 partly
+    opening = cluster_of(
+        diskless_storage_url=(tmp_path / "objects").as_uri(),
+        diskless_commit_age_max_ms="1000",
+        diskless_coordinator_orphan_scan_grace_period_ms="2001",
+        diskless_coordinator_orphan_scan_interval_ms="200",
+        diskless_file_cleaner_interval_ms="200",
+        broker_session_timeout_ms="60000",
+    )
+    with opening as cluster:
+        for name in ("gone", "kept"):
+            create_topic(cluster.bootstrap, name, 4)
+        all_active(cluster)
+        with Client(cluster.brokers[0].bootstrap) as client:
+            # One file with batches of every coordinator, and one that stays.
+            parts = [("gone", index, batch(b"x")) for index in range(4)]
+            assert not any(one.error_code for one in client.produce_all(parts).values())
+            client.produce("kept", b"y")
+        objects = tmp_path / "objects" / "wal"
+        assert len(list(objects.glob("*/*"))) == 2
+        orphan = _orphan(objects)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        for future in admin.delete_topics(["gone"]).values():
+            future.result()
+        until(lambda: len(list(objects.glob("*/*"))) == 1)
+        assert not orphan.exists()
+        assert read_all(cluster.bootstrap, "kept", {0: 1}) == {0: [b"y"]}
