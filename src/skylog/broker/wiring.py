@@ -300,13 +300,7 @@ class Node:
             memory=self._memory,
             router=Router(self._image, settings.managed_replication.zone_by_listener),
             diskless=open_engine(
-                settings,
-                self._image,
-                self._peers,
-                self._files,
-                self._executor,
-                clock,
-                self._rng,
+                settings, self._image, self._peers, self._files, self._executor, clock, self._rng
             ),
             settled=self._background.settled,
         )
