@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from struct import Struct
 from typing import Final
 
 from skylog.diskless.coordinator.state import batch_id
@@ -21,6 +22,8 @@ from skylog.kernel.ids import Uuid
 from skylog.wire.messages.file_committed_record import CommittedBatch
 
 _last_offset: Final = attrgetter("last_offset")
+# What a BatchCoordinate has behind its object key.
+_BATCH: Final = Struct("=iiqqqqbb")
 
 
 class NotInTail(LookupError):  # noqa: N818 - an answer, not a failure
@@ -28,36 +31,21 @@ class NotInTail(LookupError):  # noqa: N818 - an answer, not a failure
 
 
 class Added:
-    """What one commit, at ``log_offset``, has added to a partition: at least one batch."""
+    """What one commit, at ``log_offset``, has added to a partition: at least one batch.
 
-    __slots__ = (
-        "_batches",
-        "_coordinates",
-        "_log_offset",
-        "_object_key",
-        "base_offset",
-        "last_offset",
-    )
+    Packed, so that tens of thousands of them are no work for the collector of garbage.
+    """
+
+    __slots__ = ("_log_offset", "_object_key", "_packed", "base_offset", "last_offset")
 
     def __init__(self, object_key: str, log_offset: int, batches: Sequence[CommittedBatch]) -> None:
         self._object_key = object_key
         self._log_offset = log_offset
-        self._batches = batches
-        self._coordinates: list[BatchCoordinate] = []
         self.base_offset = batches[0].assigned_base_offset
         self.last_offset = batches[-1].assigned_last_offset
-
-    def __len__(self) -> int:
-        return len(self._batches) or len(self._coordinates)
-
-    @property
-    def coordinates(self) -> list[BatchCoordinate]:
-        """Made when somebody wants to read them."""
-        if not self._coordinates:
-            self._coordinates = [
-                BatchCoordinate(
-                    batch_id(self._log_offset, batch.byte_offset),
-                    self._object_key,
+        self._packed = b"".join(
+            [
+                _BATCH.pack(
                     batch.byte_offset,
                     batch.byte_size,
                     batch.assigned_base_offset,
@@ -67,10 +55,19 @@ class Added:
                     batch.timestamp_type,
                     batch.magic,
                 )
-                for batch in self._batches
+                for batch in batches
             ]
-            self._batches = ()
-        return self._coordinates
+        )
+
+    def __len__(self) -> int:
+        return len(self._packed) // _BATCH.size
+
+    def coordinates(self) -> list[BatchCoordinate]:
+        key, log_offset = self._object_key, self._log_offset
+        return [
+            BatchCoordinate(batch_id(log_offset, found[0]), key, *found)
+            for found in _BATCH.iter_unpack(self._packed)
+        ]
 
 
 @dataclass(slots=True)
@@ -113,7 +110,7 @@ class Tail:
             raise NotInTail
         first = bisect_left(added, from_offset, key=_last_offset)
         for place in range(first, len(added)):
-            coordinates = added[place].coordinates
+            coordinates = added[place].coordinates()
             if place == first:
                 at = bisect_left(coordinates, from_offset, key=_last_offset)
                 coordinates = coordinates[at:]
