@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.background import Background
 from skylog.broker.answers import Answer, Close
+from skylog.broker.background import Background
 from skylog.broker.connection import Connection
 from skylog.broker.in_flight import Memory
 from skylog.broker.quota_gate import INT32_MAX, QuotaGate
