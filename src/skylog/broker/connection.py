@@ -228,7 +228,8 @@ class Connection(asyncio.BufferedProtocol):
                 parts = []
         self._send(Answer(parts))
         if not self._overlapping and self._overlapping_sent is not None:
-            self._overlapping_sent.set_result(None)
+            if not self._overlapping_sent.done():  # whoever waited may be gone
+                self._overlapping_sent.set_result(None)
             self._overlapping_sent = None
         self._pump()
         self._report_requests()

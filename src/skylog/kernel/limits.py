@@ -173,7 +173,8 @@ DISKLESS_REQUESTS_PER_TURN_MAX: Final = 32
 # and pages after which, if that is not enough, its own thread does it while everybody waits.
 DISKLESS_TURNS_PER_CHECKPOINT: Final = 32
 DISKLESS_CHECKPOINT_PAGES_MAX: Final = 4_096
-# The latest batches of a coordinator that are found without its cache; each takes 300 bytes.
+# The latest batches of a coordinator that are found without its database; 46 bytes each, and some
+# hundred for each commit of a partition.
 DISKLESS_TAIL_BATCHES_MAX: Final = 32_768
 DISKLESS_ANSWERS_KEPT_MS: Final = 2 * 60 * 60 * 1000
 # How much of a coordinator's log is read at once while it is loaded.

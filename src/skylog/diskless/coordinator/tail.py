@@ -12,34 +12,79 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from struct import Struct
 from typing import Final
 
+from skylog.diskless.coordinator.state import batch_id
 from skylog.diskless.plane import BatchCoordinate, TopicPartition
 from skylog.diskless.planes.rules import LogState
 from skylog.kernel.ids import Uuid
+from skylog.wire.messages.file_committed_record import CommittedBatch
 
 _last_offset: Final = attrgetter("last_offset")
+# What a BatchCoordinate has behind its object key.
+_BATCH: Final = Struct("=iiqqqqbb")
 
 
 class NotInTail(LookupError):  # noqa: N818 - an answer, not a failure
     """Only the state knows."""
 
 
+class Added:
+    """What one commit, at ``log_offset``, has added to a partition: at least one batch.
+
+    Packed, so that tens of thousands of them are no work for the collector of garbage.
+    """
+
+    __slots__ = ("_log_offset", "_object_key", "_packed", "base_offset", "last_offset")
+
+    def __init__(self, object_key: str, log_offset: int, batches: Sequence[CommittedBatch]) -> None:
+        self._object_key = object_key
+        self._log_offset = log_offset
+        self.base_offset = batches[0].assigned_base_offset
+        self.last_offset = batches[-1].assigned_last_offset
+        self._packed = b"".join(
+            [
+                _BATCH.pack(
+                    batch.byte_offset,
+                    batch.byte_size,
+                    batch.assigned_base_offset,
+                    batch.assigned_last_offset,
+                    batch.log_append_timestamp,
+                    batch.batch_max_timestamp,
+                    batch.timestamp_type,
+                    batch.magic,
+                )
+                for batch in batches
+            ]
+        )
+
+    def __len__(self) -> int:
+        return len(self._packed) // _BATCH.size
+
+    def coordinates(self) -> list[BatchCoordinate]:
+        key, log_offset = self._object_key, self._log_offset
+        return [
+            BatchCoordinate(batch_id(log_offset, found[0]), key, *found)
+            for found in _BATCH.iter_unpack(self._packed)
+        ]
+
+
 @dataclass(slots=True)
 class Changed:
-    """A partition after a turn, None if it is gone, and the batches that it got in it."""
+    """A partition after a turn, None if it is gone, and what it got in it."""
 
     log: LogState | None = None
-    added: list[BatchCoordinate] = field(default_factory=list)
+    added: list[Added] = field(default_factory=list)
 
 
 class _Partition:
-    __slots__ = ("batches", "log")
+    __slots__ = ("added", "log")
 
     def __init__(self, log: LogState) -> None:
         self.log = log
         # All from the first of them up to the high watermark.
-        self.batches: list[BatchCoordinate] = []
+        self.added: list[Added] = []
 
 
 class Tail:
@@ -49,7 +94,7 @@ class Tail:
         self._batches_max = batches_max
         self._partitions: dict[TopicPartition, _Partition] = {}
         # What was added, in that order, by partition and last offset.
-        self._added: deque[tuple[TopicPartition, int]] = deque()
+        self._order: deque[tuple[TopicPartition, int]] = deque()
         self._size = 0
 
     def __len__(self) -> int:
@@ -60,11 +105,16 @@ class Tail:
 
     def batches(self, partition: TopicPartition, from_offset: int) -> Iterator[BatchCoordinate]:
         """By offset, from the batch that holds ``from_offset`` on."""
-        batches = self._known(partition).batches
-        if not batches or from_offset < batches[0].base_offset:
+        added = self._known(partition).added
+        if from_offset < added[0].base_offset:
             raise NotInTail
-        for at in range(bisect_left(batches, from_offset, key=_last_offset), len(batches)):
-            yield batches[at]
+        first = bisect_left(added, from_offset, key=_last_offset)
+        for place in range(first, len(added)):
+            coordinates = added[place].coordinates()
+            if place == first:
+                at = bisect_left(coordinates, from_offset, key=_last_offset)
+                coordinates = coordinates[at:]
+            yield from coordinates
 
     def _known(self, partition: TopicPartition) -> _Partition:
         known = self._partitions.get(partition)
@@ -75,49 +125,46 @@ class Tail:
     def follow(self, changed: Mapping[TopicPartition, Changed], deleted: Iterable[Uuid]) -> None:
         """What a turn has done: to partitions, and to whole topics."""
         for partition, one in changed.items():
-            self._changed(partition, one.log, one.added)
+            self._change(partition, one)
         for topic_id in deleted:
             for partition in [known for known in self._partitions if known[0] == topic_id]:
-                self._changed(partition, None, ())
+                self._forget(partition)
+        limit = self._batches_max
+        while self._size > limit or len(self._order) > limit:
+            partition, last_offset = self._order.popleft()
+            self._drop_below(partition, last_offset + 1)
 
-    def _changed(
-        self, partition: TopicPartition, log: LogState | None, added: Sequence[BatchCoordinate]
-    ) -> None:
+    def _change(self, partition: TopicPartition, changed: Changed) -> None:
+        log, added = changed.log, changed.added
+        if log is None:
+            self._forget(partition)
+            return
+        self._drop_below(partition, max(log.log_start_offset, log.wal_start_offset))
+        known = self._partitions.get(partition)
+        if known is not None:
+            known.log = log
+        for one in added:
+            if known is None or known.added[-1].last_offset + 1 != one.base_offset:
+                self._forget(partition)
+                known = self._partitions[partition] = _Partition(log)
+            known.added.append(one)
+            self._size += len(one)
+            self._order.append((partition, one.last_offset))
+        if known is not None and known.added[-1].last_offset + 1 != log.high_watermark:
+            self._forget(partition)
+
+    def _forget(self, partition: TopicPartition) -> None:
+        known = self._partitions.pop(partition, None)
+        if known is not None:
+            self._size -= sum(map(len, known.added))
+
+    def _drop_below(self, partition: TopicPartition, offset: int) -> None:
+        """Let go of what ends below an offset; a partition without batches is not known."""
         known = self._partitions.get(partition)
         if known is None:
-            if log is None or not added:
-                return
-            known = self._partitions[partition] = _Partition(log)
-        if log is None:
-            self._drop_below(known, None)
-            del self._partitions[partition]
             return
-        self._drop_below(known, max(log.log_start_offset, log.wal_start_offset))
-        known.log = log
-        if added:
-            if known.batches and known.batches[-1].last_offset + 1 != added[0].base_offset:
-                self._drop_below(known, None)
-            known.batches += added
-            self._size += len(added)
-            self._added.append((partition, added[-1].last_offset))
-        # A partition without batches says too little to be worth its place.
-        if not known.batches or known.batches[-1].last_offset + 1 != log.high_watermark:
-            self._changed(partition, None, ())
-        self._shrink()
-
-    def _drop_below(self, known: _Partition, offset: int | None) -> None:
-        count = len(known.batches)
-        if offset is not None:
-            count = bisect_left(known.batches, offset, key=_last_offset)
-        del known.batches[:count]
-        self._size -= count
-
-    def _shrink(self) -> None:
-        limit = self._batches_max
-        while self._size > limit or len(self._added) > limit:
-            partition, last_offset = self._added.popleft()
-            known = self._partitions.get(partition)
-            if known is not None:
-                self._drop_below(known, last_offset + 1)
-                if not known.batches:
-                    del self._partitions[partition]
+        count = bisect_left(known.added, offset, key=_last_offset)
+        self._size -= sum(map(len, known.added[:count]))
+        del known.added[:count]
+        if not known.added:
+            del self._partitions[partition]

@@ -10,14 +10,14 @@ from typing import Any
 
 from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.requests import Find, ForgetFiles, StrictRead, Write
-from skylog.diskless.coordinator.state import Applied, batch_id
-from skylog.diskless.coordinator.tail import Changed
-from skylog.diskless.plane import BatchCoordinate, TopicPartition
+from skylog.diskless.coordinator.state import Applied
+from skylog.diskless.coordinator.tail import Added, Changed
+from skylog.diskless.plane import TopicPartition
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
 from skylog.wire.batch import Batch, Compression
-from skylog.wire.messages.file_committed_record import CommittedBatch, FileCommittedRecord
+from skylog.wire.messages.file_committed_record import FileCommittedRecord
 from skylog.wire.messages.records_deleted_record import RecordsDeletedRecord
 from skylog.wire.messages.records_pruned_record import RecordsPrunedRecord
 from skylog.wire.messages.topic_deleted_record import TopicDeletedRecord
@@ -132,7 +132,7 @@ class Turn:
                 for topic in record.topics:
                     for part in topic.partitions:
                         changed = self._changed(topic.topic_id, part.partition_index)
-                        changed.added += coordinates(record.object_key, offset, part.batches)
+                        changed.added.append(Added(record.object_key, offset, part.batches))
             case RecordsDeletedRecord() | RecordsPrunedRecord():
                 self._changed(record.topic_id, record.partition_index)
             case TopicDeletedRecord():
@@ -179,27 +179,6 @@ def _answer(ask: Callable[[Any], Any], request: Any) -> Any:
 def _failed(request: Any) -> KafkaError:
     _log.exception("coordinator cannot handle a request", request=type(request).__name__)
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-
-
-def coordinates(
-    object_key: str, log_offset: int, batches: Sequence[CommittedBatch]
-) -> list[BatchCoordinate]:
-    """Batches that a commit at ``log_offset`` has just added."""
-    return [
-        BatchCoordinate(
-            batch_id(log_offset, batch.byte_offset),
-            object_key,
-            batch.byte_offset,
-            batch.byte_size,
-            batch.assigned_base_offset,
-            batch.assigned_last_offset,
-            batch.log_append_timestamp,
-            batch.batch_max_timestamp,
-            batch.timestamp_type,
-            batch.magic,
-        )
-        for batch in batches
-    ]
 
 
 def encode_records(records: Sequence[Message], now_ms: int) -> bytes:

@@ -9,10 +9,11 @@ import pytest
 
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator import runtime as runtime_module
-from skylog.diskless.coordinator.tail import Changed, NotInTail, Tail
-from skylog.diskless.plane import BatchCoordinate, FindRequest
+from skylog.diskless.coordinator.tail import Added, Changed, NotInTail, Tail
+from skylog.diskless.plane import FindRequest
 from skylog.diskless.planes.rules import LogState
 from skylog.kernel.ids import Uuid
+from skylog.wire.messages.file_committed_record import CommittedBatch
 from tests.unit.diskless.coordinator.support import T0, T1, TOPIC, Home, home
 
 OTHER = Uuid(b"topic-b---------")
@@ -21,12 +22,13 @@ CREATE = ask.CreatePartitions([(TOPIC, "a", [0, 1]), (OTHER, "b", [0])])
 LIMIT = 8
 
 
-def batch(base: int, count: int = 1) -> BatchCoordinate:
-    return BatchCoordinate(base, "k", base * 100, 100, base, base + count - 1, -1, -1, 0)
+def added(*bases: int) -> Added:
+    """A commit of one record a batch."""
+    return Added("k", 7, [CommittedBatch(2, base * 100, 100, base, base) for base in bases])
 
 
 def committed(*bases: int, start: int = 0) -> dict[Any, Changed]:
-    return {T0: Changed(LogState(start, bases[-1] + 1), [batch(base) for base in bases])}
+    return {T0: Changed(LogState(start, bases[-1] + 1), [added(*bases)])}
 
 
 def found(tail: Tail, offset: int) -> list[int]:
@@ -45,10 +47,11 @@ def test_it_knows_what_it_was_told_and_nothing_before() -> None:
         found(tail, 4)
     tail.follow(committed(7), ())
     assert found(tail, 6) == [6, 7]
-    tail.follow({T0: Changed(LogState(6, 8))}, ())
-    assert tail.log(T0).log_start_offset == 6
+    tail.follow({T0: Changed(LogState(7, 8))}, ())
+    assert tail.log(T0).log_start_offset == 7
+    assert len(tail) == 1
     with pytest.raises(NotInTail):
-        found(tail, 5)
+        found(tail, 6)
     tail.follow({}, [TOPIC])
     with pytest.raises(NotInTail):
         tail.log(T0)
@@ -63,7 +66,7 @@ def test_a_gap_begins_anew() -> None:
     with pytest.raises(NotInTail):
         found(tail, 1)
     # A state that is ahead of what was told is not followed.
-    tail.follow({T0: Changed(LogState(0, 9), [batch(6)])}, ())
+    tail.follow({T0: Changed(LogState(0, 9), [added(6)])}, ())
     with pytest.raises(NotInTail):
         tail.log(T0)
 
@@ -79,7 +82,7 @@ def test_the_oldest_go_first_and_nothing_is_left_of_what_is_gone() -> None:
     for base in range(10, 1_000):
         tail.follow(committed(base, start=base), ())
     assert len(tail) == 1
-    assert len(tail._added) <= 4
+    assert len(tail._order) <= 4
 
 
 async def _step(opened: Home, runtime: Any, rng: random.Random) -> None:

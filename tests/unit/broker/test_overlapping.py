@@ -1,0 +1,133 @@
+"""Answers that overlap: in order, together, in time, and without harm when the client is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from skylog.broker.answers import Answer, Close, Overlapping
+from skylog.broker.connection import Connection
+from tests.unit.broker.support import soon
+from tests.unit.broker.test_connections import Dispatcher, Transport, World, receive, turns
+
+# Only Produce requests, which begin so, may overlap.
+A, B, C = b"\0\0a", b"\0\0b", b"\0\0c"
+
+
+class Late(Dispatcher):
+    """Answers with the request, once its future is done or the time is up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: dict[bytes, asyncio.Future[None]] = {}
+        self.seconds_max: float | None = None
+        self.failures: dict[bytes, Exception] = {}
+
+    def dispatch(self, connection: Connection, request: memoryview) -> Any:
+        text = bytes(request)
+        if text not in self.done:
+            return super().dispatch(connection, request)
+        self.seen.append(text)
+
+        def finish() -> Answer | None:
+            if text in self.failures:
+                raise self.failures[text]
+            return Answer([text]) if self.done[text].done() else Answer([b"late"])
+
+        return Overlapping(self.done[text], finish, self.seconds_max)
+
+
+class CountingTransport(Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes = 0
+        self.wrote = asyncio.Event()
+
+    def writelines(self, parts: list[bytes]) -> None:
+        self.writes += 1
+        self.wrote.set()
+        super().writelines(parts)
+
+
+def world_of(*late: bytes) -> tuple[Late, Connection, CountingTransport]:
+    world = World()
+    dispatcher = Late()
+    loop = asyncio.get_running_loop()
+    dispatcher.done = {text: loop.create_future() for text in late}
+    world.listener.dispatcher = dispatcher  # type: ignore[assignment]
+    connection, transport = Connection(world.listener), CountingTransport()
+    connection.connection_made(transport)  # type: ignore[arg-type]
+    return dispatcher, connection, transport
+
+
+async def test_answers_that_are_ready_leave_together_and_in_order() -> None:
+    dispatcher, connection, transport = world_of(A, B, C)
+    receive(connection, A, B, C)
+    assert dispatcher.seen == [A, B, C]
+    for text in (C, B):
+        dispatcher.done[text].set_result(None)
+    await turns()
+    assert transport.written == b""
+    dispatcher.done[A].set_result(None)
+    await turns()
+    assert (transport.written, transport.writes) == (A + B + C, 1)
+    assert not connection.busy
+
+
+async def test_an_answer_is_made_when_the_time_is_up_and_only_once() -> None:
+    dispatcher, connection, transport = world_of(A, B)
+    dispatcher.seconds_max = 0.01
+    receive(connection, A)
+    await soon(transport.wrote.wait())
+    assert transport.written == b"late"
+    dispatcher.done[A].set_result(None)
+    await turns()
+    assert transport.written == b"late"
+    assert not connection.busy
+
+
+@pytest.mark.parametrize("failure", [Close("no"), ValueError("a bug")])
+async def test_an_answer_that_fails_ends_the_connection(failure: Exception) -> None:
+    dispatcher, connection, transport = world_of(A, B)
+    dispatcher.failures = {A: failure}
+    receive(connection, A, B)
+    for text in (A, B):
+        dispatcher.done[text].set_result(None)
+    await turns()
+    assert transport.closed
+    assert transport.written == b""
+
+
+async def test_one_that_must_wait_does_not_overtake() -> None:
+    dispatcher, connection, transport = world_of(A, B)
+    dispatcher.waits = {C: asyncio.Event()}
+    receive(connection, A, B, C)
+    dispatcher.waits[C].set()
+    await turns()
+    assert transport.written == b""
+    dispatcher.done[A].set_result(None)
+    await turns()
+    assert transport.written == A
+    dispatcher.done[B].set_result(None)
+    await turns()
+    assert transport.written == A + B + C
+
+
+async def test_a_client_that_is_gone_harms_nobody() -> None:
+    dispatcher, connection, transport = world_of(A, B)
+    dispatcher.waits = {C: asyncio.Event()}
+    receive(connection, A, B, C)
+    dispatcher.waits[C].set()
+    await turns()
+    failures: list[Any] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failures.append(context))
+    connection.connection_lost(ConnectionResetError())
+    await turns()
+    for text in (A, B):
+        dispatcher.done[text].set_result(None)
+    await turns()
+    assert transport.written == b""
+    assert failures == []
