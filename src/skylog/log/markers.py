@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct, error
 from typing import Final
 
@@ -19,8 +20,13 @@ _COMMIT: Final = 1
 
 def marker_batch(end: TransactionEnd, now_ms: int) -> Batch:
     """What stands at the end of a transaction in each of its partitions."""
+    return Batch(bytearray(_encoded(end, now_ms)))
+
+
+@lru_cache(maxsize=16)  # of one request, mostly: all partitions of a transaction get the same
+def _encoded(end: TransactionEnd, now_ms: int) -> bytes:
     record = transaction_marker(end.marker.commits, end.marker.coordinator_epoch)
-    data = encode_batch(
+    encoded = encode_batch(
         [record],
         timestamp=now_ms,
         producer_id=end.producer_id,
@@ -28,7 +34,7 @@ def marker_batch(end: TransactionEnd, now_ms: int) -> Batch:
         control=True,
         transactional=True,
     )
-    return Batch(bytearray(data))
+    return bytes(encoded)
 
 
 def marker_of(batch: Batch) -> Marker | None:
