@@ -408,3 +408,18 @@ def test_a_diskless_topic_is_a_source_and_no_target(client: Client, topic: str) 
     assert fetch_offset(client, topic, source, stable=True) == (1, 0)
     assert committed(client, topic) == [b"yes"]
     assert values(client.fetch(source).records) == [b"in"]
+
+
+# -- settings ------------------------------------------------------------------------------------
+
+
+def test_verification_can_be_left_out_for_old_clients() -> None:
+    with (
+        Broker({"transaction.partition.verification.enable": "false"}) as broker,
+        Client(broker.bootstrap) as client,
+    ):
+        client.create("topic")
+        producer = Transactional(client, "id")
+        assert producer.send("topic", b"x", version=10).error_code == 0
+        assert client.fetch("topic", **READ_COMMITTED).last_stable_offset == 0
+        assert producer.commit_offsets("group", "topic", 1, version=3) == 0

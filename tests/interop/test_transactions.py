@@ -53,13 +53,9 @@ def run_java(bootstrap: str, *given: str) -> str:
 def librdkafka(bootstrap: str, transactional_id: str, **more: Any) -> Any:
     from confluent_kafka import Producer
 
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "transactional.id": transactional_id,
-        **QUIET,
-        **more,
-    }
-    producer = Producer({key.replace("_", "."): value for key, value in settings.items()})
+    given = {key.replace("_", "."): value for key, value in more.items()}
+    settings = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id}
+    producer = Producer({**settings, **QUIET, **given})
     producer.init_transactions(30)
     return producer
 

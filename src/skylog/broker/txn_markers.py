@@ -6,9 +6,9 @@ They come from the coordinators of transactions: by request, or from the one in 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import CONSUMER_OFFSETS
 from skylog.log.producers import Marker, TransactionEnd
@@ -37,12 +37,16 @@ async def write_markers(
 ) -> WriteTxnMarkersResponse:
     """Write every marker that can be written, and wait until none of them can be lost."""
     answers: dict[int, dict[TopicPartition, ErrorCode]] = {}
-    waits: list[Awaitable[None]] = []
+    waits: list[tuple[asyncio.Future[None], dict[TopicPartition, ErrorCode], TopicPartition]] = []
+    written = 0
     for marker in request.markers:
         end = _end(marker)
         codes = answers.setdefault(marker.producer_id, {})
         named = [(t.name, index) for t in marker.topics for index in t.partition_indexes]
         for place in dict.fromkeys(named):
+            written += 1
+            if written % limits.ANSWERS_PER_TURN == 0:
+                await asyncio.sleep(0)  # let others have their turn
             codes[place] = ErrorCode.NONE
             try:
                 wait = _write(services, place, end)
@@ -50,9 +54,10 @@ async def write_markers(
                 codes[place] = error.code
                 continue
             if wait is not None:
-                waits.append(_settle(wait, codes, place))
+                waits.append((wait, codes, place))
     if waits:
-        await asyncio.gather(*waits)
+        seconds = services.settings.node.request_timeout_ms / 1000
+        await asyncio.gather(*(_settle(*wait, seconds) for wait in waits))
     return WriteTxnMarkersResponse([_result(*answer) for answer in answers.items()])
 
 
@@ -67,24 +72,25 @@ def _end(marker: WritableTxnMarker) -> TransactionEnd:
 
 def _write(
     services: Services, place: TopicPartition, end: TransactionEnd
-) -> Awaitable[None] | None:
+) -> asyncio.Future[None] | None:
     """What is left to wait for; KafkaError when nothing was written."""
     topic, index = place
     partition = services.replicas.leader_of(topic, index)
     partition.require_in_sync()
-    timeout = services.settings.node.request_timeout_ms / 1000
     if topic == CONSUMER_OFFSETS:
-        return asyncio.wait_for(services.groups.end_transaction(index, end), timeout)
+        return asyncio.ensure_future(services.groups.end_transaction(index, end))
     info = partition.append_marker(end, services.clock.now_ms())
-    committed = partition.committed(info.last_offset)
-    return None if committed is None else asyncio.wait_for(committed, timeout)
+    return partition.committed(info.last_offset)
 
 
 async def _settle(
-    wait: Awaitable[None], codes: dict[TopicPartition, ErrorCode], place: TopicPartition
+    wait: asyncio.Future[None],
+    codes: dict[TopicPartition, ErrorCode],
+    place: TopicPartition,
+    seconds: float,
 ) -> None:
     try:
-        await wait
+        await asyncio.wait_for(wait, seconds)
     except TimeoutError:
         codes[place] = ErrorCode.REQUEST_TIMED_OUT
     except KafkaError as error:

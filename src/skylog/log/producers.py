@@ -151,15 +151,19 @@ class Producers:
         """Where the oldest transaction begins that is open, or whose marker could still be lost."""
         undecided = self._undecided
         if undecided:
-            self._decided_below = max(self._decided_below, high_watermark)
-            for first, last in tuple(undecided.items()):
-                if last >= high_watermark:
-                    break  # they are in the order of their markers
-                del undecided[first]
+            self.settle(high_watermark)
         oldest = self.first_open_offset
         if not undecided:
             return oldest
         return min(undecided) if oldest is None else min(oldest, *undecided)
+
+    def settle(self, high_watermark: int) -> None:
+        """Markers below the high watermark can not be lost any more."""
+        self._decided_below = max(self._decided_below, high_watermark)
+        for first, last in tuple(self._undecided.items()):
+            if last >= high_watermark:
+                break  # they are in the order of their markers
+            del self._undecided[first]
 
     # -- before a write ------------------------------------------------------------------------
 

@@ -265,7 +265,10 @@ class LogWriter(LogReader):
 
     def _note_producer(self, batch: Batch, segment: Segment) -> None:
         done = self._producers.apply(batch, marker_of(batch) if batch.is_control else None)
-        if done is None or not done.aborted:
+        if done is None:
+            return
+        self._producers.settle(self.high_watermark)  # nobody may ever ask what is stable
+        if not done.aborted:
             return
         if segment.note_aborted(done):
             self._directory_unsynced = True

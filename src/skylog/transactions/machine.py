@@ -169,6 +169,7 @@ class TransactionMachine:
         _check_producer(known, request.producer_id, request.producer_epoch)
         if known.is_open and request.partitions <= known.partitions:
             return Result(None)
+        self._check_version(request.client_version)
         after = transitions.add_partitions(
             known, request.partitions, request.client_version, now_ms
         )
@@ -187,6 +188,7 @@ class TransactionMachine:
         bumps = request.client_version >= EPOCH_BUMP
         if not transitions.check_end(known, request):
             return Result(_told(known) if bumps else Outcome())
+        self._check_version(request.client_version)
         next_id = NO_PRODUCER_ID
         if bumps and known.epoch_exhausted:
             next_id = request.new_producer_id
@@ -262,6 +264,11 @@ class TransactionMachine:
         if known is None:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return known
+
+    def _check_version(self, client_version: int) -> None:
+        """The records of the oldest version have no room for what newer clients need."""
+        if client_version > 0 and self._version() < FLEXIBLE_FORMAT:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
     def _opened(self) -> Iterator[Transaction]:
         return (self._transactions[known] for known in self._open)

@@ -9,6 +9,7 @@ import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.record.internal.FileLogInputStream;
 import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.util.KafkaScheduler;
@@ -93,11 +94,17 @@ public class LogJudge {
                             Integer.parseInt(parts[1]),
                             FetchIsolation.TXN_COMMITTED,
                             true);
+            long end = Long.parseLong(parts[0]);
+            for (RecordBatch batch : found.records.batches()) {
+                end = batch.nextOffset();
+            }
             List<FetchResponseData.AbortedTransaction> aborted =
                     found.abortedTransactions.orElse(List.of());
             System.out.println(
                     "read "
                             + read
+                            + " "
+                            + end
                             + aborted.stream()
                                     .map(a -> " " + a.producerId() + ":" + a.firstOffset())
                                     .collect(Collectors.joining()));

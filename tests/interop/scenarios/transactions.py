@@ -280,10 +280,14 @@ def add_offsets(side: Side) -> None:
 
 @scenario
 def ends(side: Side) -> None:
-    """Every state, every epoch near it, both outcomes, in every version."""
+    ends_in(side, served(ApiKey.END_TXN))
+
+
+def ends_in(side: Side, versions: Iterable[int]) -> None:
+    """Every state, every epoch near it, both outcomes, in some versions."""
     warm(side)
     topic = side.create()
-    for version in served(ApiKey.END_TXN):
+    for version in versions:
         for state in ("empty", "committed", "aborted"):
             for commit in (True, False):
                 producer = Producer(side, f"{version}-{state}-{commit}").start()
@@ -463,18 +467,23 @@ def list_transactions(side: Side) -> None:
 
 @scenario
 def the_log(side: Side) -> None:
+    log_of(side, (3, 4, 5))
+
+
+def log_of(side: Side, versions: Iterable[int]) -> None:
     """The records of ``__transaction_state``, one by one."""
     warm(side)
     topic = side.create(partitions=2)
     producer = Producer(side, "logged").start()
-    for version in (3, 4, 5):
+    version = 0
+    for version in versions:
         producer.add("begun", [(topic, [0])])
         producer.add("more", [(topic, [1, 0])])
         ended = producer.end("end", commit=version != 4, version=version)
         producer.settle()
         if version >= 5:
             producer.epoch = ended.producer_epoch
-    producer.end("end of nothing", commit=False)
+    producer.end("end of nothing", commit=False, version=version)
     producer.settle()
     producer.start()
     producer.add("left open", [(topic, [1])])

@@ -298,6 +298,25 @@ def test_fencing_at_the_last_epoch_brings_a_new_producer_id_too(bench: Bench) ->
     assert bench.init() == Outcome(producer_id=1001, producer_epoch=1)
 
 
+def test_the_oldest_version_has_no_room_for_newer_clients() -> None:
+    bench = Bench(version=0)
+    bench.began(A, version=0)
+    unsupported = ErrorCode.UNSUPPORTED_VERSION
+    assert bench.code(EndTxn(ID, *bench.producer, True, 2)) is unsupported
+    assert bench.code(AddPartitions(ID, *bench.producer, frozenset({B}), 2)) is unsupported
+    assert bench.state is State.ONGOING
+    assert bench.code(EndTxn(ID, *bench.producer, True)) is NONE
+
+
+def test_what_was_decided_completes_in_an_older_version(bench: Bench) -> None:
+    bench.began(A)
+    bench.end()
+    bench.version = 0
+    assert bench.mark(A)
+    bench.reload()
+    assert bench.state is State.COMPLETE_COMMIT
+
+
 # Markers
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from skylog.broker.context import RequestContext
+from skylog.controller.image.topics import Partition
 from skylog.groups.consumer.regex import compile_regex
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType
@@ -159,14 +160,20 @@ def _refused(
         if from_client and not _may_write(context, topic.name):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         for index in topic.partitions:
-            exists = known is not None and index in known.partitions
-            missing = ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            errors[topic.name, index] = code or missing
+            state = None if known is None else known.partitions.get(index)
+            errors[topic.name, index] = code or _unfit(state)
     if not any(errors.values()):
         return {}
     return {
         partition: code or ErrorCode.OPERATION_NOT_ATTEMPTED for partition, code in errors.items()
     }
+
+
+def _unfit(partition: Partition | None) -> ErrorCode:
+    """Why a partition cannot take part, if so; one without a log has no place for markers."""
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.INVALID_REQUEST if partition.is_diskless else ErrorCode.NONE
 
 
 def _may_write(context: RequestContext, topic: str) -> bool:
