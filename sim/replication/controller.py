@@ -105,10 +105,16 @@ class SimController:
     def expire(self, now_ms: int, session_ms: int) -> None:
         for broker, known in tuple(self.brokers.items()):
             if known.active and now_ms - self.heard_ms[broker] > session_ms:
-                self.brokers[broker] = replace(known, active=False)
-                change = self._change()
-                change.isr = [each for each in change.isr if each != broker]
-                self._apply(change, publish=True)
+                self.fence(broker)
+
+    def fence(self, broker: int) -> None:
+        """A broker counts no more until its next heartbeat."""
+        known = self.brokers[broker]
+        if known.active:
+            self.brokers[broker] = replace(known, active=False)
+            change = self._change()
+            change.isr = [each for each in change.isr if each != broker]
+            self._apply(change, publish=True)
 
     # -- the partition -------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ class Plan:
     power: float
     pause: float
     cut: float
+    fence: float
     preferred: float
     reassign: float
     delete: float
@@ -81,6 +82,7 @@ class Plan:
             power=sometimes(0.01),
             pause=sometimes(0.02),
             cut=sometimes(0.02),
+            fence=sometimes(0.1),
             preferred=sometimes(0.05),
             reassign=sometimes(0.03),
             delete=sometimes(0.02),
@@ -288,6 +290,9 @@ class World:
         self._published()
         if not self.faults:
             return
+        if rng.random() < plan.fence:
+            self.noted["fence"] += 1
+            controller.fence(rng.randrange(plan.brokers))
         if rng.random() < plan.preferred:
             self.noted["preferred"] += 1
             controller.elect_preferred()
