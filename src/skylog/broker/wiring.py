@@ -394,7 +394,6 @@ class Node:
     def _collectors(self) -> list[Collector]:
         from skylog.broker import collectors  # noqa: PLC0415 - not needed before
 
-        found = collectors.broker_collectors(
-            self._services, self._listeners, self.cleaner, self.maintenance
-        )
-        return found + collectors.controller_collectors(self._part.controller)
+        services, controller = self._services, self._part.controller
+        found = collectors.node_collectors(services, self._listeners, controller)
+        return found + collectors.broker_collectors(services, self.cleaner, self.maintenance)
