@@ -111,6 +111,8 @@ class World:
         self._number = 0
         self._value = 0
         self._looked_at = 0
+        # Brokers that lost records and that the controller still takes for in sync.
+        self._damaged: set[int] = set()
         self._cut: set[tuple[int, int]] = set()
         for broker in self.brokers:
             broker.start()
@@ -198,8 +200,13 @@ class World:
             self._at(60, self._register, broker, life)
 
     def _published(self) -> None:
-        """Note elections of leaders that may lack records."""
+        """Note elections of leaders that may lack records, and what nobody promises to survive."""
         for version in self.controller.history[self._looked_at :]:
+            isr = set(version.partition.isr)
+            self._damaged &= isr
+            if isr and isr <= self._damaged:
+                # All others were taken out, for whatever reason, while its tail was lost.
+                self.checks.lenient = True
             if version.unclean:
                 # The last leader there was may lead again without being in sync (KIP-966).
                 assert self.plan.unclean or self.plan.elr, "an unclean election"
@@ -256,6 +263,7 @@ class World:
         elif rng.random() < plan.power and self._may_lose(broker):
             self.note(f"power {broker.node_id}")
             self.noted["power"] += 1
+            self._damaged.add(broker.node_id)
             broker.crash(power=True)
         elif rng.random() < plan.pause:
             self.noted["pause"] += 1
