@@ -43,6 +43,8 @@ from tests.integration.broker_client import Client, batch, values
 from tests.integration.cluster_support import alive, ask, until
 from tests.integration.diskless_support import Load, create_topic, end_offsets, read_all
 
+# A node that is killed leaves its connections to be found, as a process would.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 COORDINATORS = 4
 SETTINGS: Mapping[str, str] = {
     "diskless.metadata.topic.num.partitions": str(COORDINATORS),
