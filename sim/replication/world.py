@@ -190,9 +190,9 @@ class World:
 
         def register() -> None:
             if broker.up and broker.life == life and broker.epoch < 0:
-                epoch = self.controller.register(broker.node_id, self.now_ms)
+                epoch = self.controller.register(broker.node_id, life, self.now_ms)
                 self._published()
-                version = len(self.controller.history) - 1
+                version = self.controller.registered_at[broker.node_id]
                 self._send(CONTROLLER, broker.node_id, broker.registered, epoch, version)
 
         if broker.up and broker.life == life and broker.epoch < 0:
