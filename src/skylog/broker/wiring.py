@@ -238,6 +238,8 @@ class Node:
         await self._listeners.serve(of_controller=True)
         await self._register(storage, logs)
         await self._follow_metadata(logs)
+        # What it leads is handed over before any part of it stops.
+        undo.push_async_callback(self._lifecycle.leave)
         await self._lifecycle.unfence()
         await self._services.groups.loaded()
         await self._services.diskless.coordinators.loaded()
@@ -310,7 +312,7 @@ class Node:
 
     async def _follow_metadata(self, logs: LogManager) -> None:
         services = self._services
-        put_strays_aside(logs, self._image)
+        put_strays_aside(logs, self._image, self.settings.node.node_id)
         followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
         if services.authorizer is not None:
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))
@@ -337,7 +339,6 @@ class Node:
         await listeners.bind(self._addresses)
 
     async def _register(self, storage: NodeStorage, logs: LogManager) -> None:
-        """From here on the controller knows this broker; what the log says is here to follow."""
         self._undo.push_async_callback(self._lifecycle.leave)
         await self._lifecycle.register(
             self._listeners.advertised(),
