@@ -21,6 +21,7 @@ KINDS = (
     "delete",
     "drop",
     "expand",
+    "fence",
     "kill",
     "lead",
     "loss",

@@ -40,6 +40,7 @@ class SimController:
         self.brokers: dict[int, Membership] = {}
         self.heard_ms: dict[int, int] = {}
         self.registered_at: dict[int, int] = {}
+        self._lives: dict[int, int] = {}
         self.history = [Metadata(first, {})]
 
     @property
@@ -79,8 +80,14 @@ class SimController:
         self._publish(self.partition)
         return self.brokers[broker].broker_epoch
 
-    def register(self, broker: int, now_ms: int) -> int:
-        """A broker that did not shut down cleanly may lack records: it must catch up again."""
+    def register(self, broker: int, life: int, now_ms: int) -> int:
+        """A broker that did not shut down cleanly may lack records: it must catch up again.
+
+        Who asks twice in one life is answered as before.
+        """
+        if self._lives.get(broker) == life:
+            return self.brokers[broker].broker_epoch
+        self._lives[broker] = life
         epoch = self._next_epoch
         self._next_epoch += 1
         self.brokers[broker] = Membership(epoch, active=False)
@@ -105,10 +112,16 @@ class SimController:
     def expire(self, now_ms: int, session_ms: int) -> None:
         for broker, known in tuple(self.brokers.items()):
             if known.active and now_ms - self.heard_ms[broker] > session_ms:
-                self.brokers[broker] = replace(known, active=False)
-                change = self._change()
-                change.isr = [each for each in change.isr if each != broker]
-                self._apply(change, publish=True)
+                self.fence(broker)
+
+    def fence(self, broker: int) -> None:
+        """A broker counts no more until its next heartbeat."""
+        known = self.brokers[broker]
+        if known.active:
+            self.brokers[broker] = replace(known, active=False)
+            change = self._change()
+            change.isr = [each for each in change.isr if each != broker]
+            self._apply(change, publish=True)
 
     # -- the partition -------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ class Plan:
     power: float
     pause: float
     cut: float
+    fence: float
     preferred: float
     reassign: float
     delete: float
@@ -81,6 +82,7 @@ class Plan:
             power=sometimes(0.01),
             pause=sometimes(0.02),
             cut=sometimes(0.02),
+            fence=sometimes(0.1),
             preferred=sometimes(0.05),
             reassign=sometimes(0.03),
             delete=sometimes(0.02),
@@ -109,6 +111,8 @@ class World:
         self._number = 0
         self._value = 0
         self._looked_at = 0
+        # Brokers that lost records and that the controller still takes for in sync.
+        self._damaged: set[int] = set()
         self._cut: set[tuple[int, int]] = set()
         for broker in self.brokers:
             broker.start()
@@ -186,9 +190,9 @@ class World:
 
         def register() -> None:
             if broker.up and broker.life == life and broker.epoch < 0:
-                epoch = self.controller.register(broker.node_id, self.now_ms)
+                epoch = self.controller.register(broker.node_id, life, self.now_ms)
                 self._published()
-                version = len(self.controller.history) - 1
+                version = self.controller.registered_at[broker.node_id]
                 self._send(CONTROLLER, broker.node_id, broker.registered, epoch, version)
 
         if broker.up and broker.life == life and broker.epoch < 0:
@@ -196,8 +200,13 @@ class World:
             self._at(60, self._register, broker, life)
 
     def _published(self) -> None:
-        """Note elections of leaders that may lack records."""
+        """Note elections of leaders that may lack records, and what nobody promises to survive."""
         for version in self.controller.history[self._looked_at :]:
+            isr = set(version.partition.isr)
+            self._damaged &= isr
+            if isr and isr <= self._damaged:
+                # All others were taken out, for whatever reason, while its tail was lost.
+                self.checks.lenient = True
             if version.unclean:
                 # The last leader there was may lead again without being in sync (KIP-966).
                 assert self.plan.unclean or self.plan.elr, "an unclean election"
@@ -254,6 +263,7 @@ class World:
         elif rng.random() < plan.power and self._may_lose(broker):
             self.note(f"power {broker.node_id}")
             self.noted["power"] += 1
+            self._damaged.add(broker.node_id)
             broker.crash(power=True)
         elif rng.random() < plan.pause:
             self.noted["pause"] += 1
@@ -288,6 +298,9 @@ class World:
         self._published()
         if not self.faults:
             return
+        if rng.random() < plan.fence:
+            self.noted["fence"] += 1
+            controller.fence(rng.randrange(plan.brokers))
         if rng.random() < plan.preferred:
             self.noted["preferred"] += 1
             controller.elect_preferred()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -330,3 +332,24 @@ def test_brokers_catch_up_by_snapshot() -> None:
         # A broker keeps its own snapshots too: its log does not grow for ever.
         own = first.directory / "__cluster_metadata-0"
         until(lambda: [*own.glob("*-*.checkpoint")] or None)
+
+
+def test_controllers_show_their_metrics_and_health() -> None:
+    shown = {**CALM, "http.listener": "127.0.0.1:0"}
+    with Cluster(brokers=1, controllers=1, settings=shown) as cluster:
+        (controller,), (broker,) = cluster.controllers, cluster.brokers
+        address = controller.node.http_address
+        health = json.loads(urlopen(f"http://{address}/health", timeout=60).read())
+        assert (health["status"], health["node_id"], health["leader_id"]) == ("ok", 101, 101)
+        page = urlopen(f"http://{address}/metrics", timeout=60).read().decode()
+        for line in (
+            "skylog_quorum_is_leader 1.0",
+            "skylog_quorum_leader_id 101.0",
+            "skylog_quorum_voters 1.0",
+            'skylog_brokers{state="active"} 1.0',
+            'skylog_requests_total{api="BROKER_REGISTRATION"} 1.0',
+        ):
+            assert line in page
+        page = urlopen(f"http://{broker.node.http_address}/metrics", timeout=60).read().decode()
+        for line in ("skylog_quorum_is_leader 0.0", "skylog_quorum_leader_id 101.0"):
+            assert line in page

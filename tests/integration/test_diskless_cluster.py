@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -43,6 +44,8 @@ from tests.integration.broker_client import Client, batch, values
 from tests.integration.cluster_support import alive, ask, until
 from tests.integration.diskless_support import Load, create_topic, end_offsets, read_all
 
+# A node that is killed leaves its connections to be found, as a process would.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 COORDINATORS = 4
 SETTINGS: Mapping[str, str] = {
     "diskless.metadata.topic.num.partitions": str(COORDINATORS),
@@ -178,23 +181,52 @@ def test_followers_have_the_leaders_state(calm: Cluster) -> None:
         for index in range(4):
             client.produce("followed", b"x", index=index)
 
-    def same(number: int) -> bool:
-        states = []
-        for broker in calm.brokers:
-            registry = broker.node._services.diskless.coordinators
-            if broker.node_id == led[number]:
-                machine = registry.get(number).machine
-            else:
-                standby = registry.standby(number)
-                machine = None if standby is None else standby._machine
-            if machine is None:
-                return False
-            with machine.state.snapshot_view() as view:
-                states.append(digest(view))
-        return len(states) == 3 and len(set(states)) == 1
-
     for number in led:
-        until(lambda number=number: same(number))
+        until(lambda number=number: followed(calm, number, led[number]))
+
+
+def followed(cluster: Cluster, number: int, leader: int) -> bool:
+    """Whether all brokers have the same state of a coordinator."""
+    states = []
+    for broker in cluster.brokers:
+        registry = broker.node._services.diskless.coordinators
+        if broker.node_id == leader:
+            machine = registry.get(number).machine
+        else:
+            standby = registry.standby(number)
+            machine = None if standby is None else standby._machine
+        if machine is None:
+            return False
+        with machine.state.snapshot_view() as view:
+            states.append(digest(view))
+    return len(set(states)) == 1
+
+
+def test_a_follower_that_lost_its_disk_fetches_snapshots() -> None:
+    """The coordinators' logs are pruned meanwhile, so that there is no other way."""
+    # DC-41 partly
+    opening = cluster_of(
+        diskless_metadata_topic_num_partitions="1",
+        diskless_metadata_snapshot_bytes="3000",
+        broker_session_timeout_ms="60000",
+    )
+    with opening as cluster:
+        create_topic(cluster.bootstrap, "t", 2)
+        leader = until(lambda: active(cluster).get(0))
+        lost = next(broker for broker in cluster.brokers if broker.node_id != leader)
+        lost.stop()
+        for path in lost.directory.glob(f"{DISKLESS_METADATA}-*"):
+            shutil.rmtree(path)
+        shutil.rmtree(lost.directory / "diskless-coordinators")
+        log = cluster.broker(leader).node._services.logs.get(DISKLESS_METADATA, 0)
+        assert log is not None
+        with Client(cluster.broker(leader).bootstrap) as client:
+            until(lambda: client.produce("t", b"x").error_code or log.log_start_offset > 0)
+        assert log.log_start_offset > 0
+        lost.start()
+        until(lambda: followed(cluster, 0, leader))
+        registry = lost.node._services.diskless.coordinators
+        assert registry.snapshots(0).ids()
 
 
 def test_without_a_shared_store_there_are_no_diskless_topics() -> None:

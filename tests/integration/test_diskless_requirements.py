@@ -402,5 +402,7 @@ def test_no_operation_is_about_transactions_or_tiers() -> None:
         for name in (
             *("CREATE_PARTITIONS", "DELETE_TOPICS", "COMMIT_FILE", "DELETE_RECORDS"),
             *("LIST_OFFSETS", "FIND_BATCHES", "DESCRIBE_FILES"),
+            # Our own between brokers, for what the KIP has no operation for.
+            *("RECEIVE_FILE", "PIN_FILES", "READ_RANGES", "FETCH_SNAPSHOT"),
         )
     }

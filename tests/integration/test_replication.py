@@ -355,3 +355,22 @@ def test_followers_that_may_not_fetch() -> None:
         )
         assert refusal(ReplicaState(own, good), follower) == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert refusal(ReplicaState(own, good)) == 0
+
+
+def test_a_partition_that_moved_while_its_broker_was_away_is_put_aside() -> None:
+    with Cluster(3, 1, settings=QUICK) as cluster:
+        create(cluster, "t", factor=2)
+        produce(cluster, "t", [b"one"])
+        settled(cluster, "t")
+        away = followers(cluster, "t")[0]
+        (other,) = {1, 2, 3} - set(described(cluster, "t")[0].replica_nodes)
+        away.stop()
+        target = [led(cluster, "t").node_id, other]
+        assert reassign(cluster, "t", target).error_code == 0
+        until(lambda: described(cluster, "t")[0].replica_nodes == target, "it has moved")
+        away.start()
+        assert replica(away, "t") is None
+        kept = [path.name for path in away.directory.iterdir() if path.name.endswith("-stray")]
+        assert len(kept) == 1
+        produce(cluster, "t", [b"two"])
+        settled(cluster, "t")

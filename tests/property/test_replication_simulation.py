@@ -10,8 +10,8 @@ import pytest
 from sim.replication.__main__ import KINDS, play
 from sim.replication.world import World
 
-SEEDS = 1_200
-SHARES = 6
+SEEDS = 600
+SHARES = 12
 
 
 @pytest.fixture(autouse=True)

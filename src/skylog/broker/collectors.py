@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from skylog.broker.observe import BrokerCollector, CleanerCollector, RoutingCollector
 from skylog.broker.observe_controller import ControllerCollector, ReplicaCollector
 from skylog.broker.observe_diskless import DisklessCollector
+from skylog.broker.observe_node import QuorumCollector, RequestsCollector
 from skylog.broker.observe_replication import ReplicationCollector
 from skylog.objects.metered import StoreCollector
 
@@ -20,12 +21,23 @@ if TYPE_CHECKING:
     from skylog.log.cleaner import LogCleaner
 
 
+def node_collectors(
+    services: Services, listeners: Listeners, controller: Controller | None
+) -> list[Collector]:
+    """Those of every node, broker or controller."""
+    found: list[Collector] = [
+        RequestsCollector(listeners.dispatchers, listeners),
+        QuorumCollector(services.quorum, services.image),
+    ]
+    return found if controller is None else [*found, ControllerCollector(controller)]
+
+
 def broker_collectors(
-    services: Services, listeners: Listeners, cleaner: LogCleaner, maintenance: Maintenance
+    services: Services, cleaner: LogCleaner, maintenance: Maintenance
 ) -> list[Collector]:
     engine = services.diskless
     return [
-        BrokerCollector(services, listeners.dispatchers, listeners),
+        BrokerCollector(services),
         CleanerCollector(cleaner),
         StoreCollector(engine.store_stats),
         DisklessCollector(engine, maintenance),
@@ -33,7 +45,3 @@ def broker_collectors(
         RoutingCollector(services.router),
         ReplicationCollector(services.replication),
     ]
-
-
-def controller_collectors(controller: Controller | None) -> list[Collector]:
-    return [] if controller is None else [ControllerCollector(controller)]

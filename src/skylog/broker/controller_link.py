@@ -136,7 +136,7 @@ class ControllerLink:
         try:
             found = await self._find(ask, here, _FORWARDING, FORWARD_MS_MAX)
         except KafkaError as error:
-            if error.retriable:
+            if error.retriable or error.code is ErrorCode.UNSUPPORTED_VERSION:
                 raise
             # What is wrong between the nodes is no concern of the client's.
             log.error("request not forwarded", api=context.api_key.name, why=str(error))

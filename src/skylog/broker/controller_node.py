@@ -47,7 +47,7 @@ class ControllerNode(Node):
     def _collectors(self) -> list[Collector]:
         from skylog.broker import collectors  # noqa: PLC0415 - not needed before
 
-        return collectors.controller_collectors(self._part.controller)
+        return collectors.node_collectors(self._services, self._listeners, self._part.controller)
 
     def _open_engine(self) -> DisklessEngine:
         return None  # type: ignore[return-value]  # only brokers serve topics

@@ -133,7 +133,8 @@ class DisklessFollower:
     def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
         engine = self._engine
         coordinators = image.topic(DISKLESS_METADATA)
-        if coordinators is not None and coordinators.topic_id in delta.partitions:
+        by_topic = isinstance(engine.plane, TopicPlane)
+        if by_topic and coordinators is not None and coordinators.topic_id in delta.partitions:
             engine.cluster.leaders_changed()
         gone = [t.topic_id for t in delta.topics_deleted.values() if _is_diskless(t)]
         for topic_id in gone:

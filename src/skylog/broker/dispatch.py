@@ -146,7 +146,13 @@ class Dispatcher:
         async def here() -> Response:
             return await self._respond(context, request)
 
-        response: Any = await self._services.controller.forward(context, frame, here)
+        try:
+            response: Any = await self._services.controller.forward(context, frame, here)
+        except KafkaError as error:
+            if error.code is ErrorCode.UNSUPPORTED_VERSION:
+                # The controller is not as new as this node: who connects again may learn so.
+                raise Close(str(error)) from error
+            raise
         await self._services.settled()
         throttle_ms = getattr(response, "throttle_time_ms", 0)
         context.throttle_ms = max(context.throttle_ms, throttle_ms)

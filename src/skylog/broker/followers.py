@@ -207,11 +207,13 @@ class QuotaFollower:
             self._connections.update_ip_rate(parts["ip"], value)
 
 
-def put_strays_aside(logs: LogManager, image: ClusterImage) -> None:
-    """Logs that metadata does not know, mostly of topics that were deleted while this broker was
-    away. They are kept for the operator, as by Kafka: it may be the metadata that is missing."""
+def put_strays_aside(logs: LogManager, image: ClusterImage, node_id: int) -> None:
+    """Logs that metadata does not have on this broker: of topics that were deleted, or partitions
+    that were moved, while it was away. They are kept for the operator, as by Kafka: it may be the
+    metadata that is missing."""
     for stray in logs.logs():
         topic = image.topic_by_id(stray.topic_id)
-        if topic is None or stray.partition not in topic.partitions:
+        state = None if topic is None else topic.partitions.get(stray.partition)
+        if state is None or node_id not in state.replicas:
             log.warning("stray log put aside", topic=stray.topic, partition=stray.partition)
             logs.delete(stray.topic, stray.partition, stray=True)

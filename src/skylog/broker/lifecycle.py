@@ -211,10 +211,11 @@ class Lifecycle:
 
     async def leave(self) -> None:
         """Hand leadership over before going; without a controller, no longer than a session."""
-        if self._heartbeats is None:
+        heartbeats, self._heartbeats = self._heartbeats, None
+        if heartbeats is None:
             return
-        self._heartbeats.cancel()
-        await asyncio.gather(self._heartbeats, return_exceptions=True)
+        heartbeats.cancel()
+        await asyncio.gather(heartbeats, return_exceptions=True)
         loop, session = asyncio.get_running_loop(), self._settings.node.session_timeout_ms / 1000
         heard = began = loop.time()
         why = "it still leads partitions"

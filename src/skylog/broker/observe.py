@@ -6,15 +6,13 @@ meanwhile is therefore copied in one step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from skylog.broker.dispatch import Dispatcher
-    from skylog.broker.server import Listener
     from skylog.broker.services import Services
     from skylog.log.cleaner import LogCleaner
     from skylog.routing.router import Router
@@ -33,29 +31,11 @@ _TOPIC_TOTALS = {
 class BrokerCollector(Collector):
     """Reads the broker's totals for Prometheus."""
 
-    def __init__(
-        self, services: Services, dispatchers: Iterable[Dispatcher], listeners: Iterable[Listener]
-    ) -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._dispatchers = tuple(dispatchers)
-        self._listeners = tuple(listeners)
 
     def collect(self) -> Iterator[Metric]:
         yield from self._topics()
-        requests = CounterMetricFamily("skylog_requests", "Requests served", labels=["api"])
-        totals: dict[str, int] = {}
-        for dispatcher in self._dispatchers:
-            for key, count in dispatcher.requests.items():
-                totals[key.name] = totals.get(key.name, 0) + count
-        for name, count in totals.items():
-            requests.add_metric([name], count)
-        yield requests
-        connections = GaugeMetricFamily(
-            "skylog_connections", "Open connections", labels=["listener"]
-        )
-        for listener in self._listeners:
-            connections.add_metric([listener.name], len(listener))
-        yield connections
         partitions = len(self._services.replicas)
         yield self._gauge("skylog_partitions", "Partitions of this broker", partitions)
         sessions = len(self._services.fetch_sessions)

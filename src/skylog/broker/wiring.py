@@ -236,6 +236,8 @@ class Node:
         await self._listeners.serve(of_controller=True)
         await self._register(storage, logs)
         await self._follow_metadata(logs)
+        # What it leads is handed over before any part of it stops.
+        undo.push_async_callback(self._lifecycle.leave)
         await self._lifecycle.unfence()
         services = self._services
         for coordinator in (services.groups, services.transactions, services.diskless.coordinators):
@@ -307,7 +309,7 @@ class Node:
 
     async def _follow_metadata(self, logs: LogManager) -> None:
         services = self._services
-        put_strays_aside(logs, self._image)
+        put_strays_aside(logs, self._image, self.settings.node.node_id)
         followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
         if services.authorizer is not None:
             followers.append(AclFollower(services.authorizer, services.fetch_sessions))
@@ -334,7 +336,6 @@ class Node:
         await listeners.bind(self._addresses)
 
     async def _register(self, storage: NodeStorage, logs: LogManager) -> None:
-        """From here on the controller knows this broker; what the log says is here to follow."""
         self._undo.push_async_callback(self._lifecycle.leave)
         await self._lifecycle.register(
             self._listeners.advertised(),
@@ -392,7 +393,6 @@ class Node:
     def _collectors(self) -> list[Collector]:
         from skylog.broker import collectors  # noqa: PLC0415 - not needed before
 
-        found = collectors.broker_collectors(
-            self._services, self._listeners, self.cleaner, self.maintenance
-        )
-        return found + collectors.controller_collectors(self._part.controller)
+        services, controller = self._services, self._part.controller
+        found = collectors.node_collectors(services, self._listeners, controller)
+        return found + collectors.broker_collectors(services, self.cleaner, self.maintenance)

@@ -11,7 +11,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -148,15 +147,19 @@ class LocalCluster:
         """Start a node's process; it lives on when this one ends."""
         if self.pid(node) is not None:
             return
-        with self.file(node, "log").open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603 - this very program
-                [sys.executable, "-c", _MAIN, "server", str(self.file(node, "properties"))],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.file(node, "pid").write_text(str(process.pid))
+        log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        pid = os.posix_spawn(  # this very program, in a session of its own
+            sys.executable,
+            [sys.executable, "-c", _MAIN, "server", str(self.file(node, "properties"))],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(self.file(node, "log")), log, 0o644),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+        self.file(node, "pid").write_text(str(pid))
 
     def send(self, node: LocalNode, number: signal.Signals) -> None:
         pid = self.pid(node)

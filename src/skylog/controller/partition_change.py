@@ -112,7 +112,10 @@ class PartitionChange:
         self.removing, self.adding = [], []
 
     def _work_out_elr(self) -> None:
-        """Those that left the ISR while it was too small still have all committed records."""
+        """Those that left the ISR while it was too small still have all committed records.
+
+        Not so one that is no replica any more: it has dropped its log, and may come back without.
+        """
         if not self.rules.elr_enabled:
             return
         if len(self.isr) >= self.rules.min_isr:
@@ -122,7 +125,9 @@ class PartitionChange:
         self.elr = [
             replica
             for replica in candidates
-            if replica not in self.isr and replica != self.unclean_shutdown
+            if replica in self.replicas
+            and replica not in self.isr
+            and replica != self.unclean_shutdown
         ]
 
     def _elect(self, record: PartitionChangeRecord) -> None:

@@ -189,6 +189,8 @@ DISKLESS_WAIT_MS: Final = 20_000
 DISKLESS_WAIT_MS_MAX: Final = 60_000
 # Partitions whose last commits a coordinator remembers for waiting brokers; of others all are told.
 DISKLESS_MOVES_KEPT_MAX: Final = 10_000
+# Topics whose partitions a coordinator creates in one write for another broker.
+DISKLESS_TOPICS_PER_WRITE_MAX: Final = 100
 # A piece of a coordinator's snapshot, on its way to a follower.
 DISKLESS_SNAPSHOT_PIECE_BYTES: Final = 4 * 1024 * 1024
 # Producers and partitions whose lost batch a writer waits for.

@@ -37,10 +37,25 @@ _REPLICATED: Final = (
 )
 
 
+class Port:
+    """A port that is ours as long as this lives, whether a node listens there or not."""
+
+    def __init__(self) -> None:
+        self.socket = socket.socket()
+        # Who binds it with the same option, as nodes do, gets it; nobody does by chance.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind((HOST, 0))
+        self.number: int = self.socket.getsockname()[1]
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.number}"
+
+
 class ClusterNode(NodeThread):
     """One node; its addresses stay the same over stops, kills and starts."""
 
-    def __init__(self, node_id: int, settings: Mapping[str, str], sockets: Sequence[_Port]) -> None:
+    def __init__(self, node_id: int, settings: Mapping[str, str], sockets: Sequence[Port]) -> None:
         self.failure: Exception | None = None
         super().__init__([f"{key}={value}" for key, value in settings.items()], self._failed)
         self.node_id = node_id
@@ -63,21 +78,6 @@ class ClusterNode(NodeThread):
         finally:
             for held in self._held:
                 held.socket.close()
-
-
-class _Port:
-    """A port that is ours as long as this lives, whether a node listens there or not."""
-
-    def __init__(self) -> None:
-        self.socket = socket.socket()
-        # Who binds it with the same option, as nodes do, gets it; nobody does by chance.
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind((HOST, 0))
-        self.number: int = self.socket.getsockname()[1]
-
-    @property
-    def address(self) -> str:
-        return f"{HOST}:{self.number}"
 
 
 class Cluster:
@@ -109,7 +109,7 @@ class Cluster:
         self._static = static_voters
         first = FIRST_CONTROLLER_ID
         ids = range(first, first + controllers) if controllers else range(1, brokers + 1)
-        self._voter_ports = {node_id: _Port() for node_id in ids}
+        self._voter_ports = {node_id: Port() for node_id in ids}
         self._directory_ids = {node_id: random_uuid(system_random()) for node_id in ids}
         self.brokers = [self._broker(node_id) for node_id in range(1, brokers + 1)]
         self.controllers = [self._controller(node_id) for node_id in ids] if controllers else []
@@ -182,7 +182,7 @@ class Cluster:
     # -- making nodes --------------------------------------------------------------------------
 
     def _broker(self, node_id: int, rack: str | None = None) -> ClusterNode:
-        port = _Port()
+        port = Port()
         listeners, roles = f"{self._listener}://{port.address}", "broker"
         if node_id in self._voter_ports:
             listeners += f",{CONTROLLER}://{self._voter_ports[node_id].address}"
@@ -202,7 +202,7 @@ class Cluster:
         roles: str,
         listeners: str,
         chosen: Mapping[str, str],
-        ports: Sequence[_Port],
+        ports: Sequence[Port],
     ) -> ClusterNode:
         directory = self.directory / f"node-{node_id}"
         settings = {

@@ -324,7 +324,7 @@ async def test_a_bug_in_one_turn_does_not_end_the_turns(monkeypatch: pytest.Monk
     assert len(failed) == 1
 
 
-def test_logs_of_topics_that_are_gone_are_put_aside() -> None:
+def test_logs_of_what_is_not_here_any_more_are_put_aside() -> None:
     image = ClusterImage()
     for record in topic("t", 1, partitions=2):
         image.apply(record)
@@ -339,8 +339,11 @@ def test_logs_of_topics_that_are_gone_are_put_aside() -> None:
         aside.append((name, index))
 
     logs: Any = SimpleNamespace(logs=lambda: iter(stored), delete=delete)
-    put_strays_aside(logs, image)
+    put_strays_aside(logs, image, 1)
     assert aside == [("t", 2), ("u", 0)]
+    aside.clear()
+    put_strays_aside(logs, image, 7)  # its partitions have been moved away
+    assert aside == [("t", 0), ("t", 2), ("u", 0)]
 
 
 # Permissions and quotas

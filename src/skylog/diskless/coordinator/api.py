@@ -7,7 +7,9 @@ error of their own; a request that takes too long has an unknown outcome, REQUES
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.find_api import FindApi
@@ -27,6 +29,7 @@ from skylog.diskless.plane import (
 from skylog.diskless.planes.commits import check_file
 from skylog.diskless.planes.coordinators import CoordinatorOf
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.limits import DISKLESS_TOPICS_PER_WRITE_MAX
 from skylog.wire.messages import diskless_commit_file_request as commit_request
 from skylog.wire.messages import diskless_commit_file_response as commit_response
 from skylog.wire.messages import diskless_create_partitions_request as create_request
@@ -41,6 +44,8 @@ from skylog.wire.messages import diskless_find_batches_request as find_request
 from skylog.wire.messages import diskless_find_batches_response as find_response
 from skylog.wire.messages import diskless_list_offsets_request as list_request
 from skylog.wire.messages import diskless_list_offsets_response as list_response
+
+_UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class DisklessApi:
@@ -60,34 +65,43 @@ class DisklessApi:
     async def create_partitions(
         self, request: create_request.DisklessCreatePartitionsRequest
     ) -> create_response.DisklessCreatePartitionsResponse:
-        outcomes = await asyncio.gather(
-            *(
-                outcome_of(self._create(topic, request.coordinator_id), request.timeout_ms)
-                for topic in request.topics
-            )
-        )
-        return create_response.DisklessCreatePartitionsResponse(
-            topics=[
-                create_response.DisklessCreatableTopicResult(topic.topic_id, *error_of(outcome))
-                for topic, outcome in zip(request.topics, outcomes, strict=True)
-            ]
-        )
+        """Many topics in one write: a broker that starts asks for all there are."""
+        response = create_response.DisklessCreatePartitionsResponse()
+        for first in range(0, len(request.topics), DISKLESS_TOPICS_PER_WRITE_MAX):
+            topics = request.topics[first : first + DISKLESS_TOPICS_PER_WRITE_MAX]
+            known = [topic for topic in topics if self._indexes(topic) is not None]
+            created = self._create(known, request.coordinator_id)
+            error = error_of(await outcome_of(created, request.timeout_ms))
+            for topic in topics:
+                # Cluster metadata has not come this far yet.
+                code, why = error if topic in known else (_UNKNOWN, None)
+                response.topics.append(
+                    create_response.DisklessCreatableTopicResult(topic.topic_id, code, why)
+                )
+        return response
 
-    async def _create(
-        self, topic: create_request.DisklessCreatableTopic, coordinator_id: int
-    ) -> None:
-        """The partitions below the number that belong to the coordinators asked for."""
-        indexes: dict[int, list[int]] = {number: [] for number in self._asked(coordinator_id)}
+    def _indexes(self, topic: create_request.DisklessCreatableTopic) -> dict[int, list[int]] | None:
+        """The partitions below the number by their coordinators; None if one has none yet."""
+        indexes: dict[int, list[int]] = {}
         for index in range(topic.num_partitions):
             number = self._coordinator_of((topic.topic_id, index))
-            if number is None:  # cluster metadata has not come this far yet
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            if number in indexes:
-                indexes[number].append(index)
-        for number, held in indexes.items():
-            if held:
-                part = ask.CreatePartitions([(topic.topic_id, topic.name, held)])
-                await self._coordinators.submit(number, part)
+            if number is None:
+                return None
+            indexes.setdefault(number, []).append(index)
+        return indexes
+
+    async def _create(
+        self, topics: Sequence[create_request.DisklessCreatableTopic], coordinator_id: int
+    ) -> None:
+        """The partitions that belong to the coordinators asked for."""
+        for number in self._asked(coordinator_id):
+            wanted = [
+                (topic.topic_id, topic.name, held)
+                for topic in topics
+                if (held := (self._indexes(topic) or {}).get(number))
+            ]
+            if wanted:
+                await self._coordinators.submit(number, ask.CreatePartitions(wanted))
 
     async def delete_topics(
         self, request: topics_request.DisklessDeleteTopicsRequest

@@ -36,15 +36,20 @@ class StateFactory(Protocol):
 
 
 class SqliteFactory:
-    """A file. One that is damaged, foreign or of another version is replaced by an empty one."""
+    """A file. One that is damaged, foreign or of another version is replaced by an empty one.
+
+    All of it is read and checked when it is first opened; after that this process alone has had it.
+    """
 
     def __init__(self, path: Path, identity: str) -> None:
         self._path = path
         self._identity = identity
+        self._checked = False
 
     def open(self) -> StateStore:
+        check, self._checked = not self._checked, True
         try:
-            return SqliteState(self._path, self._identity)
+            return SqliteState(self._path, self._identity, check=check)
         # SQLite quotes damaged bytes in what it says, which is then no text.
         except (UnusableDatabase, sqlite3.Error, UnicodeDecodeError) as error:
             _log.warning("cache of a coordinator dropped", path=str(self._path), why=str(error))

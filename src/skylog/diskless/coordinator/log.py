@@ -67,6 +67,10 @@ class MetadataPartition(Protocol):
 
     def delete_records_before(self, offset: int) -> int: ...
 
+    def require_in_sync(self) -> None:
+        """NOT_ENOUGH_REPLICAS when too few replicas are in sync for an append."""
+        ...
+
 
 class CoordinatorLog:
     """One per time of leading the partition. All calls come from the event loop."""
@@ -124,6 +128,13 @@ class CoordinatorLog:
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
+
+    def require_in_sync(self) -> None:
+        """Better asked before a write is judged: one that cannot be appended costs a reload."""
+        try:
+            self._partition.require_in_sync()
+        except KafkaError as error:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
     def append(self, encoded: bytes, now_ms: int) -> int:
         """Append one batch; returns the log's end. KafkaError: nothing was appended."""

@@ -117,6 +117,8 @@ class DisklessCoordinators:
         self._settings = settings
         self._led: dict[int, _Led] = {}
         self._followed: dict[int, _Followed] = {}
+        # Whoever leads what it has followed goes on with the same cache.
+        self._factories: dict[Path, StateFactory] = {}
         # Coordinators of the same number that have not let go of their files yet.
         self._closing: dict[int, asyncio.Task[None]] = {}
         self._loading: dict[CoordinatorRuntime, asyncio.Task[None]] = {}
@@ -180,7 +182,9 @@ class DisklessCoordinators:
         identity = f"{partition.topic_id}-{index}"
         directory = self._environment.directory / identity
         snapshots = Snapshots(self._environment.files, directory)
-        return directory, snapshots, self._environment.new_factory(directory, identity)
+        if directory not in self._factories:
+            self._factories[directory] = self._environment.new_factory(directory, identity)
+        return directory, snapshots, self._factories[directory]
 
     def partition_resigned(self, index: int) -> None:
         """This broker neither leads nor follows the partition any more, or not as it did."""

@@ -106,6 +106,8 @@ class CoordinatorRuntime:
 
     async def submit(self, request: Write | StrictRead) -> Any:
         """The reply, once nothing that it rests on can be lost; a read shows all writes before."""
+        if not isinstance(request, StrictRead):
+            self._log.require_in_sync()
         return await self._enqueue(self._requests, request)
 
     async def find(self, request: Find | ForgetFiles) -> Any:

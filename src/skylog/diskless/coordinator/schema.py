@@ -230,7 +230,7 @@ class UnusableDatabase(Exception):  # noqa: N818
     """Not a database of this log and version, or not a whole one."""
 
 
-def prepare(db: sqlite3.Connection, identity: str, *, read_only: bool) -> Applied:
+def prepare(db: sqlite3.Connection, identity: str, *, read_only: bool, check: bool) -> Applied:
     """Create or check the tables; returns how far the log is applied."""
     db.execute("PRAGMA cache_size = -16384")
     if read_only:
@@ -248,7 +248,7 @@ def prepare(db: sqlite3.Connection, identity: str, *, read_only: bool) -> Applie
     found = db.execute("SELECT identity FROM applied").fetchone()
     if found is None or found[0] != identity:
         raise UnusableDatabase(f"a cache of {found}")
-    if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+    if check and db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
         raise UnusableDatabase("damaged")
     return applied(db)
 

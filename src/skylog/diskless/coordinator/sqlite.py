@@ -51,8 +51,13 @@ class _Row:
 class SqliteState:
     """See ``StateStore``. One thread at a time."""
 
-    def __init__(self, path: Path, identity: str, *, read_only: bool = False) -> None:
-        """``identity`` names the log that this is a cache of; another's is refused."""
+    def __init__(
+        self, path: Path, identity: str, *, read_only: bool = False, check: bool = True
+    ) -> None:
+        """``identity`` names the log that this is a cache of; another's is refused.
+
+        ``check``: read all of it, which takes seconds for a million batches.
+        """
         self._path = path
         self._identity = identity
         # What is known of partitions and producers, and which of it the tables do not have yet.
@@ -70,7 +75,7 @@ class SqliteState:
         )
         self.pins = SqlitePins(self._db)
         try:
-            self._applied = schema.prepare(self._db, identity, read_only=read_only)
+            self._applied = schema.prepare(self._db, identity, read_only=read_only, check=check)
         except BaseException:
             self._db.close()
             raise

@@ -18,6 +18,7 @@ from skylog.diskless.coordinator.runtime import CoordinatorRuntime
 from skylog.diskless.coordinator.state import digest
 from skylog.diskless.plane import BatchToCommit, FileToCommit, TopicPartition
 from skylog.kernel.clock import ManualClock
+from skylog.kernel.errors import KafkaError
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
 from skylog.log.files import Files
@@ -79,6 +80,7 @@ class FakePartition:
         self.topic_id = METADATA_TOPIC
         self.held = False
         self.append_error: Exception | None = None
+        self.in_sync_error: KafkaError | None = None
         self._listeners: list[Callable[[int], None]] = []
 
     def append(self, batches: Sequence[Batch], now_ms: int) -> None:
@@ -108,6 +110,10 @@ class FakePartition:
         log.log_start_offset = max(log.log_start_offset, offset)
         log.batches = [batch for batch in log.batches if batch.next_offset > log.log_start_offset]
         return log.log_start_offset
+
+    def require_in_sync(self) -> None:
+        if self.in_sync_error is not None:
+            raise self.in_sync_error
 
     def elect(self) -> None:
         """A new leader, which has everything."""

@@ -311,3 +311,21 @@ async def test_callers_hear_of_every_high_watermark() -> None:
         opened.coordinators.watch(lambda partition, offset: heard.append((partition, offset)))
         await runtime.submit(ask.CommitFile(opened.file((T0, 2), (T1, 1), (T0, 3))))
         assert heard == [(T0, 5), (T1, 1)]
+
+
+async def test_too_few_replicas_refuse_writes_and_nothing_else() -> None:
+    # DC-35 partly
+    async with home() as opened:
+        await opened.lead(0)
+        runtime = opened.runtime()
+        await runtime.submit(ask.CreatePartitions([(TOPIC, "a", [0])]))
+        opened.partitions[0].in_sync_error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        with pytest.raises(KafkaError) as refused:
+            await runtime.submit(ask.CommitFile(opened.file((T0, 1))))
+        assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert not refused.value.ambiguous
+        assert runtime.state is State.ACTIVE
+        assert (await runtime.submit(ask.ListOffsets([(*T0, -1)])))[0].offset == 0
+        opened.partitions[0].in_sync_error = None
+        (result,) = await runtime.submit(ask.CommitFile(opened.file((T0, 1))))
+        assert result.assigned_base_offset == 0

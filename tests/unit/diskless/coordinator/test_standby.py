@@ -212,6 +212,20 @@ async def test_an_empty_follower_of_a_pruned_log_fetches_a_snapshot(tmp_path: Pa
         assert state_of(again) == opened.leader.digest()
 
 
+async def test_a_new_leader_that_has_lost_everything_asks_another_replica(tmp_path: Path) -> None:
+    async with pair(tmp_path) as opened:
+        runtime = opened.leader.coordinators.get(0)
+        for _ in range(3):
+            await opened.commit(3)
+            await runtime.snapshot()
+        opened.replicate()
+        expected = opened.leader.digest()
+        opened.follower.coordinators.partition_led(0, opened.replica)
+        await opened.follower.coordinators.loaded()
+        assert opened.follower.runtime().state is State.ACTIVE
+        assert opened.follower.digest() == expected
+
+
 async def test_a_log_that_is_pruned_under_the_copy_brings_its_snapshot(tmp_path: Path) -> None:
     async with pair(tmp_path) as opened:
         await opened.commit(2)

@@ -1,0 +1,160 @@
+"""How long a broker that follows a coordinator's log needs until it commits in the leader's place.
+
+    python -m bench.failover [--batches 1000000]
+
+A leader commits so many batches, in files of 64. Another broker follows the same log; at the end
+it does not know yet that the last few files are committed. Then it leads. *Warm*: with the copy
+that it has kept. *Cold*: without it, from the leader's snapshot and the log behind it. The time
+until a cluster misses a broker (broker.session.timeout.ms) and elects another is not in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench.coordinator import (
+    CHUNK_FILES,
+    CLOCK,
+    METADATA,
+    PARTITIONS,
+    TOPIC,
+    Producers,
+    commit_all,
+    row,
+)
+from skylog.diskless.coordinator import requests as ask
+from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
+from skylog.diskless.coordinator.runtime import RuntimeSettings
+from skylog.kernel.executor import ThreadExecutor
+from skylog.log.config import LogConfig
+from skylog.log.files import Files
+from skylog.log.log import Log, Opening
+from skylog.wire.batch import Batch
+
+# The last of the log, which the follower has and does not know to be committed.
+BEHIND_FILES = 10
+
+
+class Replica:
+    """The metadata partition as one broker sees it; all of them share the log."""
+
+    topic_id = METADATA
+    isr: Sequence[int] = (0,)
+
+    def __init__(self, log: Log, leader_epoch: int) -> None:
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self._listeners: list[Callable[[int], None]] = []
+
+    def append(self, batches: Sequence[Batch], now_ms: int) -> Any:
+        info = self.log.append(batches, self.leader_epoch, now_ms)
+        self.commit(self.log.log_end_offset)
+        return info
+
+    def commit(self, offset: int) -> None:
+        self.log.high_watermark = offset
+        for listener in tuple(self._listeners):
+            listener(offset)
+
+    def on_commit(self, listener: Callable[[int], None]) -> Callable[[], None]:
+        self._listeners.append(listener)
+        return partial(self._listeners.remove, listener)
+
+    def require_in_sync(self) -> None:
+        """There is nobody else."""
+
+    def delete_records_before(self, offset: int) -> int:
+        return self.log.delete_records_before(offset)
+
+
+class Brokers:
+    """Their coordinators, over one log."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._files = Files(64)
+        self._background = ThreadExecutor(2, "background")
+        opening = Opening(self._files, str(directory / "log"), LogConfig(), CLOCK.now_ms())
+        self.log = Log.open("__diskless_metadata", 0, opening)
+
+    def open(self, name: str) -> DisklessCoordinators:
+        environment = Environment.of_broker(
+            self.directory / name, self._files, CLOCK, self._background
+        )
+        return DisklessCoordinators(environment, RuntimeSettings(snapshot_bytes=1 << 40))
+
+    def snapshots_for(self, name: str) -> None:
+        """What a follower fetches from its leader."""
+        target = self.directory / name / f"{METADATA}-0"
+        target.mkdir(parents=True)
+        for path in (self.directory / "leader").glob("*/*.checkpoint"):
+            shutil.copy(path, target)
+
+    def close(self) -> None:
+        self.log.close()
+        self._background.close()
+
+
+async def take_over(
+    brokers: Brokers, broker: DisklessCoordinators, epoch: int, producers: Producers, name: str
+) -> None:
+    replica = Replica(brokers.log, epoch)
+    replica.commit(brokers.log.log_end_offset)
+    began = time.monotonic()
+    broker.partition_led(0, replica)
+    await broker.loaded()
+    row(f"{name}: until it is loaded", (time.monotonic() - began) * 1000, "ms")
+    await broker.submit(0, ask.CommitFile(producers.file()))
+    row(f"{name}: until its first commit", (time.monotonic() - began) * 1000, "ms")
+
+
+async def measure(directory: Path, batches: int) -> None:
+    brokers, producers = Brokers(directory), Producers(random.Random(1))
+    leader, follower = brokers.open("leader"), brokers.open("warm")
+    leading = Replica(brokers.log, 0)
+    leader.partition_led(0, leading)
+    await leader.loaded()
+    runtime = leader.get(0)
+    await runtime.submit(ask.CreatePartitions([(TOPIC, "t", range(PARTITIONS))]))
+    while producers.batches < batches:
+        await commit_all(runtime, producers.files(CHUNK_FILES))
+    await runtime.snapshot()
+    followed = Replica(brokers.log, 0)
+    follower.partition_followed(0, followed)
+    known = brokers.log.log_end_offset
+    await commit_all(runtime, producers.files(BEHIND_FILES))
+    brokers.log.high_watermark = known
+    standby = follower.standby(0)
+    while standby is None or standby.applied_offset < known:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.1)
+    await leader.close()
+    await take_over(brokers, follower, 1, producers, f"{producers.batches:,} batches, warm")
+    await follower.close()
+    brokers.snapshots_for("cold")
+    cold = brokers.open("cold")
+    await take_over(brokers, cold, 2, producers, f"{producers.batches:,} batches, cold")
+    await cold.close()
+    brokers.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Coordinator fail-over.")
+    parser.add_argument("--batches", type=int, default=1_000_000)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        asyncio.run(measure(Path(directory), arguments.batches))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""`skylog cluster up`, `kill`, `status` and `down`: a cluster of processes, as a user has it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.cli_support import invoke
+
+SECONDS_MAX = 100.0
+QUICK = (
+    "--override",
+    "broker.session.timeout.ms=3000",
+    "--override",
+    "broker.heartbeat.interval.ms=500",
+)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "cluster"
+    if (tmp_path / "cluster" / "cluster.json").exists():
+        invoke("cluster", "down", "--dir", str(tmp_path / "cluster"))
+
+
+def run(directory: Path, *arguments: str) -> str:
+    result = invoke("cluster", *arguments, "--dir", str(directory))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def status(directory: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(directory, "status", "--json"))
+    return found
+
+
+def states(directory: Path) -> dict[int, str]:
+    return {node["id"]: node["state"] for node in status(directory)["nodes"]}
+
+
+@pytest.mark.timeout(400)
+def test_a_cluster_goes_up_loses_a_node_and_goes_down(directory: Path) -> None:
+    told = run(directory, "up", "--brokers", "2", "--racks", "a,b", *QUICK)
+    assert "bootstrap.servers=127.0.0.1:" in told
+    found = status(directory)
+    assert [(each["id"], each["rack"]) for each in found["nodes"]] == [
+        (1, "a"),
+        (2, "b"),
+        (101, None),
+    ]
+    assert states(directory) == {1: "serving", 2: "serving", 101: "serving"}
+    created = invoke("topics", "create", "t", "--bootstrap", found["bootstrap"])
+    assert created.exit_code == 0, created.output
+    run(directory, "kill", "2")
+    assert states(directory)[2] == "down"
+    again = invoke("cluster", "kill", "2", "--dir", str(directory))
+    assert (again.exit_code, again.stderr) == (1, "skylog: node 2 is not running\n")
+    run(directory, "up")
+    assert states(directory) == {1: "serving", 2: "serving", 101: "serving"}
+    # A node that hangs is fenced, and serves again when it goes on.
+    run(directory, "kill", "2", "--signal", "STOP")
+    wait(lambda: states(directory)[2] == "fenced")
+    run(directory, "kill", "2", "--signal", "CONT")
+    wait(lambda: states(directory)[2] == "serving")
+    run(directory, "down")
+    assert set(states(directory).values()) == {"down"}
+    run(directory, "down", "--delete")
+    assert not directory.exists()
+
+
+def wait(condition: Any) -> None:
+    end = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def test_what_cannot_be_done_is_said_in_one_line(tmp_path: Path) -> None:
+    for arguments in (("down",), ("status",), ("kill", "1")):
+        result = invoke("cluster", *arguments, "--dir", str(tmp_path / "none"))
+        assert result.exit_code == 1
+        assert "there is no cluster in" in result.stderr
+    (tmp_path / "file").write_text("mine")
+    result = invoke("cluster", "up", "--dir", str(tmp_path))
+    assert "is not empty and holds no cluster" in result.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    (tmp_path / "cluster.json").write_text("{}")
+    result = invoke("cluster", "status", "--dir", str(tmp_path))
+    assert "cluster.json cannot be used" in result.stderr
