@@ -37,7 +37,8 @@ class TxnIndex:
 
     def reset(self) -> None:
         """An empty index: it has no file until a transaction is aborted."""
-        self._files.remove(self._path)
+        if Path(self._path).exists():  # hardly ever, and to look is cheaper than to remove
+            self._files.remove(self._path)
         self._data = bytearray()
         self._written = 0
         self.unsynced = False
