@@ -1,5 +1,5 @@
-"""Brokers whose messages get lost, come twice and late, while coordinators move to leaders that lack
-what was not replicated: nothing is lost, and nothing is committed twice."""
+"""Brokers whose messages get lost, come twice and late, while coordinators move to leaders that
+lack what was not replicated: nothing is lost, and nothing is committed twice."""
 
 from __future__ import annotations
 
