@@ -214,6 +214,7 @@ def newest_in(directory: Path) -> dict[str, int]:
     return found
 
 
+@pytest.mark.timeout(600)
 def test_the_broker_is_killed_before_every_step_of_a_pass(tmp_path: Path) -> None:
     """kill −9 by the process itself; what was acknowledged is the least that must be there."""
     data = tmp_path / "data"

@@ -98,7 +98,7 @@ class ControllerLink:
 
         response = await self._find(ask, here, _lane(request), self._patience_ms(request))
         if isinstance(request, CreateTopicsRequest) and not self.is_here:
-            await self._until_shown(lambda: self._knows(request))
+            await self.until_shown(lambda: self._knows(request))
         return response
 
     async def pass_on(self, context: RequestContext, request: Message, version: int) -> Any:
@@ -144,7 +144,7 @@ class ControllerLink:
         if not isinstance(found, tuple):
             return found
         response, offset = found
-        await self._until_shown(lambda: self._quorum.high_watermark >= offset)
+        await self.until_shown(lambda: self._quorum.high_watermark >= offset)
         return response
 
     # -- finding it ----------------------------------------------------------------------------
@@ -222,7 +222,8 @@ class ControllerLink:
     def _knows(self, request: CreateTopicsRequest) -> bool:
         return all(self._image.topic(topic.name) is not None for topic in request.topics)
 
-    async def _until_shown(self, shown: Callable[[], bool]) -> None:
+    async def until_shown(self, shown: Callable[[], bool]) -> None:
+        """Wait until this node's metadata has got so far, for a while at most."""
         if shown():
             return
         done = asyncio.get_running_loop().create_future()

@@ -8,7 +8,7 @@ from skylog.broker.access import check_access
 from skylog.broker.followers import AclFollower, ConfigFollower, QuotaFollower
 from skylog.broker.lifecycle import Lifecycle
 from skylog.broker.listeners import listener_securities
-from skylog.broker.storage import directories
+from skylog.broker.storage import directories, open_storage
 from skylog.broker.translate import advertised_host, log_manager_settings
 from skylog.broker.wiring import (
     SNAPSHOT_CHECK_INTERVAL_MS,
@@ -68,7 +68,7 @@ class ControllerNode(Node):
             self._rng,
             self._files,
         )
-        storage = self._open_storage()
+        storage = open_storage(settings, self._addresses.port, self._ports)
         undo.callback(logs.unlock)
         logs.lock()
         part = await self._start_quorum(storage)

@@ -159,6 +159,12 @@ class Listener:
     async def abort(self) -> None:
         """Close everything at once, whatever is being handled."""
         self._stopping = True
+        loop = asyncio.get_running_loop()
+        for server in self._servers:
+            for bound in server.sockets:
+                loop.remove_reader(bound.fileno())
+        # Who is being accepted in this moment gets a transport, which can be closed.
+        await asyncio.sleep(0)
         for server in self._servers:
             server.close()
         for connection in tuple(self._connections):

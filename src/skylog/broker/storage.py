@@ -12,7 +12,7 @@ from skylog.quorum.voters import Endpoint, parse_servers, parse_voters
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from skylog.kernel.rng import Random
+    from skylog.client.settings import Ports
     from skylog.kernel.settings import BrokerSettings
 
 
@@ -21,7 +21,7 @@ def directories(settings: BrokerSettings) -> list[Path]:
 
 
 def open_storage(
-    settings: BrokerSettings, port_of: Callable[[str], int], rng: Random, now_ms: int
+    settings: BrokerSettings, port_of: Callable[[str], int], ports: Ports
 ) -> NodeStorage:
     """Open the directories. Only a node that is a cluster of its own may choose the cluster's id:
     the others must have been formatted with theirs."""
@@ -33,7 +33,12 @@ def open_storage(
     if not combined or _others(settings, endpoint):
         return load_directory(directories(settings), node_id, metadata_dir=metadata_dir)
     return format_if_new(
-        directories(settings), node_id, endpoint, rng, now_ms, metadata_dir=metadata_dir
+        directories(settings),
+        node_id,
+        endpoint,
+        ports.rng,
+        ports.clock.now_ms(),
+        metadata_dir=metadata_dir,
     )
 
 

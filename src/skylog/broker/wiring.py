@@ -212,7 +212,7 @@ class Node:
             self._rng,
             self._files,
         )
-        storage = self._open_storage()
+        storage = open_storage(self.settings, self._addresses.port, self._ports)
         undo.callback(logs.unlock)
         logs.lock()
         part = await self._start_quorum(storage)
@@ -239,14 +239,13 @@ class Node:
         # What it leads is handed over before any part of it stops.
         undo.push_async_callback(self._lifecycle.leave)
         await self._lifecycle.unfence()
+        # Its first client shall find it in the metadata, too.
+        await part.link.until_shown(lambda: self._image.is_alive(storage.node_id))
         services = self._services
         for coordinator in (services.groups, services.transactions, services.diskless.coordinators):
             await coordinator.loaded()
         await self._listeners.serve(of_controller=False)
         self._start_background(part, logs, open_backup(self._services, storage, part.quorum))
-
-    def _open_storage(self) -> NodeStorage:
-        return open_storage(self.settings, self._addresses.port, self._rng, self._clock.now_ms())
 
     async def _start_quorum(self, storage: NodeStorage) -> QuorumPart:
         self._part = await QuorumPart.start(

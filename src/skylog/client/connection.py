@@ -149,10 +149,14 @@ class ClientConnection(asyncio.BufferedProtocol):
     def busy(self) -> bool:
         return bool(self._waiting)
 
-    async def close(self) -> None:
-        """End the connection; requests that wait fail."""
+    def abort(self) -> None:
+        """End the connection at once; requests that wait fail."""
         why = f"the connection to {self.address} was closed"
         self._fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, why, ambiguous=True))
+
+    async def close(self) -> None:
+        """End the connection, and see it off."""
+        self.abort()
         if self._transport is not None:
             await self._lost
 

@@ -81,6 +81,7 @@ class Lines:
         return self._prepared
 
     def _retire(self, connection: ClientConnection) -> None:
+        connection.abort()
         task = asyncio.ensure_future(connection.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

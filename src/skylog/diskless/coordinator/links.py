@@ -21,6 +21,8 @@ from skylog.wire.messages.diskless_fetch_snapshot_request import DisklessFetchSn
 from skylog.wire.messages.diskless_fetch_snapshot_response import DisklessFetchSnapshotResponse
 
 _log = get_logger("diskless.coordinator")
+# A replica that hangs is soon in sync no more; until then it must not hold up everybody for long.
+_CONFIRM_SECONDS: Final = 2.0
 # What a replica says that knows of no later epoch than the one it was asked about.
 _CONFIRMED: Final = (
     ErrorCode.NONE,
@@ -51,12 +53,14 @@ class ReplicaLinks:
         replicas: Callable[[int], Sequence[int]],
         executor: Executor,
         piece_bytes: int = DISKLESS_SNAPSHOT_PIECE_BYTES,
+        confirm_seconds: float = _CONFIRM_SECONDS,
     ) -> None:
         self._node_id = node_id
         self._peers = peers
         self._replicas = replicas
         self._executor = executor
         self._piece_bytes = piece_bytes
+        self._confirm_seconds = confirm_seconds
 
     async def fetch_snapshot(self, index: int, snapshots: Snapshots) -> None:
         others = [node for node in self._replicas(index) if node not in (self._node_id, -1)]
@@ -116,11 +120,13 @@ class ReplicaLinks:
         topic = epochs.OffsetForLeaderTopic(DISKLESS_METADATA, [asked])
         request = epochs.OffsetForLeaderEpochRequest(self._node_id, [topic])
         try:
-            response = await self._peers.send(node_id, request, lane="confirm")
+            async with asyncio.timeout(self._confirm_seconds):
+                response = await self._peers.send(node_id, request, lane="confirm")
             code = error_code(response.topics[0].partitions[0].error_code)
-        except KafkaError as error:
+        except (KafkaError, TimeoutError) as error:
+            why = str(error) or "no answer in time"
             raise KafkaError(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"replica {node_id}: {error}"
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"replica {node_id}: {why}"
             ) from error
         if code is ErrorCode.FENCED_LEADER_EPOCH:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"replica {node_id} knows a later epoch")

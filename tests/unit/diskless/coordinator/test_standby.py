@@ -294,6 +294,10 @@ async def test_a_copy_finds_what_it_has(tmp_path: Path) -> None:
 # --- Who leads ------------------------------------------------------------------------------------
 
 
+# A replica that says this says nothing.
+HANGS = ErrorCode.REQUEST_TIMED_OUT
+
+
 class Replicas:
     """In-sync replicas, which say what they know of the leader's epoch."""
 
@@ -306,6 +310,8 @@ class Replicas:
         code = self.codes[node_id]
         if code is None:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION)
+        if code is HANGS:
+            await asyncio.Event().wait()
         partition = EpochEndOffset(code, 0)
         return OffsetForLeaderEpochResponse(
             topics=[OffsetForLeaderTopicResult(request.topics[0].topic, [partition])]
@@ -314,7 +320,10 @@ class Replicas:
 
 async def leading(directory: Path, *codes: ErrorCode | None) -> tuple[Home, Replicas]:
     replicas = Replicas(*codes)
-    links = ReplicaLinks(0, replicas, lambda _: [0, 1, 2], InlineExecutor())
+    seconds = 0.05 if HANGS in codes else 60
+    links = ReplicaLinks(
+        0, replicas, lambda _: [0, 1, 2], InlineExecutor(), confirm_seconds=seconds
+    )
     home = Home(directory, links=links)
     await home.lead(0)
     await home.coordinators.submit(0, ask.CreatePartitions([(TOPIC, "a", [0])]))
@@ -333,6 +342,7 @@ OK, FENCED = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH
         ((OK, OK, ErrorCode.UNKNOWN_LEADER_EPOCH), ErrorCode.NONE),
         ((OK, FENCED, OK), ErrorCode.NOT_COORDINATOR),
         ((OK, OK, None), ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        ((OK, HANGS, OK), ErrorCode.COORDINATOR_NOT_AVAILABLE),
         ((OK, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), ErrorCode.COORDINATOR_NOT_AVAILABLE),
     ],
 )
