@@ -50,6 +50,7 @@ lint: setup ## ruff, mypy, import contracts, size and drift checks
 
 sim: setup ## Histories of the state machines that the suite does not try (SEEDS=5)
 	$(BIN)/python -m sim.quorum --seeds $$((400 * $(SEEDS)))
+	$(BIN)/python -m sim.replication --seeds $$((100 * $(SEEDS)))
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; \
 	  $(BIN)/pytest -n auto tests/property --hypothesis-profile=seeded --hypothesis-seed=$$seed || exit 1; done
 
