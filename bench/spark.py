@@ -195,20 +195,32 @@ def partition(plan: Plan) -> list[Figure]:
     one = Figure("Spark scan of one partition, one task", "M rows/s", None)
     many = Figure("Spark scan of one partition, as planned", "M rows/s", None)
     gain = Figure("  gained by tasks of a partition", "×", goal, note="on two cores")
+    # Reading, decoding and Spark's own work overlap in one task already.
+    busy = {way: Figure(f"  cores kept busy by {way}", "cores", None) for way in ("one", "many")}
+    alone = Figure("Spark scan of one partition, one task on one core", "M rows/s", None)
     ways = {"one": {"read.split.bytes": str(2**31 - 1)}, "many": {}}
     one.note = "read.split.bytes=2147483647"
-    with Skylog() as cluster, spark("skylog") as session:
+    with (
+        Skylog() as cluster,
+        spark("skylog") as session,
+        spark("skylog", one_core=True) as on_one_core,
+    ):
         plan.say("Spark: filling one partition")
         fill(cluster, data)
-        run(session, "skylog", cluster, data, "scan")
+        for each in (session, on_one_core):
+            run(each, "skylog", cluster, data, "scan")
         for number, way in plan.turns(tuple(ways)):
             plan.say(f"Spark scan of one partition, round {number + 1}, {way} tasks")
             done = run(session, "skylog", cluster, data, "scan", ways[way])
             figure = one if way == "one" else many
             figure.add("skylog", data.records / done.seconds / MILLION)
+            busy[way].add("skylog", done.cpu_seconds / done.seconds)
+            if way == "one":
+                done = run(on_one_core, "skylog", cluster, data, "scan", ways[way])
+                alone.add("skylog", data.records / done.seconds / MILLION)
     pairs = zip(many.skylog, one.skylog, strict=True)
     gain.skylog = [fast / slow for fast, slow in pairs]
-    return [one, many, gain]
+    return [one, many, gain, *busy.values(), alone]
 
 
 # -- sinks -------------------------------------------------------------------------------------

@@ -26,6 +26,9 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 
+# Of Linux's util-linux; whatever it starts stays on that core as well.
+ON_ONE_CORE = ("taskset", "--cpu-list", "0")
+
 
 @functools.cache
 def kafka_source() -> Path:
@@ -71,7 +74,9 @@ class Spark:
 
 
 @contextlib.contextmanager
-def spark(side: str, settings: Mapping[str, str] | None = None) -> Iterator[Spark]:
+def spark(
+    side: str, settings: Mapping[str, str] | None = None, *, one_core: bool = False
+) -> Iterator[Spark]:
     """A new session: skylog's source in this environment, or Spark's own in its own."""
     python, given = Path(sys.executable), {**SETTINGS, **(settings or {})}
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -83,7 +88,12 @@ def spark(side: str, settings: Mapping[str, str] | None = None) -> Iterator[Spar
     environment |= {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
     environment.pop("SPARK_HOME", None)
     process = subprocess.Popen(
-        [python, ROOT / "bench" / "spark_process.py", json.dumps(given)],
+        [
+            *(ON_ONE_CORE if one_core else ()),
+            python,
+            ROOT / "bench" / "spark_process.py",
+            json.dumps(given),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -7,6 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from skylog.bulk.epoch import NotBegun
+from skylog.bulk.staging import ClusterBrokers, EpochCommitter, StagingArea
+from skylog.bulk.store import open_bulk_store
 from skylog.client import bulk
 from skylog.client.bulk import PartitionRange
 from skylog.kernel.acl import AclOperation, ResourceType
@@ -14,7 +17,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.keys import staging_owner
 from skylog.testing import Broker
 from tests.integration.auth_world import ADMIN, ALICE, SETTINGS, World
-from tests.integration.bulk_support import HOUR_MS, Stage, cluster
+from tests.integration.bulk_support import HOUR_MS, Stage, cluster, object_path
 from tests.integration.diskless_uploader import new_topic
 
 NONE = ErrorCode.NONE
@@ -134,4 +137,25 @@ async def test_nobody_commits_what_another_staged(world: World) -> None:
         # Nor is what another committed told again.
         (result,) = await bulk.commit_staged(alice, "w", 1, [staged])
         assert (result.error, result.batches[0].base_offset) == (foreign, -1)
+    world.revoke_all(f"User:{ALICE}")
+
+
+async def test_rights_that_are_lost_before_the_commit_leave_nothing(world: World) -> None:
+    """Tasks were allowed to stage; the driver finds that they are not any more."""
+    topic_id = new_topic(world.admin, "lost")
+    allow(world, AclOperation.WRITE, "lost")
+    async with cluster(world.sasl, ALICE) as alice:
+        info = await bulk.staging_info(alice)
+        staged = Stage(info.prefix).add("lost", topic_id, b"v").put(info.storage_url)
+        world.revoke_all(f"User:{ALICE}")
+        allow(world, AclOperation.WRITE, "elsewhere")
+        store = open_bulk_store(info.storage_url or "", {})
+        ports = alice.ports
+        area = StagingArea(ClusterBrokers(alice), store, info.prefix, ports.clock, ports.rng)
+        with pytest.raises(NotBegun, match=r"nothing is written: .*Not authorized to write lost"):
+            await EpochCommitter(area, "w").complete(1, [staged])
+        assert not object_path(info.storage_url, staged.key).exists()
+        assert [info async for info in store.list(f"{info.prefix}w/")] == []
+        await store.close()
+    assert await watermark(world, "lost") == 0
     world.revoke_all(f"User:{ALICE}")

@@ -120,6 +120,30 @@ async def test_located_batches_come_in_pages(broker: Broker, wire: Wire) -> None
         assert found == [0, 1, 2, 3, 4]
 
 
+async def test_many_splits_are_located_at_once(broker: Broker, wire: Wire) -> None:
+    new_topic(wire, "many", 3)
+    for partition in range(3):
+        produce(broker, "many", *[[b"x"]] * 3, partition=partition)
+    async with cluster(broker.bootstrap) as opened:
+        ranges = [PartitionRange("many", partition) for partition in range(3)]
+        plan = await bulk.plan_ranges(opened, ranges, 1 << 20)
+        splits = [split for one in plan.partitions for split in one.splits]
+        absent = replace(splits[0], topic="no-such-topic")
+        wanted = [(split, 1) for split in (*splits, absent)]
+        first, second, third, missing = await bulk.locate_many(opened, wanted)
+        assert first == await bulk.locate_batches(opened, splits[0], start_offset=1)
+        assert second == await bulk.locate_batches(opened, splits[1], start_offset=1)
+        assert third == await bulk.locate_batches(opened, splits[2], start_offset=1)
+        assert isinstance(missing, KafkaError)
+        assert missing.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        # An answer has only so much room. Two of the three are of the same coordinator.
+        *some, _ = await bulk.locate_many(opened, wanted, max_batches=1)
+        begun = [one for one in some if isinstance(one, bulk.Located)]
+        assert 0 < len(begun) < 3
+        assert {one.next_offset for one in begun} == {2}
+        assert [one for one in some if one not in begun] == [None] * (3 - len(begun))
+
+
 async def test_old_batches_are_skipped(broker: Broker, wire: Wire) -> None:
     topic_id = new_topic(wire, "dated")
     start = now_ms()

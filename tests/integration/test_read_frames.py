@@ -169,7 +169,7 @@ def test_many_threads_give_the_same_rows(
 ) -> None:
     topic = create(broker, f"threads-{diskless}", **{"diskless.enable": diskless})
     produce(broker, topic, 3000, **{"compression.type": "snappy"})
-    monkeypatch.setattr("skylog.bulk.frame.SPLIT_BYTES", 2000)
+    monkeypatch.setattr("skylog.bulk.frame.TASK_BYTES", 2000)
     found = read(broker, topic, threads=4)
     assert len(found._tasks) > 8
     assert rows_of(found.to_arrow()) == consumed(broker, topic)
@@ -201,6 +201,10 @@ def test_mistakes_are_named_before_anything_is_read(broker: Broker) -> None:
         ({"threads": 0}, "threads is 0"),
         ({"storage": {"bucket": "x"}}, "unknown storage options bucket; allowed are diskless"),
         ({"config": {"security.protocol": "TLS"}}, "security.protocol is 'TLS'"),
+        ({"config": {"nonsense": "1"}}, "unknown setting 'nonsense'; allowed are those of a"),
+        ({"config": {"sasl.mechanisms": "PLAIN"}}, r"'sasl.mechanisms' \(is it sasl.mechanism\?\)"),
+        ({"config": {"request.timeout.ms": 5}}, "config request.timeout.ms is 5; allowed is text"),
+        ({"config": {"bootstrap.servers": "h:1"}}, "bootstrap.servers in config 'h:1': say one"),
     ):
         with pytest.raises(ConfigError, match=why):
             read(broker, topic, **options)

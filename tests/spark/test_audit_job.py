@@ -13,8 +13,8 @@ from skylog.kernel.errors import ConfigError, KafkaError
 from skylog.objects.keys import ObjectKey
 from skylog.spark.jobs import audit
 from skylog.spark.jobs.audit import Audit, AuditJob
-from skylog.spark.jobs.audit_check import Kind
-from skylog.spark.jobs.audit_report import document, html, is_sound
+from skylog.spark.jobs.audit_found import Kind
+from skylog.spark.jobs.audit_report import document, html
 from skylog.spark.jobs.cluster import JobCluster
 from skylog.testing import Broker
 from tests.spark.support import Message, Topics
@@ -37,7 +37,7 @@ def look(spark: SparkSession, node: Broker, *topics: str) -> Audit:
 
 
 def kinds(found: Audit) -> set[Kind]:
-    return {finding.kind for finding in found.findings}
+    return set(found.findings.counts)
 
 
 def test_damage_of_every_kind_is_found(spark: SparkSession, node: Broker, objects: Path) -> None:
@@ -49,8 +49,8 @@ def test_damage_of_every_kind_is_found(spark: SparkSession, node: Broker, object
         topics.produce(name, [Message(b"y%d" % part * 9, None, i % 2) for i in range(40)])
 
     sound = look(spark, node)
-    assert is_sound(sound), sound.findings
-    assert sound.findings == []
+    assert not sound.findings, list(sound.findings)
+    assert sound.findings.sound
     assert sum(tally.records for tally in sound.checked.tallies.values()) == 320
     assert "Sound" in html(sound, "now")
 
@@ -69,7 +69,7 @@ def test_damage_of_every_kind_is_found(spark: SparkSession, node: Broker, object
 
     found = look(spark, node)
     assert kinds(found) >= {Kind.MISSING, Kind.CORRUPT, Kind.SIZE, Kind.DANGLING, Kind.ORPHAN}
-    assert not is_sound(found)
+    assert not found.findings.sound
     told = json.loads(json.dumps(document(found, "now")))
     assert not told["sound"]
     by_kind: dict[str, set[str]] = {}
@@ -100,4 +100,4 @@ def test_what_cannot_be_audited_is_said(spark: SparkSession, node: Broker) -> No
         look(spark, node, "plain")
     with pytest.raises(KafkaError, match="absent"):
         look(spark, node, "absent")
-    assert look(spark, node).findings == []
+    assert not look(spark, node).findings

@@ -140,19 +140,32 @@ def test_a_failed_write_leaves_nothing(
     assert values(topics, topic) == Counter(b"%d" % i for i in range(100))
 
 
-def test_tasks_that_are_tried_again_or_run_twice_count_once(
-    broker: Broker, topics: Topics, tmp_path: Path
-) -> None:
-    topic = topics.create("sink-tasks", 2)
+def run_job(program: str, *arguments: str) -> bytes:
+    """What a job in a process of its own says."""
     ran = subprocess.run(
-        [sys.executable, str(HERE / "sink_tasks.py"), broker.bootstrap, topic, str(tmp_path)],
+        [sys.executable, str(HERE / program), *arguments],
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
         capture_output=True,
         timeout=280,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr.decode(errors="replace")[-3000:]
-    assert b"the task fails once" in ran.stderr
+    return ran.stderr
+
+
+def test_tasks_that_are_tried_again_or_run_twice_count_once(
+    broker: Broker, topics: Topics, tmp_path: Path
+) -> None:
+    topic = topics.create("sink-tasks", 2)
+    said = run_job("sink_tasks.py", broker.bootstrap, topic, str(tmp_path))
+    assert b"the task fails once" in said
+    assert values(topics, topic) == Counter(b"%d" % i for i in range(100))
+
+
+def test_speculative_tasks_count_once(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    topic = topics.create("sink-speculation", 2)
+    run_job("sink_speculation.py", broker.bootstrap, topic, str(tmp_path))
+    assert {path.name for path in tmp_path.glob("copy-*")} == {"copy-0", "copy-1"}
     assert values(topics, topic) == Counter(b"%d" % i for i in range(100))
 
 
@@ -217,10 +230,15 @@ def test_bad_input_is_named_and_nothing_is_written(
     assert not topics.rows(topic, 2)
 
 
-def test_topics_only_grow(spark: SparkSession, topics: Topics, writer: Writer) -> None:
+def test_topics_only_grow(
+    spark: SparkSession, broker: Broker, topics: Topics, writer: Writer
+) -> None:
     topic = topics.create("sink-modes", 1)
+    options = {"kafka.bootstrap.servers": broker.bootstrap}
     with pytest.raises(Exception, match="mode overwrite: rows of a topic cannot be replaced"):
         writer(numbers(spark, 3), topic=topic).mode("overwrite").save()
-    with pytest.raises(Exception, match="ErrorIfExists"):
-        writer(numbers(spark, 3), topic=topic).mode("error").save()
+    # What Spark makes of a write without a mode, for every data source in Python.
+    bare = numbers(spark, 3).write.format("skylog").options(**options, topic=topic)
+    with pytest.raises(Exception, match=r'"ErrorIfExists" mode. Please use either the "Append"'):
+        bare.save()
     assert not topics.rows(topic, 1)

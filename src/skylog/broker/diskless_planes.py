@@ -12,6 +12,7 @@ from skylog.diskless.planes.rules import PlaneRules
 from skylog.diskless.planes.topic import CoordinatorOf, TopicPlane
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.secret import Secret
+from skylog.objects.open import parse_url
 
 if TYPE_CHECKING:
     from skylog.controller.image import ClusterImage
@@ -38,8 +39,12 @@ def open_coordinators(
 ) -> DisklessCoordinators:
     """The coordinators that this broker may come to lead."""
     directory = Path(settings.node.log_dirs[0]).absolute() / COORDINATORS_DIRECTORY
+    url = settings.diskless.storage_url
     runtime = RuntimeSettings(
-        rules=plane_rules(settings), snapshot_bytes=settings.diskless.snapshot_bytes
+        rules=plane_rules(settings),
+        snapshot_bytes=settings.diskless.snapshot_bytes,
+        # Coordinates would be of no use that outlive the bytes they lead to.
+        sync=settings.storage.file_sync or (url != "" and parse_url(url).is_remote),
     )
     environment = Environment.of_broker(directory, files, clock, executor)
     return DisklessCoordinators(environment, runtime)

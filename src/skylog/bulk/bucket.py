@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final
 
 from skylog.bulk.decode import EncodedBatch
-from skylog.bulk.extents import Extent, Part, extents_of, windows_of
+from skylog.bulk.extents import Extent, Part, Windows, extents_of
 from skylog.bulk.source import LossPolicy, Piece
 from skylog.bulk.verify import batches_in_object
-from skylog.client.bulk import BatchLocation, Located, Split, locate_batches
+from skylog.client.bulk import BatchLocation, Located, Split, locate_batches, locate_many
 from skylog.client.cluster import Cluster
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.executor import Executor
@@ -26,12 +26,17 @@ from skylog.objects.store import NotFound, ObjectError, ObjectStore
 
 # Windows that are read or wait while one is being decoded.
 WINDOWS_AHEAD: Final = 2
-# Splits that are located at once: most of them are small, and each is a round trip.
-SPLITS_AHEAD: Final = 16
+# Splits that are located with one request: so many, or as many as have about so many bytes, for an
+# answer has only so much room. And such requests that are under way while their answers are read.
+SPLITS_PER_REQUEST: Final = 256
+BYTES_PER_REQUEST: Final = 8 * 1024 * 1024
+REQUESTS_AHEAD: Final = 2
 READS_AT_ONCE: Final = 16
 _ATTEMPTS_MAX: Final = 3
 
 Locate = Callable[[Split, int], Awaitable[Located]]
+Wanted = Sequence[tuple[Split, int]]
+LocateMany = Callable[[Wanted], Awaitable[list[Located | KafkaError | None]]]
 Outcome = memoryview | ObjectError
 
 
@@ -54,6 +59,7 @@ class BucketSource:
         settings: BucketSettings,
         *,
         locate: Locate | None = None,
+        locate_many: LocateMany | None = None,
     ) -> None:
         self._cluster = cluster
         self._store = store
@@ -61,6 +67,7 @@ class BucketSource:
         self._splits = splits
         self._settings = settings
         self._locate_once = locate or self._ask_broker
+        self._locate_many = locate_many or self._ask_brokers
         self._slots = asyncio.Semaphore(READS_AT_ONCE)
         self._room = asyncio.Semaphore(WINDOWS_AHEAD)
         self._ready: asyncio.Queue[asyncio.Task[list[Piece]] | None] = asyncio.Queue()
@@ -100,40 +107,54 @@ class BucketSource:
 
     async def _windows(self) -> AsyncGenerator[list[Part], None]:
         """Windows may span splits: neighbours in the objects are read together."""
-        waiting: list[Part] = []
-        size = 0
+        windows = Windows(self._settings.window_bytes)
         async with aclosing(self._parts()) as parts:
             async for part in parts:
-                waiting.append(part)
-                size += part.bytes
-                if size < self._settings.window_bytes:
-                    continue
-                *full, rest = windows_of(waiting, self._settings.window_bytes)
-                for window in full:
+                for window in windows.add(part):
                     yield window
-                waiting, size = rest, sum(part.bytes for part in rest)
-        for window in windows_of(waiting, self._settings.window_bytes):
-            yield window
+        if windows.rest:
+            yield windows.rest
 
     async def _parts(self) -> AsyncGenerator[Part, None]:
         """What the splits are made of, page by page; the first pages are asked for ahead."""
-        first: deque[asyncio.Task[tuple[Part, int]]] = deque()
-        splits = iter(self._splits)
+        ahead: deque[asyncio.Task[list[tuple[Part, int]]]] = deque()
+        groups = _groups(self._splits)
         try:
             while True:
-                while len(first) < SPLITS_AHEAD and (split := next(splits, None)) is not None:
-                    first.append(asyncio.ensure_future(self._locate(split, split.start_offset)))
-                if not first:
+                while len(ahead) < REQUESTS_AHEAD and (group := next(groups, None)) is not None:
+                    ahead.append(asyncio.ensure_future(self._first_pages(group)))
+                if not ahead:
                     return
-                part, position = await first.popleft()
-                yield part
-                while position < part.split.end_offset:
-                    part, position = await self._locate(part.split, position)
-                    yield part
+                for first, position in await ahead.popleft():
+                    yield first
+                    async with aclosing(self._later_pages(first.split, position)) as later:
+                        async for part in later:
+                            yield part
         finally:
-            for task in first:
+            for task in ahead:
                 task.cancel()
-            await asyncio.gather(*first, return_exceptions=True)
+            await asyncio.gather(*ahead, return_exceptions=True)
+
+    async def _later_pages(self, split: Split, position: int) -> AsyncGenerator[Part, None]:
+        while position < split.end_offset:
+            part, position = await self._locate(split, position)
+            yield part
+
+    async def _first_pages(self, splits: Sequence[Split]) -> list[tuple[Part, int]]:
+        """With one request, if nothing is in the way; for each split alone where something is."""
+        wanted = [(split, split.start_offset) for split in splits]
+        found: Sequence[Located | KafkaError | None] = [None]
+        if len(wanted) > 1:
+            try:
+                found = await self._locate_many(wanted)
+            except KafkaError:
+                found = [None] * len(wanted)
+        return [
+            self._page(split, position, one)
+            if isinstance(one, Located)
+            else await self._locate(split, position)
+            for (split, position), one in zip(wanted, found, strict=True)
+        ]
 
     async def _locate(self, split: Split, position: int) -> tuple[Part, int]:
         """A page of batches from ``position`` on, and the position after it."""
@@ -145,18 +166,19 @@ class BucketSource:
                     self._cluster, split, position, error
                 )
                 continue
-            after = self._settings.loss.position_at_log_start(
-                split, position, found.log_start_offset
-            )
-            if not position < found.next_offset <= split.end_offset:
-                raise KafkaError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR,
-                    f"{split.topic}-{split.partition}: batches located from {position}"
-                    f" to {found.next_offset}",
-                )
-            batches = tuple(batch for batch in found.batches if batch.last_offset >= after)
-            return Part(replace(split, start_offset=after), batches), found.next_offset
+            return self._page(split, position, found)
         return Part(replace(split, start_offset=split.end_offset), ()), split.end_offset
+
+    def _page(self, split: Split, position: int, found: Located) -> tuple[Part, int]:
+        after = self._settings.loss.position_at_log_start(split, position, found.log_start_offset)
+        if not position < found.next_offset <= split.end_offset:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"{split.topic}-{split.partition}: batches located from {position}"
+                f" to {found.next_offset}",
+            )
+        batches = tuple(batch for batch in found.batches if batch.last_offset >= after)
+        return Part(replace(split, start_offset=after), batches), found.next_offset
 
     async def _ask_broker(self, split: Split, position: int) -> Located:
         return await locate_batches(
@@ -165,6 +187,9 @@ class BucketSource:
             start_offset=position,
             min_timestamp=self._settings.min_timestamp,
         )
+
+    async def _ask_brokers(self, wanted: Wanted) -> list[Located | KafkaError | None]:
+        return await locate_many(self._cluster, wanted, min_timestamp=self._settings.min_timestamp)
 
     # Reading ------------------------------------------------------------------------------
 
@@ -230,6 +255,20 @@ class BucketSource:
                 return await self._store.get(ObjectKey.parse(extent.key), extent.start, extent.end)
             except ObjectError as error:
                 return error
+
+
+def _groups(splits: Sequence[Split]) -> Iterator[list[Split]]:
+    """Splits whose first pages come with one answer."""
+    group: list[Split] = []
+    size = 0
+    for split in splits:
+        if group and (len(group) == SPLITS_PER_REQUEST or size + split.bytes > BYTES_PER_REQUEST):
+            yield group
+            group, size = [], 0
+        group.append(split)
+        size += split.bytes
+    if group:
+        yield group
 
 
 def _verified(part: Part, data: Sequence[Outcome]) -> list[EncodedBatch]:

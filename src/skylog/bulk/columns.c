@@ -1,7 +1,7 @@
 /* Turns the records of many batches into the buffers of Arrow columns, without Python's lock.
  *
- * Two passes over the same bytes: skylog_measure checks every record and says how much room the
- * columns take, skylog_fill writes into room of just that size. columns.py calls them through
+ * skylog_fill checks every record and writes it, into room for the most that so many bytes can be;
+ * skylog_measure says what they are where that would be too much. columns.py calls them through
  * ctypes; columns_reference.py does the same in Python: the specification, and the tests hold the
  * two equal on sound, mutated and truncated input.
  */
@@ -10,7 +10,7 @@
 #include "wire/records.h"
 
 /* Raised whenever a signature or a struct below changes; columns.py refuses another version. */
-enum { ABI_VERSION = 1 };
+enum { ABI_VERSION = 2 };
 
 typedef struct {
     const uint8_t *data; /* the records, uncompressed */
@@ -30,7 +30,7 @@ typedef struct {
     int32_t error, error_batch, error_index, unused;
 } measure;
 
-/* A column of byte strings. `ends` is null where it is not wanted, `present` where it has no null. */
+/* A column of byte strings. `ends` is null where it is not wanted. */
 typedef struct {
     int32_t *ends; /* one more than rows: the first is 0 */
     uint8_t *bytes, *present;
@@ -85,7 +85,7 @@ static inline void count_string(int32_t size, int64_t *bytes, int64_t *nulls) {
 
 static void count_headers(const walk *w, measure *out) {
     cursor c = {w->c.data, w->record.headers_at, w->c.at};
-    int32_t at, size;
+    int32_t at = 0, size = 0;
     int64_t never_null = 0;
     for (int32_t i = 0; i < w->record.header_count; i++) {
         skip_bytes(&c, &at, &size);
@@ -97,21 +97,13 @@ static void count_headers(const walk *w, measure *out) {
     out->headerless += w->record.header_count == 0;
 }
 
-static enum error measure_batch(walk *w, const range *within, measure *out) {
-    while (w->index < w->of->count) {
-        enum error error = step(w);
-        if (error != SOUND) return error;
-        if (!is_wanted(w, within)) continue;
-        out->rows++;
-        count_string(w->record.key_size, &out->key_bytes, &out->key_nulls);
-        count_string(w->record.value_size, &out->value_bytes, &out->value_nulls);
-        count_headers(w, out);
-    }
-    return w->c.at == w->c.end ? SOUND : TRAILING_BYTES;
+static inline void count_row(const walk *w, measure *out) {
+    out->rows++;
+    count_string(w->record.key_size, &out->key_bytes, &out->key_nulls);
+    count_string(w->record.value_size, &out->value_bytes, &out->value_nulls);
 }
 
 static inline void put_bit(uint8_t *bits, int64_t at, int bit) {
-    if (!bits) return;
     if ((at & 7) == 0) bits[at >> 3] = 0;
     bits[at >> 3] |= (uint8_t)(bit << (at & 7));
 }
@@ -127,7 +119,7 @@ static inline void put_string(strings *to, int64_t row, const uint8_t *data, int
 
 static void put_headers(columns *to, int64_t row, const walk *w) {
     cursor c = {w->c.data, w->record.headers_at, w->c.at};
-    int32_t at, size;
+    int32_t at = 0, size = 0;
     int64_t header = to->header_ends[row];
     for (int32_t i = 0; i < w->record.header_count; i++, header++) {
         skip_bytes(&c, &at, &size);
@@ -158,12 +150,20 @@ static inline void put_row(columns *to, int64_t row, const walk *w) {
 
 EXPORT int32_t skylog_columns_abi_version(void) { return ABI_VERSION; }
 
-/* Checks all records and adds up what those within the range take; ends at the first broken one. */
-EXPORT void skylog_measure(const batch *batches, int32_t count, const range *within, measure *out) {
+/* Goes through all records, up to the first that is broken; rows are written if `to` is given. */
+static inline void go_through(const batch *batches, int32_t count, const range *within, columns *to,
+                              int with_headers, measure *out) {
     *out = (measure){0};
     for (int32_t i = 0; i < count; i++) {
         walk w = start(&batches[i]);
-        enum error error = measure_batch(&w, within, out);
+        enum error error = SOUND;
+        while (w.index < w.of->count && (error = step(&w)) == SOUND) {
+            if (!is_wanted(&w, within)) continue;
+            if (to) put_row(to, out->rows, &w);
+            count_row(&w, out);
+            if (with_headers) count_headers(&w, out);
+        }
+        if (error == SOUND && w.c.at != w.c.end) error = TRAILING_BYTES;
         if (error != SOUND) {
             out->error = error;
             out->error_batch = i;
@@ -173,18 +173,21 @@ EXPORT void skylog_measure(const batch *batches, int32_t count, const range *wit
     }
 }
 
-/* Fills columns that have room for what skylog_measure said of the same batches and range; returns
- * the number of rows. */
-EXPORT int64_t skylog_fill(const batch *batches, int32_t count, const range *within, columns *to) {
+/* Adds up what the rows take. */
+EXPORT void skylog_measure(const batch *batches, int32_t count, const range *within, measure *out) {
+    go_through(batches, count, within, NULL, 1, out);
+}
+
+/* Fills columns that have room for every row that the batches can have, and says what they took. */
+EXPORT void skylog_fill(const batch *batches, int32_t count, const range *within, columns *to,
+                        measure *out) {
     strings *all[] = {&to->key, &to->value, &to->header_key, &to->header_value};
     for (int i = 0; i < 4; i++)
         if (all[i]->ends) all[i]->ends[0] = 0;
-    if (to->header_ends) to->header_ends[0] = 0;
-    int64_t row = 0;
-    for (int32_t i = 0; i < count; i++) {
-        walk w = start(&batches[i]);
-        while (w.index < w.of->count && step(&w) == SOUND)
-            if (is_wanted(&w, within)) put_row(to, row++, &w);
+    if (to->header_ends) {
+        to->header_ends[0] = 0;
+        go_through(batches, count, within, to, 1, out);
+    } else {
+        go_through(batches, count, within, to, 0, out);
     }
-    return row;
 }

@@ -22,12 +22,13 @@ from skylog.bulk.columns_reference import (
     build_columns_python,
 )
 from skylog.bulk.schema import HEADER, SCHEMA
-from skylog.kernel.errors import invariant
 
-ABI_VERSION: Final = 1
+ABI_VERSION: Final = 2
 LIBRARY: Final = Path(__file__).with_name("_columns.so")
 # Arrow's ordinary strings have 32-bit ends.
 COLUMN_BYTES_MAX: Final = 2**31 - 1
+# A record without anything: seven numbers of a byte each.
+_RECORD_BYTES_MIN: Final = 7
 
 _BATCH: Final = struct.Struct("=Qqqqiiii")
 _WITHIN: Final = struct.Struct("=qqqq")
@@ -56,34 +57,38 @@ class _Measure(NamedTuple):
 
 
 class _Strings(NamedTuple):
-    """Room for a column of byte strings; ``present`` is None where it has no null."""
+    """Room for a column of byte strings."""
 
-    rows: int
-    nulls: int
     ends: pa.Buffer
     data: pa.Buffer
-    present: pa.Buffer | None
+    present: pa.Buffer
 
     @classmethod
-    def room(cls, rows: int, size: int, nulls: int) -> _Strings:
-        return cls(
-            rows,
-            nulls,
-            pa.allocate_buffer(4 * (rows + 1)),
-            pa.allocate_buffer(size),
-            _bits(rows) if nulls else None,
-        )
+    def room(cls, rows: int, size: int) -> _Strings:
+        return cls(_room(4 * (rows + 1)), _room(size), _bits(rows))
 
     def addresses(self) -> tuple[int, int, int]:
-        return self.ends.address, self.data.address, _address(self.present)
+        return self.ends.address, self.data.address, self.present.address
 
-    def array(self) -> pa.Array:
-        buffers = [self.present, self.ends, self.data]
-        return pa.Array.from_buffers(pa.binary(), self.rows, buffers, null_count=self.nulls)
+    def array(self, rows: int, size: int, nulls: int) -> pa.Array:
+        present = _cut(self.present, (rows + 7) // 8) if nulls else None
+        buffers = [present, _cut(self.ends, 4 * (rows + 1)), _cut(self.data, size)]
+        return pa.Array.from_buffers(pa.binary(), rows, buffers, null_count=nulls)
+
+
+def _room(size: int) -> pa.Buffer:
+    return pa.allocate_buffer(size, resizable=True)
 
 
 def _bits(rows: int) -> pa.Buffer:
-    return pa.allocate_buffer((rows + 7) // 8)
+    return _room((rows + 7) // 8)
+
+
+def _cut(buffer: pa.Buffer, size: int) -> pa.Buffer:
+    """What was used of it; the rest is given back."""
+    if buffer.size != size:
+        buffer.resize(size, shrink_to_fit=True)
+    return buffer
 
 
 def _address(buffer: pa.Buffer | None) -> int:
@@ -106,8 +111,8 @@ class NativeColumns:
         self._measure.restype = None
         self._measure.argtypes = (pointer, i32, pointer, pointer)
         self._fill = loaded.skylog_fill
-        self._fill.restype = ctypes.c_int64
-        self._fill.argtypes = (pointer, i32, pointer, pointer)
+        self._fill.restype = None
+        self._fill.argtypes = (pointer, i32, pointer, pointer, pointer)
 
     def build_columns(
         self, batches: Sequence[RecordsOfBatch], within: Within, wanted: Collection[str]
@@ -117,11 +122,31 @@ class NativeColumns:
         packed = b"".join(map(_packed, held, batches))
         range_ = _WITHIN.pack(*within)
         found = ctypes.create_string_buffer(_MEASURE.size)
-        self._measure(packed, len(held), range_, found)
-        room = _Room(_Measure._make(_MEASURE.unpack(found)), wanted)
-        filled = self._fill(packed, len(held), range_, room.addresses())
-        invariant(filled == room.rows, "records changed while they were read")
-        return room.rows, room.arrays()
+        size = _bound(held, batches)
+        if "headers" in wanted or size.value_bytes > COLUMN_BYTES_MAX:
+            self._measure(packed, len(held), range_, found)
+            size = _checked(found)
+        room = _Room(size, wanted)
+        self._fill(packed, len(held), range_, room.addresses(), found)
+        filled = _checked(found)
+        return filled.rows, room.arrays(filled)
+
+
+def _bound(held: Sequence[pa.Buffer], batches: Sequence[RecordsOfBatch]) -> _Measure:
+    """The most that keys and values can take, together and so each of them."""
+    rows = sum(
+        max(min(batch.record_count, data.size // _RECORD_BYTES_MIN), 0)
+        for data, batch in zip(held, batches, strict=True)
+    )
+    size = sum(data.size for data in held)
+    return _Measure(rows, size, rows, size, rows, *[0] * 9)
+
+
+def _checked(found: ctypes.Array[ctypes.c_char]) -> _Measure:
+    size = _Measure._make(_MEASURE.unpack(found))
+    if size.error:
+        raise ColumnsError(size.error, size.error_batch, size.error_index)
+    return size
 
 
 def _packed(held: pa.Buffer, batch: RecordsOfBatch) -> bytes:
@@ -138,11 +163,9 @@ def _packed(held: pa.Buffer, batch: RecordsOfBatch) -> bytes:
 
 
 class _Room:
-    """Buffers of just the size that was measured, for the columns that are wanted."""
+    """Buffers for so much, for the columns that are wanted."""
 
     def __init__(self, size: _Measure, wanted: Collection[str]) -> None:
-        if size.error:
-            raise ColumnsError(size.error, size.error_batch, size.error_index)
         largest = max(
             size.rows,
             size.key_bytes,
@@ -153,30 +176,30 @@ class _Room:
         )
         if largest > COLUMN_BYTES_MAX:
             raise ValueError(f"a column of {largest} bytes; allowed are {COLUMN_BYTES_MAX}")
-        self.rows = rows = size.rows
-        self._size = size
+        rows = size.rows
         self._numbers = {
-            name: pa.allocate_buffer(width * rows)
+            name: (_room(width * rows), width)
             for name, width in (("offset", 8), ("timestamp", 8), ("timestampType", 4))
             if name in wanted
         }
         self._strings: dict[str, _Strings] = {}
         if "key" in wanted:
-            self._strings["key"] = _Strings.room(rows, size.key_bytes, size.key_nulls)
+            self._strings["key"] = _Strings.room(rows, size.key_bytes)
         if "value" in wanted:
-            self._strings["value"] = _Strings.room(rows, size.value_bytes, size.value_nulls)
+            self._strings["value"] = _Strings.room(rows, size.value_bytes)
         self._header_ends = self._header_present = None
         if "headers" in wanted:
-            self._header_ends = pa.allocate_buffer(4 * (rows + 1))
-            self._header_present = _bits(rows) if size.headerless else None
-            count, nulls = size.headers, size.header_value_nulls
-            self._strings["header key"] = _Strings.room(count, size.header_key_bytes, 0)
-            self._strings["header value"] = _Strings.room(count, size.header_value_bytes, nulls)
+            self._header_ends = _room(4 * (rows + 1))
+            self._header_present = _bits(rows)
+            count = size.headers
+            self._strings["header key"] = _Strings.room(count, size.header_key_bytes)
+            self._strings["header value"] = _Strings.room(count, size.header_value_bytes)
 
     def addresses(self) -> bytes:
         """The struct ``columns`` of columns.c."""
         pointers = [
-            _address(self._numbers.get(name)) for name in ("offset", "timestamp", "timestampType")
+            self._numbers[name][0].address if name in self._numbers else _NULL
+            for name in ("offset", "timestamp", "timestampType")
         ]
         for name in ("key", "value", "header key", "header value"):
             strings = self._strings.get(name)
@@ -184,27 +207,36 @@ class _Room:
         pointers += _address(self._header_ends), _address(self._header_present)
         return _COLUMNS.pack(*pointers)
 
-    def arrays(self) -> dict[str, pa.Array]:
+    def arrays(self, filled: _Measure) -> dict[str, pa.Array]:
+        rows = filled.rows
         built = {
-            name: pa.Array.from_buffers(SCHEMA.field(name).type, self.rows, [None, buffer], 0)
-            for name, buffer in self._numbers.items()
+            name: pa.Array.from_buffers(
+                SCHEMA.field(name).type, rows, [None, _cut(buffer, width * rows)], 0
+            )
+            for name, (buffer, width) in self._numbers.items()
         }
-        for name in ("key", "value"):
-            if name in self._strings:
-                built[name] = self._strings[name].array()
+        if "key" in self._strings:
+            key = self._strings["key"]
+            built["key"] = key.array(rows, filled.key_bytes, filled.key_nulls)
+        if "value" in self._strings:
+            value = self._strings["value"]
+            built["value"] = value.array(rows, filled.value_bytes, filled.value_nulls)
         if self._header_ends is not None:
-            built["headers"] = self._headers()
+            built["headers"] = self._headers(filled)
         return built
 
-    def _headers(self) -> pa.Array:
-        names = _text(self._strings["header key"].array())
-        values = self._strings["header value"].array()
-        entries = pa.StructArray.from_arrays([names, values], fields=list(HEADER))
+    def _headers(self, filled: _Measure) -> pa.Array:
+        count = filled.headers
+        names = self._strings["header key"].array(count, filled.header_key_bytes, 0)
+        nulls = filled.header_value_nulls
+        values = self._strings["header value"].array(count, filled.header_value_bytes, nulls)
+        entries = pa.StructArray.from_arrays([_text(names), values], fields=list(HEADER))
+        present = self._header_present if filled.headerless else None
         return pa.Array.from_buffers(
             SCHEMA.field("headers").type,
-            self.rows,
-            [self._header_present, self._header_ends],
-            self._size.headerless,
+            filled.rows,
+            [present, self._header_ends],
+            filled.headerless,
             children=[entries],
         )
 

@@ -7,6 +7,7 @@ control batches; checksums are the reader's business.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +17,8 @@ import pyarrow as pa
 
 from skylog.bulk.columns import build_columns
 from skylog.bulk.columns_reference import ColumnsError, RecordsOfBatch, Within
-from skylog.bulk.schema import COLUMNS, SCHEMA, schema_of
+from skylog.bulk.names import COLUMNS
+from skylog.bulk.schema import SCHEMA, schema_of
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import RECORDS_DECOMPRESSED_BYTES_MAX
 from skylog.wire.batch import HEADER_BYTES, MAGIC, Batch
@@ -166,8 +168,15 @@ def _repeated(value: str | int, rows: int) -> pa.Array:
 
 @lru_cache(maxsize=16)
 def _long_column(value: str | int, rows: int) -> pa.Array:
-    kind = pa.string() if isinstance(value, str) else pa.int32()
-    return pa.repeat(pa.scalar(value, kind), rows)
+    """Made of buffers: Arrow's own ways from Python's values load pandas if it is installed."""
+    if isinstance(value, int):
+        numbers = pa.py_buffer(array("i", [value]) * rows)
+        return pa.Array.from_buffers(pa.int32(), rows, [None, numbers], 0)
+    text = value.encode()
+    ends = pa.py_buffer(array("i", range(0, (rows + 1) * len(text), len(text))))
+    return pa.Array.from_buffers(
+        pa.string(), rows, [None, ends, pa.py_buffer(text * rows)], null_count=0
+    )
 
 
 def _corrupt(

@@ -27,7 +27,7 @@ from hashlib import sha256
 from typing import Final
 
 from skylog.client.bulk.types import StagedObject
-from skylog.kernel.errors import SkylogError
+from skylog.kernel.errors import KafkaError, SkylogError
 from skylog.objects.keys import ObjectKey
 
 PIN_LIFETIME_MS: Final = 7 * 24 * 60 * 60 * 1000
@@ -43,6 +43,10 @@ NO_EPOCH: Final = -1
 
 class EpochFailed(SkylogError):  # noqa: N818 - reads as what it says
     """An epoch that cannot be completed; the message names writer and epoch."""
+
+
+class NotBegun(KafkaError):  # noqa: N818
+    """An epoch of which nothing is written, nor will be."""
 
 
 class Step(Enum):

@@ -6,7 +6,7 @@ are of: a request costs more than the bytes between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from skylog.client.bulk import BatchLocation, Split
 GAP_BYTES_MAX: Final = 128 * 1024
 # Larger requests only come later: several are under way at once.
 EXTENT_BYTES_MAX: Final = 8 * 1024 * 1024
+FIRST_WINDOW_BYTES: Final = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +65,36 @@ def extents_of(batches: Sequence[BatchLocation]) -> list[Extent]:
     return found
 
 
-def windows_of(parts: Iterable[Part], window_bytes: int) -> Iterator[list[Part]]:
-    """Parts cut and joined to windows of about so many bytes: what is in memory at once."""
-    window: list[Part] = []
-    room = window_bytes
-    for part in parts:
+class Windows:
+    """Parts cut and joined to windows of about so many bytes: what is in memory at once.
+
+    The first ones are smaller: whoever waits for the first has work sooner.
+    """
+
+    def __init__(self, window_bytes: int, first_bytes: int = FIRST_WINDOW_BYTES) -> None:
+        self._bytes_max = window_bytes
+        self._bytes = min(first_bytes, window_bytes)
+        self._room = self._bytes
+        self._window: list[Part] = []
+
+    def add(self, part: Part) -> Iterator[list[Part]]:
+        """Windows that are full now; to be taken before more is added."""
         held: list[BatchLocation] = []
         for batch in part.batches:
-            if (held or window) and batch.byte_size > room:
+            if (held or self._window) and batch.byte_size > self._room:
                 if held:
-                    window.append(Part(part.split, tuple(held)))
-                yield window
-                window, held, room = [], [], window_bytes
+                    self._window.append(Part(part.split, tuple(held)))
+                yield self._window
+                held = []
+                self._window = []
+                self._bytes = min(2 * self._bytes, self._bytes_max)
+                self._room = self._bytes
             held.append(batch)
-            room -= batch.byte_size
+            self._room -= batch.byte_size
         if held:
-            window.append(Part(part.split, tuple(held)))
-    if window:
-        yield window
+            self._window.append(Part(part.split, tuple(held)))
+
+    @property
+    def rest(self) -> list[Part]:
+        """What has not filled a window."""
+        return self._window

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from skylog.bulk.errors import DataLossError
+from skylog.bulk.names import COLUMNS
 from skylog.bulk.parallel import in_parallel
-from skylog.bulk.plan import Task, plan_tasks
+from skylog.bulk.plan import Task, plan_tasks, split_bytes
 from skylog.bulk.positions import Positions, ranges_of
 from skylog.bulk.process import this_process
+from skylog.bulk.properties import BOOTSTRAP, check_config
 from skylog.bulk.reader import ReadContext, read_splits
-from skylog.bulk.schema import COLUMNS
 from skylog.client.bulk import PartitionPlan, PartitionRange, Plan, plan_ranges
 from skylog.client.cluster import Cluster
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-SPLIT_BYTES: Final = 16 * 1024 * 1024
+TASK_BYTES: Final = 16 * 1024 * 1024
+BOOTSTRAP_DEFAULT: Final = "localhost:9092"
 # Somebody waits at a prompt: a cluster that cannot be reached is told sooner than to a service.
 _PATIENCE: Final = {"default.api.timeout.ms": "15000"}
 
@@ -100,7 +102,7 @@ class TopicRead:
 def read(  # noqa: PLR0913 - what a reader may say
     topic: str,
     *,
-    bootstrap: str = "localhost:9092",
+    bootstrap: str | None = None,
     start: Positions = "earliest",
     end: Positions = "latest",
     partitions: Collection[int] | None = None,
@@ -115,14 +117,15 @@ def read(  # noqa: PLR0913 - what a reader may say
     """Plan a read of what the topic holds now.
 
     ``start`` and ``end`` (which is not read) are earliest, latest, an offset, a datetime (the first
-    record at or after it), or a dictionary of these by partition. ``config`` are settings of a
-    Kafka client (security.protocol, sasl.*, ssl.*), ``storage`` those of diskless.storage.* where
+    record at or after it), or a dictionary of these by partition. ``bootstrap`` is
+    localhost:9092 if nothing says where brokers are. ``config`` are settings of a Kafka
+    client (security.protocol, sasl.*, ssl.*), ``storage`` those of diskless.storage.* where
     the environment does not say them. ``via="broker"`` reads through the brokers. ``progress``
     shows a bar, if there is a terminal.
     """
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; allowed are 1 and more")
-    properties = {**_PATIENCE, **(config or {}), "bootstrap.servers": bootstrap}
+    properties = {**_PATIENCE, **_where(bootstrap, check_config(config or {}))}
     context = ReadContext.of(
         properties,
         storage=storage,
@@ -140,7 +143,7 @@ def read(  # noqa: PLR0913 - what a reader may say
     found = process.run(plan())
     tasks = plan_tasks(
         [split for partition in found.partitions for split in partition.splits],
-        task_bytes=SPLIT_BYTES,
+        task_bytes=TASK_BYTES,
     )
     return TopicRead(
         context.at(found.storage_url),
@@ -151,17 +154,25 @@ def read(  # noqa: PLR0913 - what a reader may say
     )
 
 
+def _where(bootstrap: str | None, config: Mapping[str, str]) -> dict[str, str]:
+    """The client's settings, with the brokers that one of the two names."""
+    said = config.get(BOOTSTRAP)
+    if None not in (bootstrap, said) and bootstrap != said:
+        raise ConfigError(f"bootstrap is {bootstrap!r}, {BOOTSTRAP} in config {said!r}: say one")
+    return {**config, BOOTSTRAP: bootstrap or said or BOOTSTRAP_DEFAULT}
+
+
 async def _plan(
     cluster: Cluster, ranges: Sequence[PartitionRange], *, fail_on_data_loss: bool
 ) -> Plan:
     """The splits of the ranges, or of what a partition has of them."""
-    found = await plan_ranges(cluster, ranges, SPLIT_BYTES)
+    found = await plan_ranges(cluster, ranges, split_bytes(TASK_BYTES))
     moved = [
         _within_log(wanted, partition, fails=fail_on_data_loss)
         for wanted, partition in zip(ranges, found.partitions, strict=True)
     ]
     if moved != list(ranges):
-        found = await plan_ranges(cluster, moved, SPLIT_BYTES)
+        found = await plan_ranges(cluster, moved, split_bytes(TASK_BYTES))
     for partition in found.partitions:
         if partition.error:
             place = f"topic {partition.topic} partition {partition.partition}"

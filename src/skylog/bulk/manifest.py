@@ -78,6 +78,14 @@ def decode_manifest(data: bytes, writer: str, epoch: int) -> Manifest:
     return found
 
 
+def written_by(data: bytes) -> str:
+    """The writer that a manifest names; EpochFailed where it names none."""
+    try:
+        return _text(json.loads(data)["writer"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise EpochFailed(f"the manifest cannot be read: {error!r}") from error
+
+
 def _objects(document: Any) -> tuple[StagedObject, ...]:
     topics = [(_text(name), Uuid.parse(topic_id)) for name, topic_id in document["topics"]]
     return tuple(

@@ -1,6 +1,7 @@
 """Which task reads what: splits packed by bytes, a hot one into many, small ones together.
 
-Pure: decides from its arguments alone. Every offset of the splits is in exactly one task.
+Pure: decides from its arguments alone. Every offset of the splits is in exactly one task, and tasks
+are as even as the splits allow: the last one to end decides how long everything takes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import Final
 from skylog.client.bulk import Split
 
 TASK_BYTES: Final = 64 * 1024 * 1024
+# To start a task costs as much as to read a few megabytes.
+TASK_BYTES_MIN: Final = 8 * 1024 * 1024
+_SPLITS_PER_TASK: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,33 +36,51 @@ class Task:
         return sum(split.end_offset - split.start_offset for split in self.splits)
 
 
+def split_bytes(task_bytes: int) -> int:
+    """How large splits should be for even tasks: brokers cut them between batches."""
+    return max(task_bytes // _SPLITS_PER_TASK, 1)
+
+
 def plan_tasks(
     splits: Sequence[Split],
     *,
     task_bytes: int = TASK_BYTES,
     min_tasks: int = 0,
     max_records: int = 0,
+    cores: int = 1,
 ) -> list[Task]:
     """Tasks of about ``task_bytes``, in the order of the splits.
 
-    At least ``min_tasks`` as far as there are offsets enough, and none of more than ``max_records``
-    offsets; 0 sets no bound.
+    Smaller ones, if ``cores`` would be left without any. At least ``min_tasks`` as far as there are
+    offsets enough, and none of more than ``max_records`` offsets; 0 sets no bound.
     """
     whole = [split for split in splits if split.start_offset < split.end_offset]
+    even = _even_bytes(sum(split.bytes for split in whole), task_bytes, cores)
     if max_records > 0:
         whole = [part for split in whole for part in _cut_by_records(split, max_records)]
     # A split that is only somewhat too large stays whole: a batch at a cut is read twice.
-    parts = [part for split in whole for part in _cut(split, split.bytes // max(task_bytes, 1))]
-    tasks = list(_pack(parts, task_bytes, max_records))
+    parts = [part for split in whole for part in _cut(split, split.bytes // even)]
+    tasks = list(_pack(parts, even, max_records))
     if len(tasks) >= min_tasks or not whole:
         return tasks
     return _at_least(whole, min_tasks, max_records)
 
 
+def _even_bytes(total: int, task_bytes: int, cores: int) -> int:
+    """What a task has if all have the same."""
+    count = max(_divided(total, task_bytes), min(cores, total // TASK_BYTES_MIN), 1)
+    return max(_divided(total, count), 1)
+
+
+def _divided(size: int, by: int) -> int:
+    """Rounded up."""
+    return -(-size // max(by, 1))
+
+
 def _at_least(splits: Sequence[Split], min_tasks: int, max_records: int) -> list[Task]:
     """So many tasks or more: each split gets its share of them, and nothing is packed together."""
     if len(splits) >= min_tasks:
-        share = sum(split.bytes for split in splits) // min_tasks
+        share = max(sum(split.bytes for split in splits) // min_tasks, 1)
         tasks = list(_pack(splits, share, max_records))
         return tasks if len(tasks) >= min_tasks else [Task((split,)) for split in splits]
     wanted = [1] * len(splits)
@@ -87,19 +109,40 @@ def _next_cut(split: Split, parts: int, place: int) -> tuple[float, float, int]:
 
 
 def _pack(parts: Iterable[Split], task_bytes: int, max_records: int) -> Iterator[Task]:
+    """A part belongs to the task in whose share of all bytes its middle lies."""
     held: list[Split] = []
-    size = records = 0
+    before = records = number = 0
     for part in parts:
         length = part.end_offset - part.start_offset
-        full = size + part.bytes > task_bytes or 0 < max_records < records + length
-        if held and full:
-            yield Task(tuple(held))
-            held, size, records = [], 0, 0
+        turn = (before + part.bytes // 2) // task_bytes
+        if held and (turn > number or 0 < max_records < records + length):
+            yield Task(tuple(_joined(held)))
+            held, records = [], 0
         held.append(part)
-        size += part.bytes
+        number = turn
+        before += part.bytes
         records += length
     if held:
-        yield Task(tuple(held))
+        yield Task(tuple(_joined(held)))
+
+
+def _joined(splits: Iterable[Split]) -> Iterator[Split]:
+    """Neighbours of a partition as one."""
+    last: Split | None = None
+    for split in splits:
+        if last is not None and _is_next(last, split):
+            last = replace(last, end_offset=split.end_offset, bytes=last.bytes + split.bytes)
+            continue
+        if last is not None:
+            yield last
+        last = split
+    if last is not None:
+        yield last
+
+
+def _is_next(split: Split, other: Split) -> bool:
+    where = (split.topic, split.topic_id, split.partition, split.end_offset)
+    return where == (other.topic, other.topic_id, other.partition, other.start_offset)
 
 
 def _cut_by_records(split: Split, max_records: int) -> list[Split]:

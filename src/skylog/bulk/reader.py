@@ -11,8 +11,9 @@ import pyarrow as pa
 from skylog.bulk.bucket import BucketSettings, BucketSource
 from skylog.bulk.decode import CHUNK_BYTES, Selection, decode_chunks
 from skylog.bulk.fetch import BrokerSource
+from skylog.bulk.names import COLUMNS
 from skylog.bulk.process import Pairs, Process, pairs, this_process
-from skylog.bulk.schema import COLUMNS, schema_of
+from skylog.bulk.schema import schema_of
 from skylog.bulk.source import LossPolicy, Piece, WindowSource
 from skylog.bulk.store import is_reachable, storage_settings
 from skylog.client.bulk import Split

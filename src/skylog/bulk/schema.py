@@ -7,22 +7,21 @@ from typing import Final
 
 import pyarrow as pa
 
+from skylog.bulk.names import COLUMNS
 from skylog.kernel.errors import ConfigError
 
 HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
-SCHEMA: Final = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("timestampType", pa.int32()),
-        ("headers", pa.list_(HEADER)),
-    ]
+_TYPES: Final = (
+    pa.binary(),
+    pa.binary(),
+    pa.string(),
+    pa.int32(),
+    pa.int64(),
+    pa.timestamp("us", tz="UTC"),
+    pa.int32(),
+    pa.list_(HEADER),
 )
-COLUMNS: Final[tuple[str, ...]] = tuple(SCHEMA.names)
+SCHEMA: Final = pa.schema(list(zip(COLUMNS, _TYPES, strict=True)))
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 

@@ -17,6 +17,7 @@ from skylog.bulk.epoch import (
     Claim,
     EpochFailed,
     Manifest,
+    NotBegun,
     Step,
     done_key,
     forget_claim,
@@ -251,7 +252,13 @@ class EpochCommitter:
             await self._area.discard(self._writer, epoch, objects)
 
     async def _pin(self, attempt: Attempt) -> None:
-        attempt.expires_ms = await self._area.pin(self._writer, attempt.epoch, attempt.objects)
+        area, epoch, objects = self._area, attempt.epoch, attempt.objects
+        try:
+            attempt.expires_ms = await area.pin(self._writer, epoch, objects)
+        except KafkaError as error:
+            # They stand in no manifest, so nobody else knows them.
+            await area.discard(self._writer, epoch, objects)
+            raise NotBegun(error.code, f"nothing is written: {error.message}") from error
 
     async def _claim(self, attempt: Attempt) -> None:
         ours = attempt.ours

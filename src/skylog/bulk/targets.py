@@ -9,8 +9,11 @@ from skylog.bulk.encode import TopicTarget
 from skylog.client.admin.configs import ConfigAdmin, ConfigResource, ConfigType
 from skylog.client.cluster import Cluster
 from skylog.client.metadata import TopicInfo
+from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.batch import Compression
+from skylog.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from skylog.wire.messages.metadata_response import MetadataResponse
 
 _KEYS: Final = (
     "cleanup.policy",
@@ -27,11 +30,15 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Compression} | {
 _ANY_MS: Final = 2**63 - 1
 # A topic that was just created may not be known everywhere.
 _UNKNOWN_TOPIC_MS: Final = 3_000
+_OPERATIONS_NOT_TOLD: Final = -(2**31)
 
 
 async def fetch_targets(cluster: Cluster, names: Collection[str]) -> dict[str, TopicTarget]:
-    """All topics; KafkaError names the first that is not there or that may not be asked about."""
+    """All topics; KafkaError names the first that is not there, or that the client may not write
+    to or ask about."""
     infos = {name: await _topic(cluster, name) for name in names}
+    if infos:
+        await _check_rights(cluster, names)
     resources = [ConfigResource(ConfigType.TOPIC, name) for name in names]
     found = await ConfigAdmin(cluster).describe(resources, _KEYS)
     targets = {}
@@ -55,6 +62,27 @@ async def _topic(cluster: Cluster, name: str) -> TopicInfo:
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
         raise KafkaError(error.code, f"topic {name} does not exist") from None
+
+
+async def _check_rights(cluster: Cluster, names: Collection[str]) -> None:
+    """Told before anything is staged: brokers would refuse it only when it is to be committed."""
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in names],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+    )
+
+    async def ask() -> MetadataResponse:
+        answer: MetadataResponse = await (await cluster.any_node()).request(request)
+        return answer
+
+    for topic in (await cluster.retry(ask)).topics:
+        operations = topic.topic_authorized_operations
+        told = not topic.error_code and operations != _OPERATIONS_NOT_TOLD
+        if told and not operations >> AclOperation.WRITE & 1:
+            raise KafkaError(
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"not allowed to write to topic {topic.name}"
+            )
 
 
 def target_of(info: TopicInfo, values: Mapping[str, str]) -> TopicTarget:

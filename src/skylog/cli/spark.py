@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from skylog.cli import spark_copy, spark_table
+from skylog.cli import spark_copy, spark_epochs, spark_table
 from skylog.cli.errors import counted
 from skylog.cli.group import examples, new_app
 from skylog.cli.options import Bootstrap, ClientConfig, Json
@@ -197,6 +197,7 @@ def report(
 app.command(epilog=spark_table.EXAMPLES)(spark_table.table)
 app.command(epilog=spark_copy.REPLAY_EXAMPLES)(spark_copy.replay)
 app.command(epilog=spark_copy.LOAD_EXAMPLES)(spark_copy.load)
+app.command(epilog=spark_epochs.EXAMPLES)(spark_epochs.epochs)
 
 
 if __name__ == "__main__":

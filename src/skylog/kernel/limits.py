@@ -150,6 +150,8 @@ FETCH_SESSION_PARTITIONS_MAX: Final = 1_000_000
 
 # Files that puts into a local directory never finished; the next start removes them.
 OBJECT_TEMPORARY_AGE_MS_MAX: Final = 60 * 60 * 1000
+# Folders that a local directory of objects keeps open: all of those that WAL objects go to.
+OBJECT_FOLDERS_KEPT_MAX: Final = 512
 # Keys that one bulk deletion names, as in S3; what a listing counts as one request.
 OBJECT_KEYS_PER_REQUEST: Final = 1000
 

@@ -36,6 +36,10 @@ class Files:
     def open_folder(self, folder: int, name: str) -> int:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
 
+    def is_linked(self, folder: int) -> bool:
+        """Whether an open directory still has a name: somebody may have removed it."""
+        return os.fstat(folder).st_nlink > 0
+
     def make_folder(self, folder: int, name: str) -> None:
         with suppress(FileExistsError):  # somebody else was faster
             os.mkdir(name, 0o700, dir_fd=folder)

@@ -2,7 +2,8 @@
 
 A put writes a new file, syncs it, renames it to its key and syncs the directory. Every step down
 from the root opens one segment without following links, so no key and no link that somebody left
-in the directory leads out of it. Several processes may share a directory.
+in the directory leads out of it. Several processes may share a directory. The folders that objects
+were put into stay open, so that a put is not mostly a walk.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Final, TypeVar
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import StorageError
 from skylog.kernel.executor import Executor
-from skylog.kernel.limits import OBJECT_TEMPORARY_AGE_MS_MAX
+from skylog.kernel.limits import OBJECT_FOLDERS_KEPT_MAX, OBJECT_TEMPORARY_AGE_MS_MAX
 from skylog.kernel.rng import Random, system_random
 from skylog.objects.files import Files
 from skylog.objects.keys import ObjectKey, checked_prefix, known
@@ -60,6 +61,7 @@ class LocalStore:
         self._rng = rng or system_random()
         self._files = files or Files()
         self._synced: set[tuple[int, int]] = set()  # directories whose names are on disk
+        self._kept: dict[str, int] = {}  # open folders, of puts alone
         try:
             self._make_root(root)
             self._root = self._files.open_root(root)
@@ -101,7 +103,8 @@ class LocalStore:
             return
         if self._on_close:
             self._on_close()
-        self._files.close(root)
+        for folder in (root, *self._kept.values()):
+            self._files.close(folder)
 
     async def _run(self, what: ObjectKey | str, work: Callable[[], T]) -> T:
         def guarded() -> T:
@@ -116,7 +119,8 @@ class LocalStore:
         *path, name = _segments(key)
         scratch = self._rng.randbytes(16).hex()
         placed = False
-        with self._folder((TEMPORARY,)) as temporary, self._folder(path, make=True) as folder:
+        writing = self._folder_to_write
+        with writing((TEMPORARY,)) as temporary, writing(path) as folder:
             try:
                 self._files.write_new(temporary, scratch, parts_of(data))
                 placed = self._place(temporary, scratch, folder, name, if_absent)
@@ -126,6 +130,22 @@ class LocalStore:
                         self._files.remove(temporary, scratch)
             if not placed:
                 self._same(key, data)
+
+    @contextmanager
+    def _folder_to_write(self, path: Sequence[str]) -> Iterator[int]:
+        """The directory at ``path``, made where it is missing and left open for the next put."""
+        where = "/".join(path)
+        folder = self._kept.get(where)
+        if folder is not None and self._files.is_linked(folder):
+            yield folder
+            return
+        with self._folder(path, make=True) as folder:
+            yield folder
+            if len(self._kept) < OBJECT_FOLDERS_KEPT_MAX and where not in self._kept:
+                # Not replaced when two come at once: the other may be in use.
+                kept = self._files.copy(folder)
+                if self._kept.setdefault(where, kept) != kept:
+                    self._files.close(kept)
 
     def _place(self, source: int, scratch: str, folder: int, name: str, if_absent: bool) -> bool:
         """Give the file its name, unless it is taken; from here on a failure leaves a doubt."""

@@ -20,7 +20,7 @@ from skylog.spark.options import ReadOptions
 from skylog.spark.planning import Planned, TaskPartition, plan_read, report
 from skylog.spark.positions import AtTime, AtTimes, Everywhere
 from skylog.spark.ranges import batch_ranges, resolve_end, resolve_start, times_asked
-from skylog.spark.worker import keep_imports
+from skylog.spark.worker import settle
 
 _PUSHDOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -116,7 +116,7 @@ def read_task(partition: Any) -> Iterator[pa.RecordBatch]:
     """The rows of one task; runs on an executor."""
     if not isinstance(partition, TaskPartition):
         return
-    keep_imports()
+    settle()
     try:
         yield from read_splits(partition.context, partition.task.splits)
     except SkylogError as error:

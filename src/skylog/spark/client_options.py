@@ -10,78 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from skylog.bulk.properties import BOOTSTRAP, HONOURED, WITHOUT_EFFECT
 from skylog.client.settings import ClientSettings
 from skylog.kernel.errors import ConfigError
 
 PREFIX: Final = "kafka."
-BOOTSTRAP: Final = "bootstrap.servers"
-_HONOURED: Final = frozenset(
-    {
-        BOOTSTRAP,
-        "client.id",
-        "security.protocol",
-        "sasl.mechanism",
-        "sasl.jaas.config",
-        "ssl.cipher.suites",
-        "ssl.enabled.protocols",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-        "connections.max.idle.ms",
-        "default.api.timeout.ms",
-        "metadata.max.age.ms",
-        "request.timeout.ms",
-        "retry.backoff.max.ms",
-        "retry.backoff.ms",
-        "socket.connection.setup.timeout.ms",
-    }
-)
-# They tune how a Java consumer or producer works, or name the group it would join.
-WITHOUT_EFFECT: Final = frozenset(
-    {
-        "allow.auto.create.topics",
-        "auto.commit.interval.ms",
-        "check.crcs",
-        "client.dns.lookup",
-        "client.rack",
-        "enable.metrics.push",
-        "exclude.internal.topics",
-        "fetch.max.bytes",
-        "fetch.max.wait.ms",
-        "fetch.min.bytes",
-        "group.id",
-        "group.instance.id",
-        "group.protocol",
-        "group.remote.assignor",
-        "heartbeat.interval.ms",
-        "isolation.level",
-        "max.partition.fetch.bytes",
-        "max.poll.interval.ms",
-        "max.poll.records",
-        "metadata.recovery.rebootstrap.trigger.ms",
-        "metadata.recovery.strategy",
-        "metric.reporters",
-        "metrics.num.samples",
-        "metrics.recording.level",
-        "metrics.sample.window.ms",
-        "partition.assignment.strategy",
-        "receive.buffer.bytes",
-        "reconnect.backoff.max.ms",
-        "reconnect.backoff.ms",
-        "retries",
-        "send.buffer.bytes",
-        "session.timeout.ms",
-        "socket.connection.setup.timeout.max.ms",
-    }
-)
 REFUSED_IN_READS: Final[Mapping[str, str]] = {
     "auto.offset.reset": "say where to start with startingOffsets",
     "enable.auto.commit": "Spark's checkpoint holds the offsets; publish.group.id shows them",
@@ -104,7 +37,7 @@ def client_properties(
     for key, instead in refused.items():
         if key in given:
             raise ConfigError(f"option {PREFIX}{key} is not supported: {instead}")
-    unknown = sorted(given.keys() - _HONOURED - set(without_effect))
+    unknown = sorted(given.keys() - HONOURED - set(without_effect))
     if unknown:
         names = ", ".join(PREFIX + key for key in unknown)
         raise ConfigError(
@@ -113,7 +46,7 @@ def client_properties(
         )
     if not given.get(BOOTSTRAP, "").strip():
         raise ConfigError("option kafka.bootstrap.servers is not set; allowed is host:port,…")
-    properties = {key: value for key, value in given.items() if key in _HONOURED}
+    properties = {key: value for key, value in given.items() if key in HONOURED}
     try:
         ClientSettings.of(properties)
     except ConfigError as error:

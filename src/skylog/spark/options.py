@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from skylog.bulk import schema
-from skylog.bulk.plan import TASK_BYTES
+from skylog.bulk import names
 from skylog.bulk.store import STORAGE_URL
 from skylog.client.metadata import TopicPartition
 from skylog.client.offsets import EARLIEST, LATEST
@@ -34,7 +33,7 @@ from skylog.spark.positions import (
 )
 
 HEADERS: Final = "headers"
-COLUMNS: Final = tuple(name for name in schema.COLUMNS if name != HEADERS)
+COLUMNS: Final = tuple(name for name in names.COLUMNS if name != HEADERS)
 SPLIT_BYTES_MIN: Final = 64 * 1024
 SPLIT_BYTES_MAX: Final = 2**31 - 1
 _STRATEGIES: Final = ("subscribe", "subscribePattern", "assign")
@@ -108,7 +107,7 @@ class ReadOptions:
     latest_if_no_match: bool = False
     fail_on_data_loss: bool = True
     via: str = "bucket"
-    split_bytes: int = TASK_BYTES
+    split_bytes: int | None = None
     timestamp_min: int | None = None
     timestamp_max: int | None = None
     push_filters: bool = False
@@ -212,8 +211,7 @@ def _parse(given: _Given, starting: Position, ending: Position) -> ReadOptions:
         latest_if_no_match=_strategy(given) == "latest",
         fail_on_data_loss=given.word("failOnDataLoss", "true", "false") == "true",
         via=given.word("read.via", "bucket", "broker"),
-        split_bytes=given.number("read.split.bytes", SPLIT_BYTES_MIN, SPLIT_BYTES_MAX)
-        or TASK_BYTES,
+        split_bytes=given.number("read.split.bytes", SPLIT_BYTES_MIN, SPLIT_BYTES_MAX),
         timestamp_min=given.number("read.timestamp.min", 0),
         timestamp_max=given.number("read.timestamp.max", 0),
         push_filters=given.word("read.push.filters", "false", "true") == "true",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from skylog.bulk.plan import Task, plan_tasks
+from skylog.bulk.plan import TASK_BYTES, Task, plan_tasks, split_bytes
 from skylog.client.bulk import PartitionPlan, Plan
 from skylog.client.metadata import TopicPartition
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -69,7 +70,7 @@ def plan_read(
     if not wanted:
         return Planned([], None)
     for _ in range(_ATTEMPTS):
-        plan = driver.plan(wanted, options.split_bytes, min_timestamp)
+        plan = driver.plan(wanted, split_bytes(options.split_bytes or TASK_BYTES), min_timestamp)
         again = _what_is_there(plan, wanted, options)
         if again is None:
             return _planned(plan, options)
@@ -87,11 +88,17 @@ def _planned(plan: Plan, options: ReadOptions) -> Planned:
         skipped[part.topic] += part.skipped_bytes
     tasks = plan_tasks(
         [split for part in plan.partitions for split in part.splits],
-        task_bytes=options.split_bytes,
+        task_bytes=options.split_bytes or TASK_BYTES,
         min_tasks=options.min_partitions or 0,
         max_records=options.max_records_per_partition or 0,
+        cores=1 if options.split_bytes else _cores(),
     )
     return Planned(tasks, plan.storage_url, dict(skipped))
+
+
+def _cores() -> int:
+    """Spark does not tell how many tasks it runs at once; rarely fewer than this machine could."""
+    return os.cpu_count() or 1
 
 
 def _what_is_there(plan: Plan, wanted: Sequence[Range], options: ReadOptions) -> Ranges | None:

@@ -18,9 +18,10 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from skylog.bulk.epoch import NotBegun
 from skylog.bulk.writer import EpochDriver, WriteContext, Written, write_rows
 from skylog.kernel.errors import ConfigError, SkylogError
-from skylog.spark.worker import keep_imports
+from skylog.spark.worker import settle
 from skylog.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class _Sink:
         return EpochDriver(self.context, writer)
 
     def stage(self, iterator: Iterator[pa.RecordBatch]) -> SinkMessage:
-        keep_imports()
+        settle()
         task = TaskContext.get()
         seed = 0 if task is None else task.partitionId()
         query = None if task is None else task.getLocalProperty(_QUERY_ID)
@@ -126,6 +127,8 @@ class BatchWriter(_Sink, DataSourceArrowWriter):
         single = self.options.write_id is None
         try:
             self.driver(self.writer).complete(_BATCH_EPOCH, _written(messages), single=single)
+        except NotBegun as error:
+            raise self.told(error) from None
         except SkylogError as error:
             raise WriteError(
                 f"{self.told(error)}; rows may have been written in part: to complete the write,"

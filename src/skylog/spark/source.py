@@ -1,4 +1,8 @@
-"""The data source ``skylog``: topics as DataFrames."""
+"""The data source ``skylog``: topics as DataFrames.
+
+Spark loads this module in every process, also where it only looks for names of formats, so whatever
+takes long to import is imported where it is used.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ from pyspark.sql.types import (
 
 from skylog.kernel.errors import ConfigError
 from skylog.spark.errors import one_sentence
-from skylog.spark.options import HEADERS, parse_batch, parse_columns, parse_stream
+from skylog.spark.worker import settle
 
 NAME: Final = "skylog"
 _HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -38,7 +42,7 @@ TYPES: Final[Mapping[str, DataType]] = {
     "offset": LongType(),
     "timestamp": TimestampType(),
     "timestampType": IntegerType(),
-    HEADERS: ArrayType(_HEADER),
+    "headers": ArrayType(_HEADER),
 }
 
 
@@ -51,17 +55,22 @@ class SkylogSource(DataSource):
 
     @one_sentence
     def schema(self) -> StructType:
+        from skylog.spark.options import parse_columns  # noqa: PLC0415
+
+        settle()
         return StructType([StructField(name, TYPES[name]) for name in parse_columns(self.options)])
 
     @one_sentence
     def reader(self, schema: StructType) -> DataSourceReader:
-        # Imported by those who read: Spark loads this module in every process.
         from skylog.spark.batch import batch_reader  # noqa: PLC0415
+        from skylog.spark.options import parse_batch  # noqa: PLC0415
 
+        settle()
         return batch_reader(parse_batch(self._with_columns(schema)))
 
     @one_sentence
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from skylog.spark.options import parse_stream  # noqa: PLC0415
         from skylog.spark.stream import StreamReader  # noqa: PLC0415
 
         return StreamReader(parse_stream(self._with_columns(schema)))

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skylog.bulk.encode import BATCH_BYTES_DEFAULT
+from skylog.bulk.properties import WITHOUT_EFFECT
 from skylog.bulk.staging import OBJECT_BYTES_DEFAULT
 from skylog.bulk.store import STORAGE_URL
 from skylog.bulk.writer import WriteContext
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.limits import STAGED_OBJECT_BYTES_MAX, STAGED_WRITER_CHARACTERS_MAX
 from skylog.kernel.settings.storage import FACTS as STORAGE_FACTS
-from skylog.spark.client_options import PREFIX, WITHOUT_EFFECT, client_properties
+from skylog.spark.client_options import PREFIX, client_properties
 from skylog.wire.batch import Compression
 
 CODECS: Final = {codec.name.lower(): codec for codec in Compression}

@@ -48,6 +48,7 @@ class World:
     batches: dict[int, list[BatchLocation]] = field(default_factory=dict)
     log_start: dict[int, int] = field(default_factory=dict)
     located: list[tuple[int, int]] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
     page: int = 100
 
     def new_key(self) -> ObjectKey:
@@ -103,6 +104,23 @@ class World:
 
     def split(self, partition: int, start: int = 0, end: int | None = None) -> Split:
         return Split("t", ID, partition, start, end or self.end(partition), 0, True)
+
+    async def locate_many(
+        self, wanted: Sequence[tuple[Split, int]]
+    ) -> list[Located | KafkaError | None]:
+        """As brokers answer for many splits: what does not fit into a page is left out."""
+        self.requests.append(len(wanted))
+        found: list[Located | KafkaError | None] = []
+        left = self.page
+        for split, position in wanted:
+            try:
+                one = await self.locate(split, position)
+            except KafkaError as error:
+                found.append(error)
+                continue
+            found.append(one if len(one.batches) <= left else None)
+            left -= len(one.batches)
+        return found
 
     async def locate(self, split: Split, position: int) -> Located:
         """As a broker answers, a page at a time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,7 +30,13 @@ def source(
     settings = BucketSettings(window, -1, LossPolicy(fails))
     nobody: Any = None
     return BucketSource(
-        nobody, world.store, InlineExecutor(), splits, settings, locate=world.locate
+        nobody,
+        world.store,
+        InlineExecutor(),
+        splits,
+        settings,
+        locate=world.locate,
+        locate_many=world.locate_many,
     )
 
 
@@ -90,6 +97,29 @@ async def test_neighbours_in_an_object_are_read_with_one_request() -> None:
     found = await values(source(world, splits))
     assert len(found) == 100 * 12
     assert len(world.store.gets) == 4
+
+
+async def test_many_splits_are_located_with_one_request() -> None:
+    world = World(page=1000)
+    await world.write([(partition, 3) for partition in range(600)])
+    splits = [world.split(partition) for partition in range(600)]
+    assert len(await values(source(world, splits))) == 1800
+    assert world.requests == [256, 256, 88]
+    world.requests.clear()
+    large = [replace(split, bytes=3 << 20) for split in splits[:7]]
+    assert len(await values(source(world, large))) == 21
+    assert world.requests == [2, 2, 2]  # and the last one by itself
+
+
+@pytest.mark.parametrize("page", [1, 2, 5])
+async def test_splits_that_do_not_fit_into_an_answer_are_asked_for_again(page: int) -> None:
+    world = World(page=page)
+    for _ in range(3):
+        await world.write([(partition, 2) for partition in range(8)])
+    splits = [world.split(partition) for partition in range(8)]
+    assert await values(source(world, splits)) == [
+        value for partition in range(8) for value in expected(partition, 0, 6)
+    ]
 
 
 async def test_windows_bound_what_is_in_memory() -> None:
@@ -202,6 +232,25 @@ async def test_records_deleted_before_they_were_located(monkeypatch: pytest.Monk
     with pytest.raises(DataLossError, match="offsets 0 to 12 are gone: the log begins at 13"):
         await values(source(world, [split]))
     assert await values(source(world, [split], fails=False)) == expected(0, 13, 20)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_one_split_of_many_that_lost_records(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    for _ in range(2):
+        await world.write([(0, 5), (1, 5)])
+    splits = [world.split(0), world.split(1)]
+    await at_earliest(world, monkeypatch)
+    world.log_start[0] = 7
+    reading = source(world, splits, fails=fails)
+    if fails:
+        with pytest.raises(DataLossError, match="partition 0: offsets 0 to 6 are gone"):
+            await values(reading)
+    else:
+        assert await values(reading) == expected(0, 7, 10) + expected(1, 0, 10)
+    assert world.requests == [2]
 
 
 @pytest.mark.parametrize("fails", [True, False])

@@ -9,8 +9,8 @@ from skylog.bulk.extents import (
     EXTENT_BYTES_MAX,
     GAP_BYTES_MAX,
     Part,
+    Windows,
     extents_of,
-    windows_of,
 )
 from skylog.client.bulk import BatchLocation, Split
 from skylog.kernel.ids import ZERO_UUID
@@ -58,13 +58,18 @@ def test_near_batches_share_a_request_and_far_ones_do_not() -> None:
     assert len(extents_of([batch("a", 1, 10), batch("b", 11, 10)])) == 2
 
 
-@given(batches(), st.integers(1, 20 * MIB))
-def test_windows_hold_everything_in_order(found: list[BatchLocation], size: int) -> None:
+@given(batches(), st.integers(1, 20 * MIB), st.integers(1, 20 * MIB))
+def test_windows_hold_everything_in_order(
+    found: list[BatchLocation], size: int, first: int
+) -> None:
     splits = [Split("t", ZERO_UUID, place, 0, 1, 0, True) for place in range(2)]
     parts = [Part(splits[0], tuple(found)), Part(splits[1], tuple(found[:2]))]
-    windows = list(windows_of(parts, size))
+    packing = Windows(size, first)
+    windows = [window for part in parts for window in packing.add(part)] + [packing.rest]
     flat = [(part.split, one) for window in windows for part in window for one in part.batches]
     assert flat == [(part.split, one) for part in parts for one in part.batches]
+    allowed = min(first, size)
     for window in windows:
         held = sum(part.bytes for part in window)
-        assert held <= size or sum(len(part.batches) for part in window) == 1
+        assert held <= allowed or sum(len(part.batches) for part in window) == 1
+        allowed = min(2 * allowed, size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,9 +63,8 @@ def test_tasks_are_of_about_the_size_asked_for(found: list[Split], task_bytes: i
         # One offset cannot be cut; else a part is less than twice as large as asked for.
         largest = max(math.ceil(one.bytes / (one.end_offset - one.start_offset)) for one in found)
         assert task.bytes <= max(2 * task_bytes, 2 * largest)
-    for one, other in pairwise(tasks):
-        # What could have been one task is one.
-        assert one.bytes + other.splits[0].bytes > task_bytes
+    total = sum(one.bytes for one in found)
+    assert len(tasks) <= max(math.ceil(total / task_bytes), 1)
 
 
 def test_a_hot_partition_becomes_many_tasks() -> None:
@@ -74,6 +72,33 @@ def test_a_hot_partition_becomes_many_tasks() -> None:
     assert len(plan_tasks(hot, task_bytes=64 * MIB)) == 16
     # Splits that are larger than was asked for are cut as well.
     assert len(plan_tasks([split(0, 0, 16_000, 1024 * MIB)], task_bytes=64 * MIB)) == 16
+
+
+def test_tasks_of_a_partition_are_even() -> None:
+    """A partition of 70 MiB is not one task of 64 and one of 6."""
+    fine = [split(0, at * 100, at * 100 + 100, 7 * MIB) for at in range(10)]
+    tasks = plan_tasks(fine, task_bytes=64 * MIB)
+    assert [task.bytes for task in tasks] == [35 * MIB, 35 * MIB]
+    assert tasks[0].splits == (split(0, 0, 500, 35 * MIB),)  # neighbours are one split
+
+
+@given(st.lists(st.integers(1, 8 * MIB), min_size=1, max_size=300), st.integers(1, 64))
+def test_tasks_are_as_even_as_splits_allow(sizes: list[int], cores: int) -> None:
+    fine = [split(place, 0, 100, size) for place, size in enumerate(sizes)]
+    tasks = plan_tasks(fine, task_bytes=64 * MIB, cores=cores)
+    even = sum(sizes) / max(
+        math.ceil(sum(sizes) / (64 * MIB)), min(cores, sum(sizes) // (8 * MIB)), 1
+    )
+    assert all(abs(task.bytes - even) <= max(sizes) + 1 for task in tasks[:-1])
+    assert tasks[-1].bytes <= even + max(sizes)
+
+
+def test_no_core_is_left_without_a_task() -> None:
+    one = [split(0, at * 100, at * 100 + 100, 8 * MIB) for at in range(8)]
+    assert [len(plan_tasks(one, cores=cores)) for cores in (1, 2, 4, 100)] == [1, 2, 4, 8]
+    # Tasks of less than some megabytes are not worth it.
+    assert len(plan_tasks([split(0, 0, 1000, 7 * MIB)], cores=8)) == 1
+    assert len(plan_tasks([split(0, 0, 1000, 17 * MIB)], cores=8)) == 2
 
 
 def test_a_thousand_small_partitions_become_few() -> None:
@@ -84,7 +109,8 @@ def test_a_thousand_small_partitions_become_few() -> None:
 
 
 def test_a_split_that_is_somewhat_too_large_stays_whole() -> None:
-    assert len(plan_tasks([split(0, 0, 1000, 100)], task_bytes=60)) == 1
+    uneven = [split(0, 0, 1000, 100), split(1, 0, 1000, 50)]
+    assert plan_tasks(uneven, task_bytes=100) == [Task((one,)) for one in uneven]
 
 
 def test_at_least_so_many_tasks_where_the_bytes_are() -> None:

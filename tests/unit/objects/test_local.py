@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -63,6 +64,10 @@ def opened(root: Path, files: Files | None = None) -> LocalStore:
     return LocalStore(root, InlineExecutor(), files=files)
 
 
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
 async def keys_of(store: LocalStore) -> list[str]:
     return [info.key.text async for info in store.list("")]
 
@@ -76,11 +81,34 @@ async def test_a_put_is_synced_before_it_has_a_name_and_its_name_after(
     name = "link" if if_absent else "rename"
     await store.put(KEY, b"data", if_absent=if_absent)
     folders = [step for part in ("backup", "a", "b") for step in (f"mkdir {part}", "sync")]
-    assert files.steps == [*folders, "write", "sync", name, "sync"]
+    assert files.steps == ["sync", *folders, "write", "sync", name, "sync"]
     files.steps.clear()
     await store.put(ObjectKey.named("backup", "a", "b", "d"), b"data", if_absent=if_absent)
     assert files.steps == ["write", "sync", name, "sync"]
     await store.close()
+
+
+async def test_a_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    await store.put(KEY, b"data")
+    for folder in ("backup", TEMPORARY):
+        shutil.rmtree(tmp_path / folder)
+    for _ in range(2):
+        await store.put(KEY, b"again")
+        assert await store.get(KEY) == b"again"
+    await store.close()
+
+
+async def test_few_folders_are_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skylog.objects.local.OBJECT_FOLDERS_KEPT_MAX", 3)
+    before = open_files()
+    store = opened(tmp_path)
+    for number in range(10):
+        await store.put(ObjectKey.named("backup", str(number), "a"), b"data")
+        await store.put(ObjectKey.named("backup", str(number), "b"), b"data")
+    assert open_files() == before + 1 + 3
+    await store.close()
+    assert open_files() == before
 
 
 @pytest.mark.parametrize("if_absent", [False, True])
@@ -90,7 +118,7 @@ async def test_a_put_that_fails_at_any_step_is_whole_or_absent_and_says_so(
 ) -> None:
     data = random.Random(1).randbytes(10_000)
     kinds = set()
-    for step in range(10):
+    for step in range(11):
         root = tmp_path / str(step)
         opened(root)
         store = opened(root, files := FaultyFiles(step, code))
@@ -117,7 +145,8 @@ async def test_a_directory_that_somebody_else_made_is_synced_too(tmp_path: Path)
     (tmp_path / "backup" / "a" / "b").mkdir(parents=True)
     files.steps.clear()
     await store.put(KEY, b"data")
-    assert files.steps == ["sync", "sync", "sync", "write", "sync", "rename", "sync"]
+    names = ["sync"] * 4  # of the folder for what is being written, and of the three
+    assert files.steps == [*names, "write", "sync", "rename", "sync"]
 
 
 WRITER = """

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from skylog.bulk.plan import TASK_BYTES
+from skylog.bulk.properties import WITHOUT_EFFECT as CLIENT_WITHOUT_EFFECT
 from skylog.client.metadata import TopicPartition
 from skylog.kernel.errors import ConfigError
-from skylog.spark.client_options import WITHOUT_EFFECT as CLIENT_WITHOUT_EFFECT
 from skylog.spark.options import (
     COLUMNS,
     WITHOUT_EFFECT,
@@ -38,7 +37,7 @@ def test_defaults_of_a_batch_query() -> None:
     assert parsed.storage == {}
     assert parsed.fail_on_data_loss
     assert not parsed.latest_if_no_match
-    assert (parsed.via, parsed.split_bytes) == ("bucket", TASK_BYTES)
+    assert (parsed.via, parsed.split_bytes) == ("bucket", None)
     assert parsed.min_partitions is parsed.max_records_per_partition is None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skylog.client.bulk.reading import locate_batches, plan_ranges
+from skylog.client.bulk.reading import locate_batches, locate_many, plan_ranges
 from skylog.client.bulk.types import (
     BatchLocation,
     CommitStagedResult,
@@ -34,6 +34,7 @@ __all__ = [
     "StagingInfo",
     "commit_staged",
     "locate_batches",
+    "locate_many",
     "pin_staged",
     "plan_ranges",
     "staging_info",

@@ -114,23 +114,12 @@ async def locate_batches(
 
     UNKNOWN_TOPIC_ID: the topic was deleted and created again since the split was planned.
     """
-    request = LocateBatchesRequest(
-        max_batches,
-        [
-            LocateRange(
-                split.topic,
-                split.topic_id,
-                split.partition,
-                split.start_offset if start_offset is None else start_offset,
-                split.end_offset,
-                min_timestamp,
-            )
-        ],
-    )
+    position = split.start_offset if start_offset is None else start_offset
+    request = _locate_request([(split, position)], min_timestamp, max_batches)
 
     async def ask() -> Located | KafkaError:
         node_id = await leader_of(cluster, TopicPartition(split.topic, split.partition))
-        found = _located(await request_of_ours(cluster, node_id, request, 0))
+        (found,) = _located(await request_of_ours(cluster, node_id, request, 0))
         if isinstance(found, KafkaError) and found.code in ANOTHER_TRY:
             raise found
         return found
@@ -141,26 +130,72 @@ async def locate_batches(
     return outcome
 
 
-def _located(answer: LocateBatchesResponse) -> Located | KafkaError:
-    (found,) = answer.ranges
-    error = error_of(found.error_code, found.error_message)
-    if error is not None:
-        return error
-    return Located(
-        tuple(
-            BatchLocation(
-                answer.object_keys[batch.object_index],
-                batch.byte_offset,
-                batch.byte_size,
-                batch.base_offset,
-                batch.last_offset,
-                batch.log_append_timestamp,
-                batch.max_timestamp,
-                batch.timestamp_type,
+async def locate_many(
+    cluster: Cluster,
+    wanted: Sequence[tuple[Split, int]],
+    *,
+    min_timestamp: int = -1,
+    max_batches: int = BULK_LOCATED_BATCHES_MAX,
+) -> list[Located | KafkaError | None]:
+    """The next batches of many splits, each from an offset on: one request for each leader.
+
+    This is one attempt. What failed, or is None because the answer was full before its turn, is for
+    ``locate_batches``, which has patience.
+    """
+    by_leader: dict[int, list[int]] = {}
+    for place, (split, _) in enumerate(wanted):
+        leader = await leader_of(cluster, TopicPartition(split.topic, split.partition))
+        by_leader.setdefault(leader, []).append(place)
+    found: list[Located | KafkaError | None] = [None] * len(wanted)
+    for node_id, places in by_leader.items():
+        request = _locate_request([wanted[place] for place in places], min_timestamp, max_batches)
+        answer = await request_of_ours(cluster, node_id, request, 0)
+        for place, result in zip(places, _located(answer), strict=True):
+            late = isinstance(result, Located) and result.next_offset <= wanted[place][1]
+            found[place] = None if late else result
+    return found
+
+
+def _locate_request(
+    wanted: Sequence[tuple[Split, int]], min_timestamp: int, max_batches: int
+) -> LocateBatchesRequest:
+    return LocateBatchesRequest(
+        max_batches,
+        [
+            LocateRange(
+                split.topic,
+                split.topic_id,
+                split.partition,
+                start_offset,
+                split.end_offset,
+                min_timestamp,
             )
-            for batch in found.batches
-        ),
-        found.next_offset,
-        found.log_start_offset,
-        found.high_watermark,
+            for split, start_offset in wanted
+        ],
     )
+
+
+def _located(answer: LocateBatchesResponse) -> Iterator[Located | KafkaError]:
+    for found in answer.ranges:
+        error = error_of(found.error_code, found.error_message)
+        if error is not None:
+            yield error
+            continue
+        yield Located(
+            tuple(
+                BatchLocation(
+                    answer.object_keys[batch.object_index],
+                    batch.byte_offset,
+                    batch.byte_size,
+                    batch.base_offset,
+                    batch.last_offset,
+                    batch.log_append_timestamp,
+                    batch.max_timestamp,
+                    batch.timestamp_type,
+                )
+                for batch in found.batches
+            ),
+            found.next_offset,
+            found.log_start_offset,
+            found.high_watermark,
+        )

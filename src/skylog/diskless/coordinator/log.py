@@ -71,9 +71,13 @@ class MetadataPartition(Protocol):
 class CoordinatorLog:
     """One per time of leading the partition. All calls come from the event loop."""
 
-    def __init__(self, partition: MetadataPartition, executor: Executor) -> None:
+    def __init__(
+        self, partition: MetadataPartition, executor: Executor, *, sync: bool = True
+    ) -> None:
+        """``sync``: what no follower has is on disk before it counts as committed."""
         self._partition = partition
         self._executor = executor
+        self._syncs = sync
         self._synced = 0
         self._sync_task: asyncio.Task[None] | None = None
         self._moved: Callable[[], None] | None = None
@@ -91,7 +95,7 @@ class CoordinatorLog:
     @property
     def high_watermark(self) -> int:
         high_watermark = self._partition.log.high_watermark
-        return min(high_watermark, self._synced) if self._alone else high_watermark
+        return min(high_watermark, self._synced) if self._must_sync else high_watermark
 
     @property
     def leader_epoch(self) -> int:
@@ -102,8 +106,8 @@ class CoordinatorLog:
         return self._partition.log.size
 
     @property
-    def _alone(self) -> bool:
-        return len(self._partition.isr) <= 1
+    def _must_sync(self) -> bool:
+        return self._syncs and len(self._partition.isr) <= 1
 
     async def open(self, moved: Callable[[], None], failed: Callable[[Exception], None]) -> None:
         """Make all that is there durable; from now on tell of moves and failures."""
@@ -116,7 +120,7 @@ class CoordinatorLog:
     def append(self, encoded: bytes, now_ms: int) -> int:
         """Append one batch; returns the log's end. KafkaError: nothing was appended."""
         self._partition.append([Batch(encoded)], now_ms)
-        if self._alone and self._sync_task is None:
+        if self._must_sync and self._sync_task is None:
             task = asyncio.get_running_loop().create_task(self._sync_all())
             self._sync_task = task
         return self.end_offset

@@ -87,7 +87,7 @@ class DisklessCoordinators:
         directory = environment.directory / identity
         thread = environment.new_thread(f"diskless-coordinator-{index}")
         ports = Ports(
-            log=CoordinatorLog(partition, environment.background),
+            log=CoordinatorLog(partition, environment.background, sync=self._settings.sync),
             factory=environment.new_factory(directory, identity),
             snapshots=Snapshots(environment.files, directory),
             clock=environment.clock,

@@ -10,7 +10,8 @@ active     unloaded: ``unload`` (leadership lost), a failed append or sync, a fa
 
 The event loop appends and replies; the machine and its cache belong to one thread, which works in
 turns. Writes do not wait for one another: while some wait for the high watermark, the next ones
-are judged on top of them. A reply is told once the cache holds everything that it rests on.
+are judged on top of them. A reply is told once the high watermark has passed everything that it
+rests on; the cache takes that up before it answers any question that comes later.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from functools import partial
 from itertools import islice, takewhile
 from typing import Any, TypeVar
 
+from skylog.diskless.coordinator.checkpoints import Checkpoints
 from skylog.diskless.coordinator.loading import Loader, StateFactory
 from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.machine import CoordinatorMachine
@@ -46,7 +48,6 @@ from skylog.kernel.limits import (
     DISKLESS_PENDING_REQUESTS_MAX,
     DISKLESS_REQUESTS_PER_TURN_MAX,
     DISKLESS_TAIL_BATCHES_MAX,
-    DISKLESS_TURNS_PER_CHECKPOINT,
 )
 from skylog.kernel.logging import get_logger
 from skylog.kernel.stages import Stage
@@ -64,12 +65,13 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeSettings:
-    """``batch_bytes_max`` is the metadata topic's ``max.message.bytes``."""
+    """``batch_bytes_max`` is the metadata topic's ``max.message.bytes``, ``sync`` the log's."""
 
     rules: PlaneRules = field(default_factory=PlaneRules)
     batch_bytes_max: int = 1_048_588
     # Log after which a snapshot is taken.
     snapshot_bytes: int = 20 * 1024 * 1024
+    sync: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +116,7 @@ class CoordinatorRuntime:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._bytes_since_snapshot = 0
         self._snapshot_task: asyncio.Task[Any] | None = None
-        self._turns_since_checkpoint = 0
-        self._checkpoint_task: asyncio.Task[Any] | None = None
+        self._checkpoints = Checkpoints(coordinator_id, ports.background)
         # Each load and unload starts a new life; work of an older one has no effect.
         self._life = 0
 
@@ -143,14 +144,17 @@ class CoordinatorRuntime:
         return await self._enqueue(self._requests, request)
 
     async def find(self, request: Find | ForgetFiles) -> Any:
-        """An answer from committed state, at once."""
-        if isinstance(request, FindBatches) and self._state is State.ACTIVE:
+        """An answer from committed state, at once; whoever was told of a commit finds it."""
+        applied = not self._batches or self._batches[0].end_offset > self._log.high_watermark
+        if isinstance(request, FindBatches) and applied and self._state is State.ACTIVE:
             with suppress(NotInTail):
                 return find_batches(self._tail, request)
         return await self._enqueue(self._finds, request)
 
     async def look(self, read: Callable[[StateView, Snapshots], T]) -> T:
         """Read committed state at leisure, on a thread beside the coordinator's own."""
+        # Its turn comes after everything that is committed by now.
+        await self.find(ForgetFiles(()))
         machine, snapshots = self._machine, self._ports.snapshots
         if machine is None:
             raise self._not_active()
@@ -208,7 +212,7 @@ class CoordinatorRuntime:
 
     async def _load(self, life: int) -> CoordinatorMachine | None:
         log = self._log
-        await log.open(self._wakeup.set, self._fail)
+        await log.open(self._committed, self._fail)
         while log.high_watermark < log.end_offset:
             if life != self._life:
                 return None
@@ -271,7 +275,7 @@ class CoordinatorRuntime:
                 await run(partial(turn.run, machine))
                 if life == self._life:
                     self._finish(turn)
-                    self._checkpoint_if_due(turn, machine.state)
+                    self._checkpoints.turn_is_over(machine.state, changed=bool(turn.committed))
         except Exception as error:  # noqa: BLE001 - whatever it was, the cache is in doubt now
             await self._beside()
             await run(machine.state.close)
@@ -284,9 +288,9 @@ class CoordinatorRuntime:
 
     async def _beside(self) -> None:
         """Until nobody else has the cache open."""
-        for task in (self._snapshot_task, self._checkpoint_task):
-            if task is not None:
-                await asyncio.wait({task})
+        if self._snapshot_task is not None:
+            await asyncio.wait({self._snapshot_task})
+        await self._checkpoints.settled()
 
     def _next_turn(self) -> Turn:
         high_watermark = self._log.high_watermark
@@ -315,19 +319,28 @@ class CoordinatorRuntime:
         for handled in turn.handled:
             if not self._proceed(self._requests.popleft(), handled, turn.now_ms):
                 return
-        while self._replies and self._replies[0].end_offset <= self._applied:
-            waiter = self._replies.popleft()
-            waiter.settle(waiter.outcome)
+        self._reply()
         for partition, high_watermark in turn.moved():
             self._ports.moved(partition, high_watermark)
         self._snapshot_if_due()
+
+    def _committed(self) -> None:
+        self._wakeup.set()
+        self._reply()
+
+    def _reply(self) -> None:
+        high_watermark = self._log.high_watermark
+        while self._replies and self._replies[0].end_offset <= high_watermark:
+            waiter = self._replies.popleft()
+            waiter.settle(waiter.outcome)
 
     def _proceed(self, waiter: Waiter, handled: Handled, now_ms: int) -> bool:
         """Append what was decided and wait for it. False: this coordinator's life is over."""
         waiter.end_offset, waiter.outcome = handled.end_offset, handled.reply
         waiter.appended = handled.joined
-        (self._reads if handled.wait else self._replies).append(waiter)
+        line = self._reads if handled.wait else self._replies
         if handled.batch is None:
+            line.append(waiter)
             return True
         try:
             end_offset = self._log.append(handled.batch.encoded, now_ms)
@@ -337,26 +350,15 @@ class CoordinatorRuntime:
         except Exception as error:  # noqa: BLE001 - what later writes rest on is not in the log
             known = isinstance(error, KafkaError) and not error.ambiguous
             waiter.appended = waiter.appended or not known
+            line.append(waiter)
             self._fail(error)
             return False
+        # Only now: the append itself may have moved the high watermark.
+        line.append(waiter)
         self._batches.append(handled.batch)
         return True
 
-    # Beside the turns
-
-    def _checkpoint_if_due(self, turn: Turn, state: StateStore) -> None:
-        self._turns_since_checkpoint += bool(turn.committed)
-        if self._turns_since_checkpoint < DISKLESS_TURNS_PER_CHECKPOINT:
-            return
-        if self._checkpoint_task is None or self._checkpoint_task.done():
-            self._turns_since_checkpoint = 0
-            self._checkpoint_task = self._start(self._checkpoint(state))
-
-    async def _checkpoint(self, state: StateStore) -> None:
-        try:
-            await self._ports.background.run(state.checkpoint)
-        except (OSError, sqlite3.Error) as error:  # if it lasts, turns meet it too
-            _log.warning("no checkpoint", coordinator=self.coordinator_id, why=str(error))
+    # Snapshots
 
     def _snapshot_if_due(self) -> None:
         if self._bytes_since_snapshot < self._settings.snapshot_bytes:

@@ -1,4 +1,4 @@
-"""One turn of a coordinator's thread: finds, committed batches, strict reads, writes. No I/O but
+"""One turn of a coordinator's thread: committed batches, finds, strict reads, writes. No I/O but
 the state's."""
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PendingBatch:
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """``end_offset``: where the log must be applied to before the reply may be told.
+    """``end_offset``: where the high watermark must be before the reply may be told.
 
     A strict read has no reply before that.
     """
@@ -90,14 +90,15 @@ class Turn:
 
     def run(self, machine: CoordinatorMachine) -> None:
         """Raises only when the state can no longer be trusted."""
+        # First of all: whoever was told of a commit finds it.
+        if self.committed:
+            self._apply(machine)
         for request in self.finds:
             if isinstance(request, ForgetFiles):
                 machine.forget(request)
                 self.found.append(None)
             else:
                 self.found.append(_answer(machine.find, request))
-        if self.committed:
-            self._apply(machine)
         self.read = [self._answered(machine, request) for request in self.reads]
         for one in self.requests:
             if isinstance(one, StrictRead):

@@ -15,7 +15,8 @@ class Waiter:
 
     request: Any
     future: asyncio.Future[Any]
-    # Where the log must be applied to before the outcome may be told.
+    # Where the high watermark must be before the outcome may be told; a strict read looks at the
+    # cache, which must be there too.
     end_offset: int = 0
     outcome: Any = None
     # The request may have taken effect, whoever leads next.

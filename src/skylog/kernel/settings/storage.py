@@ -43,8 +43,9 @@ class StorageSettings:
 
     file_sync: bool = setting(
         "diskless.storage.file.sync",
-        "Whether a directory's objects are on disk before they count as stored. Without, a crash of"
-        " the machine, not of skylog, may lose acknowledged records, as with Kafka's own default.",
+        "Whether a directory's objects, and the metadata of coordinators without followers, are on"
+        " disk before they count as stored. Without, a crash of the machine, not of skylog, may"
+        " lose acknowledged records, as with Kafka's own default.",
     )
     s3_endpoint: str = setting(
         "diskless.storage.s3.endpoint",

@@ -25,17 +25,10 @@ from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ConfigError
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import NotFound, ObjectError, ObjectStore
-from skylog.spark.jobs.audit_check import (
-    Checked,
-    Finding,
-    Kind,
-    check_bytes,
-    check_offsets,
-    missing,
-    pack,
-)
+from skylog.spark.jobs.audit_check import check_bytes, check_offsets, missing, pack
+from skylog.spark.jobs.audit_found import Checked, Finding, Findings, Kind
 from skylog.spark.jobs.cluster import JobCluster, located
-from skylog.spark.jobs.work import run_tasks
+from skylog.spark.jobs.work import reduce_tasks
 from skylog.wire.messages.describe_diskless_coordinators_response import (
     DescribeDisklessCoordinatorsResponse,
 )
@@ -65,7 +58,7 @@ class Audit:
     objects: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> Findings:
         return self.checked.findings
 
 
@@ -93,9 +86,7 @@ def run(spark: SparkSession, job: AuditJob) -> Audit:
         raise ConfigError(f"the topics' storage {url} can be read by their broker alone")
     splits = [split for one in plan.partitions if one.diskless for split in one.splits]
     tasks = [_Task(job.cluster, url, part) for part in pack(splits, TASK_BYTES)]
-    checked = Checked()
-    for part in run_tasks(spark, "audit", tasks, _check):
-        checked.merge(part)
+    checked = reduce_tasks(spark, "audit", tasks, _check, Checked.merge) or Checked()
     audit = Audit(url, checked)
     # A file's other batches may be of topics that were not asked for.
     job.cluster.run(_compare(job.cluster, audit, about, started_ms, whole=not job.topics))
@@ -123,11 +114,11 @@ async def _check_split(
     async for position, page in located(cluster, split):
         begin = max(position, page.log_start_offset)
         batches = [one for one in page.batches if one.last_offset >= begin]
-        checked.findings += check_offsets(split, begin, batches, page.next_offset)
+        checked.findings.add(check_offsets(split, begin, batches, page.next_offset))
         checked.count(split, batches)
         for finding in await _read_and_check(store, split, batches):
             if await _still_there(cluster, split, finding):
-                checked.findings.append(finding)
+                checked.findings.add([finding])
 
 
 async def _read_and_check(
@@ -195,7 +186,6 @@ async def _compare(
     storage = tuple(sorted(job_cluster.storage.items()))
     store = connections.store(audit.storage_url, storage)
     admin = DisklessAdmin(connections.cluster)
-    unreferenced = []
     for prefix in _PREFIXES:
         async for pair, verdict in judged(store, connections.cluster, prefix, about):
             size = pair.object.size if pair.object is not None else 0
@@ -203,13 +193,14 @@ async def _compare(
             audit.objects[verdict.value] = (count + 1, total + size)
             finding = _finding(pair, verdict)
             if finding is not None:
-                audit.findings.append(finding)
-            elif verdict is Verdict.LIVE and pair.key not in audit.checked.objects:
-                unreferenced.append(pair.key)
-    for key in unreferenced if whole else ():
-        if _is_older(key, started_ms - _RECENT_MS) and await _is_live(admin, key):
-            detail = "known as live, though no batch lies in it"
-            audit.findings.append(Finding(Kind.UNREFERENCED, detail, object_key=key))
+                audit.findings.add([finding])
+                continue
+            unreferenced = verdict is Verdict.LIVE and pair.key not in audit.checked.objects
+            if not (whole and unreferenced and _is_older(pair.key, started_ms - _RECENT_MS)):
+                continue
+            if await _is_live(admin, pair.key):
+                detail = "known as live, though no batch lies in it"
+                audit.findings.add([Finding(Kind.UNREFERENCED, detail, object_key=pair.key)])
 
 
 def _finding(pair: Pair, verdict: Verdict) -> Finding | None:

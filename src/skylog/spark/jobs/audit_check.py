@@ -2,84 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from enum import Enum
 from typing import Final
 
 from skylog.bulk.verify import batches_in_object
 from skylog.client.bulk import BatchLocation, Split
 from skylog.diskless.plane import LOG_APPEND_TIME
 from skylog.kernel.errors import KafkaError
+from skylog.spark.jobs.audit_found import HARMLESS, Finding, Findings, Kind
 from skylog.wire.batch import Batch
 from skylog.wire.buffers import Buffer
-
-
-class Kind(Enum):
-    """``value``: how the report calls it."""
-
-    MISSING = "object missing"
-    CORRUPT = "bytes damaged"
-    HEADER = "header and coordinates differ"
-    GAP = "offsets not dense"
-    SIZE = "object of another size"
-    DANGLING = "file without object"
-    UNREFERENCED = "file without batches"
-    ORPHAN = "object that nobody knows"
-
-
-# These waste space, and brokers remove them by themselves; the others are damage.
-HARMLESS: Final = frozenset({Kind.ORPHAN, Kind.UNREFERENCED})
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    kind: Kind
-    detail: str
-    topic: str = ""
-    partition: int = -1
-    offset: int = -1
-    object_key: str = ""
-
-    def as_row(self) -> dict[str, object]:
-        return {**asdict(self), "kind": self.kind.value}
-
-
-@dataclass(slots=True)
-class Tally:
-    """What was looked at of one partition."""
-
-    batches: int = 0
-    records: int = 0
-    bytes: int = 0
-
-    def add(self, other: Tally) -> None:
-        self.batches += other.batches
-        self.records += other.records
-        self.bytes += other.bytes
-
-
-@dataclass(slots=True)
-class Checked:
-    """What a task found. ``objects`` counts the live batches that lie in each object."""
-
-    tallies: dict[tuple[str, int], Tally] = field(default_factory=dict)
-    objects: Counter[str] = field(default_factory=Counter)
-    findings: list[Finding] = field(default_factory=list)
-
-    def merge(self, other: Checked) -> None:
-        for partition, tally in other.tallies.items():
-            self.tallies.setdefault(partition, Tally()).add(tally)
-        self.objects.update(other.objects)
-        self.findings += other.findings
-
-    def count(self, split: Split, locations: Sequence[BatchLocation]) -> None:
-        tally = self.tallies.setdefault((split.topic, split.partition), Tally())
-        tally.batches += len(locations)
-        tally.records += sum(one.last_offset - one.base_offset + 1 for one in locations)
-        tally.bytes += sum(one.byte_size for one in locations)
-        self.objects.update(one.object_key for one in locations)
 
 
 def check_offsets(
@@ -174,7 +106,7 @@ _ADVICE: Final = {
 }
 
 
-def repair_plan(findings: Iterable[Finding]) -> list[dict[str, object]]:
+def repair_plan(findings: Findings) -> list[dict[str, object]]:
     """A step for each kind of finding, damage first, with the objects and offsets concerned."""
     by_kind: dict[Kind, list[Finding]] = {}
     for finding in findings:
@@ -183,13 +115,12 @@ def repair_plan(findings: Iterable[Finding]) -> list[dict[str, object]]:
         {
             "for": kind.value,
             "damage": kind not in HARMLESS,
-            "count": len(by_kind[kind]),
+            "count": findings.counts[kind],
             "do": _ADVICE[kind],
-            "objects": sorted({one.object_key for one in by_kind[kind] if one.object_key}),
+            "objects": sorted({one.object_key for one in found if one.object_key}),
             "offsets": sorted(
-                {(one.topic, one.partition, one.offset) for one in by_kind[kind] if one.topic}
+                {(one.topic, one.partition, one.offset) for one in found if one.topic}
             ),
         }
-        for kind in Kind
-        if kind in by_kind
+        for kind, found in by_kind.items()
     ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from itertools import islice
 from typing import Any, Final
 
 from skylog.spark.jobs.audit import Audit
-from skylog.spark.jobs.audit_check import HARMLESS, Kind, Tally, repair_plan
+from skylog.spark.jobs.audit_check import repair_plan
+from skylog.spark.jobs.audit_found import FINDINGS_KEPT, Kind, Tally
 from skylog.spark.jobs.page import (
     Series,
     bars,
@@ -18,14 +19,9 @@ from skylog.spark.jobs.page import (
     tiles,
 )
 
-# Rows that a page shows; the document has all of them.
+# Rows that a page shows; the document has more of them.
 _SHOWN: Final = 500
 _TOPICS_SHOWN: Final = 40
-
-
-def is_sound(audit: Audit) -> bool:
-    """Whether nothing is damaged; what only wastes space does not count."""
-    return all(finding.kind in HARMLESS for finding in audit.findings)
 
 
 def document(audit: Audit, at: str) -> dict[str, Any]:
@@ -34,7 +30,7 @@ def document(audit: Audit, at: str) -> dict[str, Any]:
         "version": 1,
         "at": at,
         "storage": audit.storage_url,
-        "sound": is_sound(audit),
+        "sound": audit.findings.sound,
         "topics": [
             {
                 "topic": name,
@@ -49,6 +45,7 @@ def document(audit: Audit, at: str) -> dict[str, Any]:
             state: {"count": count, "bytes": size}
             for state, (count, size) in sorted(audit.objects.items())
         },
+        "counts": {kind.value: audit.findings.counts[kind] for kind in Kind},
         "findings": [finding.as_row() for finding in audit.findings],
         "plan": repair_plan(audit.findings),
     }
@@ -94,9 +91,9 @@ def html(audit: Audit, at: str) -> str:
 def _verdict(audit: Audit) -> list[str]:
     if not audit.findings:
         return [paragraph("Sound: every batch is there, whole, and nothing else is.", mood="good")]
-    counts = Counter(finding.kind for finding in audit.findings)
+    counts = audit.findings.counts
     told = [f"{kind.value}: {counts[kind]:,}" for kind in Kind if kind in counts]
-    if is_sound(audit):
+    if audit.findings.sound:
         return [
             paragraph("Sound: every batch is there, and whole.", mood="good"),
             paragraph("Beside them: " + "; ".join(told) + "."),
@@ -147,13 +144,17 @@ def _findings(audit: Audit) -> str:
             finding.object_key,
             finding.detail,
         )
-        for finding in sorted(audit.findings, key=lambda one: one.kind in HARMLESS)
+        for finding in islice(audit.findings, _SHOWN)
     ]
-    more = len(rows) - _SHOWN
+    more = audit.findings.counts.total() - len(rows)
     return section(
         "Findings",
-        table(["what", "partition", "offset", "object", "detail"], rows[:_SHOWN]),
-        *([paragraph(f"and {more:,} more, in the JSON document")] if more > 0 else []),
+        table(["what", "partition", "offset", "object", "detail"], rows),
+        *(
+            [paragraph(f"and {more:,} more; audit.json has up to {FINDINGS_KEPT:,} of a kind")]
+            if more > 0
+            else []
+        ),
     )
 
 

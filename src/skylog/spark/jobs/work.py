@@ -33,6 +33,20 @@ def run_tasks(
     return with_progress(spark, label, len(tasks), spread.collect)
 
 
+def reduce_tasks(
+    spark: SparkSession,
+    label: str,
+    tasks: Sequence[TaskT],
+    work: Callable[[TaskT], ResultT],
+    merge: Callable[[ResultT, ResultT], ResultT],
+) -> ResultT | None:
+    """All results as one, merged on the executors as far as it goes; None without tasks."""
+    if not tasks:
+        return None
+    spread = spark.sparkContext.parallelize(tasks, len(tasks)).map(work)
+    return with_progress(spark, label, len(tasks), lambda: spread.treeReduce(merge))
+
+
 def with_progress(
     spark: SparkSession, label: str, total: int, action: Callable[[], ResultT]
 ) -> ResultT:

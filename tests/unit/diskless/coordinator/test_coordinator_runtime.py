@@ -111,6 +111,29 @@ async def test_a_find_waits_for_nothing() -> None:
         assert (found.high_watermark, len(found.batches)) == (3, 1)
 
 
+async def test_whoever_was_told_of_a_commit_finds_it() -> None:
+    # The reply does not wait for the cache; questions that come after it do.
+    async with home() as opened:
+        runtime = await started(opened)
+        request = ask.FindBatches([FindRequest(*T0, 0, 1000)], 1000)
+        for number in range(1, 20):
+            await runtime.submit(ask.CommitFile(opened.file((T0, 1))))
+            (found,) = await runtime.find(request)
+            assert found.high_watermark == number
+            assert await runtime.look(lambda view, _: len(view.list_files("", 100))) == number
+
+
+async def test_a_log_that_need_not_be_synced_is_not() -> None:
+    settings = RuntimeSettings(sync=False)
+    async with home(settings=settings) as opened:
+        await opened.lead(0)
+        opened.partitions[0].log.sync_error = OSError("no disk")
+        await opened.runtime().submit(CREATE)
+        (committed,) = await opened.runtime().submit(ask.CommitFile(opened.file((T0, 3))))
+        assert committed.error is ErrorCode.NONE
+        assert opened.partitions[0].log.synced == 0
+
+
 async def test_a_refusal_waits_for_what_it_rests_on() -> None:
     # Q14: a pending deletion makes the commit fail, and may itself be lost.
     async with home() as opened:
@@ -260,11 +283,12 @@ async def test_a_failing_cache_is_dropped_and_built_again() -> None:
         await runtime.submit(ask.CommitFile(opened.file((T0, 4))))
         before = opened.digest()
         runtime.machine.state._db.execute("DROP TABLE batches")
+        (committed,) = await runtime.submit(ask.CommitFile(opened.file((T0, 1))))
+        assert committed.assigned_base_offset == 4  # whatever becomes of the cache
         with pytest.raises(KafkaError):
-            await runtime.submit(ask.CommitFile(opened.file((T0, 1))))
+            await runtime.find(ask.FindBatches([FindRequest(*T0, 0, 1000)], 1000))
         opened.timers.fire()
         await opened.coordinators.loaded()
-        # The commit was appended, and took effect.
         (answer,) = await runtime.submit(LATEST_OF_T0)
         assert answer.offset == 5
         assert opened.digest() != before
