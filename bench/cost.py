@@ -1,8 +1,8 @@
 """What a gigabyte costs one broker: CPU by librdkafka's produce and consume, diskless and classic.
 
 ``python -m bench.cost [--records N] [--rounds N] [--only diskless|classic] [--sync]``. CPU time
-hardly depends on who else uses the machine, so this is for comparing two states of the code; rates
-by the clock are left to ``python -m bench``.
+depends less on who else uses the machine than rates by the clock, so this is for comparing two
+states of the code, in turns: what the kernel takes for a write depends on the memory it finds.
 """
 
 from __future__ import annotations

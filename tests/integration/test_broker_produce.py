@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import struct
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +14,7 @@ from skylog.kernel.errors import ErrorCode
 from skylog.testing import Broker
 from skylog.wire.batch import HEADER_BYTES
 from skylog.wire.messages.init_producer_id_request import InitProducerIdRequest
+from skylog.wire.messages.produce_request import ProduceRequest
 from tests.integration.broker_client import (
     NOW,
     PRODUCE_BY_NAME,
@@ -151,6 +154,21 @@ def test_bad_records_get_kafkas_error(client: Client, name: str) -> None:
     client.metadata("bad", create=True)
     assert client.append("bad", records).error_code == code
     assert client.fetch("bad").high_watermark == 0
+
+
+@pytest.mark.parametrize("name", BAD_RECORDS)
+def test_a_refused_request_is_let_go_without_the_collector(client: Client, name: str) -> None:
+    client.metadata("bad", create=True)
+    gc.collect()
+    gc.disable()
+    try:
+        client.append("bad", BAD_RECORDS[name][0])
+        deadline = time.monotonic() + 30
+        while any(isinstance(one, ProduceRequest) for one in gc.get_objects()):
+            assert time.monotonic() < deadline
+            client.metadata("bad")
+    finally:
+        gc.enable()
 
 
 def batch_of(size: int) -> bytes:

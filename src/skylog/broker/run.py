@@ -19,7 +19,7 @@ from skylog.kernel.settings import BrokerSettings
 log = get_logger("broker.run")
 # Objects that a busy broker has under way at once: with fewer, the collector would look at each of
 # them several times before they are gone, and find nothing.
-COLLECTED_OBJECTS: Final = 50_000
+COLLECTED_OBJECTS: Final = 10_000
 
 
 def run_node(

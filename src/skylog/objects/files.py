@@ -19,8 +19,8 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 # What one writev takes (IOV_MAX on Linux).
 _PARTS_PER_WRITE: Final = 1024
-# For a write of megabytes Linux takes pages as large, which it finds only in memory that was not
-# used for long: on a virtual machine that made an upload several times as expensive.
+# Writes of megabytes cost several times as much CPU on a virtual machine, as measured there: it
+# seems that the kernel takes large pages for them, which are rarely at hand.
 _BYTES_PER_WRITE: Final = 256 * 1024
 
 

@@ -165,9 +165,11 @@ def _slots(
         )
         slot = Slot(data, answer)
         slots.append(slot)
+        if error is not None:
+            # Not raised: it would refer to this frame, and the frame to it and to the request.
+            fail(context, slot, error, name)
+            continue
         try:
-            if error is not None:
-                raise error
             slot.partition = _writable(context, request, known, name, data.index)
             slot.rules = services.configs.topic_rules(name)
         except KafkaError as failure:
@@ -227,7 +229,9 @@ def _validated(context: RequestContext, slot: Slot, now_ms: int) -> Validated | 
     try:
         return validate(_records(slot), slot.rules, now_ms, context.version)
     except KafkaError as error:
-        return error
+        # Without its frames: one of them is to refer to it, and all of them to the request.
+        error.__cause__ = error.__context__ = None
+        return error.with_traceback(None)
 
 
 def _append(
@@ -247,7 +251,8 @@ def _append(
         if acks_all and isinstance(partition, Partition):
             partition.require_in_sync()
         if isinstance(validated, KafkaError):
-            raise validated
+            _refuse(context, slot, partition, validated)
+            return
         if isinstance(partition, DisklessPartition):
             stamped = LOG_APPEND_TIME if validated.log_append_time >= 0 else CREATE_TIME
             topic, topic_id, index = partition.topic, partition.topic_id, partition.index
@@ -256,10 +261,7 @@ def _append(
             return
         info = partition.append((validated.batch,), now_ms, slot.origin, acks_all=acks_all)
     except KafkaError as error:
-        told = not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START
-        if told and isinstance(partition, Partition):
-            answer.log_start_offset = partition.log.log_start_offset
-        fail(context, slot, error, partition.topic)
+        _refuse(context, slot, partition, error)
         return
     answer.base_offset = info.first_offset
     answer.log_start_offset = info.log_start_offset
@@ -272,6 +274,19 @@ def _append(
     wait = partition.committed(info.last_offset) if acks_all else None
     if wait is not None:
         pending.waits.append((slot, wait))
+
+
+def _refuse(
+    context: RequestContext,
+    slot: Slot,
+    partition: Partition | DisklessPartition,
+    error: KafkaError,
+) -> None:
+    """A batch that its log, or what stands before it, does not take."""
+    told = not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START
+    if told and isinstance(partition, Partition):
+        slot.answer.log_start_offset = partition.log.log_start_offset
+    fail(context, slot, error, partition.topic)
 
 
 async def _produce_slowly(

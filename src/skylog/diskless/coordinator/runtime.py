@@ -26,6 +26,7 @@ from functools import partial
 from itertools import islice, takewhile
 from typing import Any, TypeVar
 
+from skylog.diskless.coordinator.checkpoints import Checkpoints
 from skylog.diskless.coordinator.loading import Loader
 from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.machine import CoordinatorMachine
@@ -43,7 +44,6 @@ from skylog.kernel.limits import (
     DISKLESS_PENDING_REQUESTS_MAX,
     DISKLESS_REQUESTS_PER_TURN_MAX,
     DISKLESS_TAIL_BATCHES_MAX,
-    DISKLESS_TURNS_PER_CHECKPOINT,
 )
 from skylog.kernel.logging import get_logger
 from skylog.quorum.snapshots import SnapshotId
@@ -80,8 +80,7 @@ class CoordinatorRuntime:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._bytes_since_snapshot = 0
         self._snapshot_task: asyncio.Task[Any] | None = None
-        self._turns_since_checkpoint = 0
-        self._checkpoint_task: asyncio.Task[Any] | None = None
+        self._checkpoints = Checkpoints(coordinator_id, ports.background)
         # Each load and unload starts a new life; work of an older one has no effect.
         self._life = 0
 
@@ -111,7 +110,7 @@ class CoordinatorRuntime:
         return await self._enqueue(self._requests, request)
 
     async def find(self, request: Find | ForgetFiles) -> Any:
-        """An answer from committed state, at once."""
+        """An answer from committed state, at once; whoever was told of a commit finds it."""
         current = self._state is State.ACTIVE and self._applied >= self._log.high_watermark
         if current and isinstance(request, FindBatches):
             with suppress(NotInTail):
@@ -242,7 +241,7 @@ class CoordinatorRuntime:
                 await run(partial(turn.run, machine))
                 if life == self._life:
                     self._finish(turn)
-                    self._checkpoint_if_due(turn, machine.state)
+                    self._checkpoints.turn_is_over(machine.state, changed=bool(turn.committed))
         except Exception as error:  # noqa: BLE001 - whatever it was, the cache is in doubt now
             await self._beside()
             await run(machine.state.close)
@@ -255,9 +254,9 @@ class CoordinatorRuntime:
 
     async def _beside(self) -> None:
         """Until nobody else has the cache open."""
-        for task in (self._snapshot_task, self._checkpoint_task):
-            if task is not None:
-                await asyncio.wait({task})
+        if self._snapshot_task is not None:
+            await asyncio.wait({self._snapshot_task})
+        await self._checkpoints.settled()
 
     def _next_turn(self) -> Turn:
         high_watermark = self._log.high_watermark
@@ -325,21 +324,7 @@ class CoordinatorRuntime:
         self._batches.append(handled.batch)
         return True
 
-    # Beside the turns
-
-    def _checkpoint_if_due(self, turn: Turn, state: StateStore) -> None:
-        self._turns_since_checkpoint += bool(turn.committed)
-        if self._turns_since_checkpoint < DISKLESS_TURNS_PER_CHECKPOINT:
-            return
-        if self._checkpoint_task is None or self._checkpoint_task.done():
-            self._turns_since_checkpoint = 0
-            self._checkpoint_task = self._start(self._checkpoint(state))
-
-    async def _checkpoint(self, state: StateStore) -> None:
-        try:
-            await self._ports.background.run(state.checkpoint)
-        except (OSError, sqlite3.Error) as error:  # if it lasts, turns meet it too
-            _log.warning("no checkpoint", coordinator=self.coordinator_id, why=str(error))
+    # Snapshots
 
     def _snapshot_if_due(self) -> None:
         if self._bytes_since_snapshot < self._settings.snapshot_bytes:

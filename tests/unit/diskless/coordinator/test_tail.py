@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Any
 
@@ -138,3 +139,20 @@ async def test_finds_are_the_same_with_and_without_the_tail(
                 finds += 1
         to_the_state = sum(isinstance(request, ask.FindBatches) for request in asked)
         assert 0 < to_the_state < finds
+
+
+async def test_whoever_was_told_of_a_commit_finds_it() -> None:
+    async with home(in_memory=True) as opened:
+        await opened.lead(0)
+        runtime = opened.runtime()
+        await runtime.submit(CREATE)
+        await runtime.submit(ask.CommitFile(opened.file((T0, 1))))
+        opened.partitions[0].held = True
+        commit = asyncio.ensure_future(runtime.submit(ask.CommitFile(opened.file((T0, 1)))))
+        for _ in range(50):  # appended and synced, and waiting for the high watermark
+            await asyncio.sleep(0)
+        request = ask.FindBatches([FindRequest(*T0, 0, 1000)], 1000)
+        assert (await runtime.find(request))[0].high_watermark == 1
+        opened.partitions[0].commit()  # told, and not yet applied
+        assert (await runtime.find(request))[0].high_watermark == 2
+        await commit

@@ -1,0 +1,42 @@
+"""Brings a coordinator's database in order beside its turns: nobody has to wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+
+from skylog.diskless.coordinator.state import StateStore
+from skylog.kernel.executor import Executor
+from skylog.kernel.limits import DISKLESS_TURNS_PER_CHECKPOINT
+from skylog.kernel.logging import get_logger
+
+_log = get_logger("diskless.coordinator")
+
+
+class Checkpoints:
+    """One at a time, after so many turns that changed something."""
+
+    def __init__(self, coordinator_id: int, executor: Executor) -> None:
+        self._coordinator_id = coordinator_id
+        self._executor = executor
+        self._turns = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def turn_is_over(self, state: StateStore, *, changed: bool) -> None:
+        self._turns += changed
+        if self._turns < DISKLESS_TURNS_PER_CHECKPOINT:
+            return
+        if self._task is None or self._task.done():
+            self._turns = 0
+            self._task = asyncio.get_running_loop().create_task(self._checkpoint(state))
+
+    async def settled(self) -> None:
+        """Until nobody has the database open for it."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def _checkpoint(self, state: StateStore) -> None:
+        try:
+            await self._executor.run(state.checkpoint)
+        except (OSError, sqlite3.Error) as error:  # if it lasts, turns meet it too
+            _log.warning("no checkpoint", coordinator=self._coordinator_id, why=str(error))
