@@ -58,10 +58,12 @@ from skylog.wire.messages import (
 from skylog.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from skylog.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from skylog.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from skylog.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from skylog.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from skylog.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from skylog.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from skylog.wire.messages.controller_registration_request import ControllerRegistrationRequest
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from skylog.wire.messages.describe_acls_request import DescribeAclsRequest
 from skylog.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -74,6 +76,7 @@ from skylog.wire.messages.describe_quorum_request import TopicData as QuorumTopi
 from skylog.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from skylog.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from skylog.wire.messages.end_txn_request import EndTxnRequest
+from skylog.wire.messages.envelope_request import EnvelopeRequest
 from skylog.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
@@ -655,6 +658,19 @@ CASES: dict[ApiKey, Case] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: Case(
         lambda *_: AllocateProducerIdsRequest(4711, 1),
         (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER, frozenset({Code.STALE_BROKER_EPOCH}),
+    ),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: Case(
+        lambda *_: AssignReplicasToDirsRequest(4711, 1),
+        (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER, frozenset({Code.STALE_BROKER_EPOCH}),
+    ),
+    ApiKey.CONTROLLER_REGISTRATION: Case(
+        lambda *_: ControllerRegistrationRequest(4711),
+        (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER, changes=True,
+    ),
+    ApiKey.ENVELOPE: Case(
+        lambda *_: EnvelopeRequest(),
+        (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER,
+        frozenset({Code.PRINCIPAL_DESERIALIZATION_FAILURE}),
     ),
     ApiKey.ALTER_PARTITION: Case(
         _alter_partition,

@@ -74,7 +74,7 @@ UNLISTED = frozenset(ApiKey(number) for number in range(500, 506))
 OFFERED_BY_CONTROLLERS = frozenset(
     {
         *(ApiKey(number) for number in (17, 18, 19, 20, 30, 31, 29, 32, 33, 36, 37, 43, 44, 45)),
-        *(ApiKey(number) for number in (46, 49, 51, 55, 56, 57, 60, 62, 63, 64, 67)),
+        *(ApiKey(number) for number in (46, 49, 51, 55, 56, 57, 58, 60, 62, 63, 64, 67, 70, 73)),
         # The quorum's own.
         *(ApiKey(number) for number in (1, 52, 53, 54, 59, 80, 81, 82)),
     }

@@ -134,11 +134,14 @@ class LocalCluster:
     def _is_ours(self, pid: int, node: LocalNode) -> bool:
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
         except FileNotFoundError:
             return not Path("/proc/self").exists()  # another system: the id must do
         except OSError:
             return False
-        # A process that has ended and nobody has looked after has no command line any more.
+        if not command:
+            # One that has just begun has no command line yet, one that has ended none any more.
+            return state not in (b"Z", b"X")
         return str(self.file(node, "properties")).encode() in command.split(b"\0")
 
     # -- doing ---------------------------------------------------------------------------------

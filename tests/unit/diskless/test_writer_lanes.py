@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.diskless.writer import DisklessWriter, Item, Request, WriterSettings
 from skylog.diskless.writer.room import Room
@@ -138,6 +140,19 @@ async def test_a_coordinator_that_is_away_fails_nobody_else_and_is_waited_for() 
         assert not waiting.done.done()
         await at.home.lead(1)
         assert await acked(waiting) == [[(NONE, 0)]]
+
+
+async def test_a_writer_that_ends_does_not_wait_for_a_coordinator_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The brokers that it needs may be stopping, too: those who wait are told to try again."""
+    monkeypatch.setattr("skylog.diskless.writer.writer._CLOSE_SECONDS_MAX", 0.0)
+    async with scene() as at:
+        at.home.coordinators.partition_resigned(1)
+        waiting = at.send(to(1, b"a", 0))
+        await until(lambda: bool(at.writer.waiting()))
+        await at.writer.close()
+        assert await acked(waiting) == [[(ErrorCode.KAFKA_STORAGE_ERROR, -1)]]
 
 
 async def test_an_unknown_outcome_is_settled_before_later_files_of_its_coordinator() -> None:

@@ -19,6 +19,7 @@ uploaded    each part committed: the plane has given offsets · failed: refused,
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ _RETRY_SECONDS: Final = 0.05
 _RETRY_SECONDS_MAX: Final = 2.0
 # A new coordinator is there within moments, and its producers wait for it.
 _COMMIT_RETRY_SECONDS_MAX: Final = 0.25
+# A broker that stops tries no longer than this: those that it needs may be stopping, too.
+_CLOSE_SECONDS_MAX: Final = 5.0
 _UNKNOWN: Final = AppendResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _AFTER_LOST: Final = AppendResult(
     ErrorCode.KAFKA_STORAGE_ERROR, message="An earlier batch of the producer failed."
@@ -111,6 +114,7 @@ class DisklessWriter:
         # How many wait for their answer.
         self._requests = 0
         self._ended = False
+        self._gives_up = math.inf
 
     async def append(self, request_id: int, items: Sequence[Item]) -> list[AppendResult]:
         """Write a request's batches; returns what became of each, once that is known."""
@@ -151,6 +155,7 @@ class DisklessWriter:
     async def close(self) -> None:
         """Write what is waiting, and take no more."""
         self._ended = True
+        self._gives_up = self._clock.monotonic() + _CLOSE_SECONDS_MAX
         while self._active is not None or self._tasks or self._room.is_waited_for:
             self._close(Reason.END)
             await (asyncio.wait(self._tasks) if self._tasks else asyncio.sleep(0))
@@ -257,7 +262,9 @@ class DisklessWriter:
             self._cache_put(key, buffers, file.size)
 
     def _in_time(self, key: ObjectKey) -> bool:
-        """Whether the plane would still take a commit of this key."""
+        """Whether the plane would still take a commit of this key, and there is time for it."""
+        if self._clock.monotonic() > self._gives_up:
+            return False
         age_ms = self._clock.now_ms() - (key.created_ms or 0)
         return age_ms < self._settings.commit_age_max_ms / 2
 
