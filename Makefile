@@ -7,9 +7,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 STAMP := $(VENV)/.installed
 SEEDS ?= 5
+SEED ?= 1
+SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test interop lint sim bench docs generate lock clean
+.PHONY: help setup run test interop lint sim chaos bench docs generate lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +55,9 @@ sim: setup ## Histories of the state machines that the suite does not try (SEEDS
 	$(BIN)/python -m sim.replication --seeds $$((100 * $(SEEDS)))
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; \
 	  $(BIN)/pytest -n auto tests/property --hypothesis-profile=seeded --hypothesis-seed=$$seed || exit 1; done
+
+chaos: setup ## Kill, pause and restart the nodes of a cluster under load (SECONDS=600 SEED=1)
+	$(BIN)/python -m tests.chaos.campaign --seconds $(SECONDS) --seed $(SEED)
 
 bench: setup ## Side by side with Apache Kafka on this machine; prints the table
 	$(BIN)/python -m bench

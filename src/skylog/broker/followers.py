@@ -63,6 +63,8 @@ class PartitionFollower:
             left -= len(now)
             self._changed(changed, now)
         self._started = True
+        if delta.brokers:
+            self._services.replicas.brokers_changed()
         for name in self._services.configs.changed_topics(delta):
             if image.topic(name) is not None:  # settings go with their topic
                 self._services.replicas.configure(name, self._services.configs.log_config(name))

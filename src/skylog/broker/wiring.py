@@ -356,7 +356,7 @@ class Node:
         every(RESTART_INTERVAL_MS, "local logs", logs.run, first_ms=0)
         start_passes(self._services, self._background)
         lag_ms = self.settings.replication.lag_ms_max
-        every(max(lag_ms // 2, 1), "in-sync replicas", self._services.replicas.shrink_isrs)
+        every(max(lag_ms // 2, 1), "in-sync replicas", self._services.replicas.review_isrs)
         self.cleaner = start_cleaner(self._services, self._background)
         self.maintenance = start_maintenance(
             self._services, self.settings.diskless, self._background, backup

@@ -40,6 +40,8 @@ IN_FLIGHT_BYTES_COUNTED_MIN: Final = 64 * 1024
 FETCH_BYTES_UNDER_PRESSURE: Final = 1024 * 1024
 # How long a shutdown waits for clients to take the answers that were written for them.
 SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
+# How long it waits for files of diskless batches that no coordinator or store takes.
+DISKLESS_CLOSE_SECONDS_MAX: Final = 5.0
 # Produce requests of one connection whose batches are on their way to an object store; their bytes
 # are bounded by diskless.produce.inflight.max.bytes. With few, small requests make small files, and
 # a producer of a thousand requests a second waits for more than an upload and its commit.

@@ -39,6 +39,7 @@ from skylog.log.names import (
 )
 from skylog.log.producers import Producers
 from skylog.log.rebuilding import rebuild
+from skylog.log.recalling import recall_batches
 from skylog.log.segment import Segment
 from skylog.log.swap import settle_swaps
 from skylog.wire.batch import HEADER_BYTES
@@ -292,6 +293,7 @@ class _Loader:
                 found = self._read_snapshot(offset)
                 if found is not None:
                     snapshot = offset
+                    recall_batches(found, self.segments, offset)
                     continue
                 usable = False
             if not usable or offset not in bases:

@@ -121,10 +121,16 @@ class ReplicaManager:
         del self._topics[partition.topic][partition.index]
         self._logs.delete(partition.topic, partition.index)
 
-    async def shrink_isrs(self) -> None:
-        """Ask for ISRs without those who lag."""
+    def brokers_changed(self) -> None:
+        """A broker may be back whose followers could not join ISRs before."""
+        for partition in self._led:
+            partition.expand_isr()
+
+    async def review_isrs(self) -> None:
+        """Ask for ISRs without those who lag, and with those who do not any more."""
         for seen, partition in enumerate(tuple(self._led), 1):
             partition.shrink_isr()
+            partition.expand_isr()
             if seen % _PER_TURN == 0:
                 await asyncio.sleep(0)
 

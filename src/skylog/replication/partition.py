@@ -269,6 +269,25 @@ class Partition(WatchedLog):
         if change is not None:
             host.alter_isr(self, change)
 
+    def expand_isr(self) -> None:
+        """Ask for an ISR with a follower that has everything and could not join when it said so.
+
+        Its broker may have been fenced then, and in a session it does not repeat itself.
+        """
+        leader, host = self.leader, self._host
+        if leader is None or len(self.isr) == len(self.replicas):
+            return
+        oldest_ms = host.clock.now_ms() - host.lag_ms_max
+        for watcher in self._follower_watchers:
+            if watcher.fetched_ms < oldest_ms or watcher.replica_id not in leader.followers:
+                continue
+            change = leader.expansion(
+                watcher.replica_id, self.log.high_watermark, host.broker_epoch()
+            )
+            if change is not None:
+                host.alter_isr(self, change)
+                return
+
     def isr_answered(self, change: IsrChange, answer: IsrAnswer | ErrorCode) -> bool:
         """The controller has spoken; True when it must be asked again."""
         leader = self.leader
@@ -279,6 +298,7 @@ class Partition(WatchedLog):
             self.partition_epoch = leader.partition_epoch
             self.isr = tuple(node for node in self.replicas if node in leader.isr)
             self._weigh_in_sync()
+            self.expand_isr()
         self._advance_high_watermark()
         return again
 

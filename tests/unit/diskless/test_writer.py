@@ -11,6 +11,7 @@ import pytest
 from skylog.diskless.plane import LOG_APPEND_TIME
 from skylog.diskless.writer.file import ClosedFile, Piece
 from skylog.diskless.writer.lost import LostBatches
+from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.store import ObjectError, Outcome
 from skylog.wire.batch import Batch
@@ -256,6 +257,20 @@ async def test_close_writes_what_waits_and_takes_no_more() -> None:
     assert (await answer)[0].base_offset == 0
     late = await engine.writer.append(2, [item()])
     assert late[0].error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_close_does_not_wait_for_ever_for_a_coordinator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "DISKLESS_CLOSE_SECONDS_MAX", 0.2)
+    engine = await Engine().start()
+    monkeypatch.setattr(engine.plane, "commit_file", lambda *_, **__: asyncio.sleep(3600))
+    answer = asyncio.ensure_future(engine.writer.append(1, [item()]))
+    await settle()
+    async with asyncio.timeout(30):
+        await engine.writer.close()
+    assert (await answer)[0].error is ErrorCode.REQUEST_TIMED_OUT
+    assert len(await stored(engine)) == 1
 
 
 async def test_log_append_time_is_the_time_of_the_commit() -> None:

@@ -75,6 +75,22 @@ def test_only_the_last_five_batches_are_known_again(log: Log) -> None:
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
 
 
+@pytest.mark.parametrize("config", [LogConfig(), LogConfig(segment_bytes=200)])
+def test_they_are_known_again_after_a_clean_start(tmp_path: Path, config: LogConfig) -> None:
+    log = open_log(tmp_path, config)
+    for sequence in range(10):
+        put(log, sequence)
+        put(log, sequence, producer_id=6)
+    log.close()
+    again = open_log(tmp_path, config, clean=True)
+    # Of large segments, all that are remembered; of small ones, what the last two have.
+    known = REMEMBERED_BATCHES if config.segment_bytes > 1000 else 2
+    for sequence in range(10 - known, 10):
+        assert put(again, sequence) == (2 * sequence, 2 * sequence, True)
+    refused(again, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 9 - REMEMBERED_BATCHES)
+    assert put(again, 10) == (20, 20, False)
+
+
 def test_a_duplicate_must_match_in_both_ends(log: Log) -> None:
     put(log, 0, count=3)
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, count=2)

@@ -230,6 +230,34 @@ def test_a_quiet_session_keeps_its_follower_in_sync(
     assert [change.removed for change in a.host.asked] == [(B, C)]
 
 
+def test_a_quiet_follower_joins_when_its_broker_is_back(
+    trio: tuple[Replica, Replica, Replica],
+) -> None:
+    a, _, c = trio
+    session = Waiter()
+    session.replica_id = C  # type: ignore[misc]
+    a.partition.watch_appends(session)
+    a.lead(0, isr=(A, B), version=1)
+    a.host.members[C] = Membership(10 + C, active=False)
+    c.fetch_from(a)
+    session.fetched_ms = a.host.clock.now_ms()  # type: ignore[misc]
+    a.partition.expand_isr()
+    assert a.host.asked == []
+    a.host.members.clear()
+    a.partition.expand_isr()
+    assert [change.added for change in a.host.asked] == [C]
+    # Refused once more, it is asked for the next time, not at once.
+    a.partition.isr_answered(a.host.asked[-1], ErrorCode.INELIGIBLE_REPLICA)
+    assert len(a.host.asked) == 1
+    a.partition.expand_isr()
+    assert len(a.host.asked) == 2
+    a.partition.isr_answered(a.host.asked[-1], ErrorCode.INELIGIBLE_REPLICA)
+    # One that has not been heard of for long does not join.
+    a.host.clock.advance(LAG_MS + 1)
+    a.partition.expand_isr()
+    assert len(a.host.asked) == 2
+
+
 async def test_records_are_deleted_everywhere(trio: tuple[Replica, Replica, Replica]) -> None:
     a, b, c = trio
     for value in (b"one", b"two", b"three"):

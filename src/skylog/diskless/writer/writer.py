@@ -37,6 +37,7 @@ from skylog.diskless.writer.file import (
 from skylog.diskless.writer.lost import LostBatches
 from skylog.diskless.writer.plan import ClosingPlan, Reason, WriterSettings
 from skylog.diskless.writer.room import Room
+from skylog.kernel import limits
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import RETRIABLE, ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
@@ -56,6 +57,9 @@ _COMMIT_RETRY_SECONDS_MAX: Final = 0.25
 # A broker that stops tries no longer than this: those that it needs may be stopping, too.
 _CLOSE_SECONDS_MAX: Final = 5.0
 _UNKNOWN: Final = AppendResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_AT_THE_END: Final = AppendResult(
+    ErrorCode.REQUEST_TIMED_OUT, message="the broker ended before it was known"
+)
 _AFTER_LOST: Final = AppendResult(
     ErrorCode.KAFKA_STORAGE_ERROR, message="An earlier batch of the producer failed."
 )
@@ -153,12 +157,34 @@ class DisklessWriter:
         return {lane: len(parts) for lane, parts in self._lanes.items()}
 
     async def close(self) -> None:
-        """Write what is waiting, and take no more."""
+        """Write what is waiting, and take no more.
+
+        Coordinators may have gone first, as when all brokers are stopped: whoever waits in vain
+        hears that nothing is known, and the object is left to the scan for orphans.
+        """
         self._ended = True
+<<<<<<< HEAD
         self._gives_up = self._clock.monotonic() + _CLOSE_SECONDS_MAX
+=======
+        end = self._clock.monotonic() + limits.DISKLESS_CLOSE_SECONDS_MAX
+>>>>>>> faults
         while self._active is not None or self._tasks or self._room.is_waited_for:
             self._close(Reason.END)
-            await (asyncio.wait(self._tasks) if self._tasks else asyncio.sleep(0))
+            left = end - self._clock.monotonic()
+            if left <= 0:
+                self._abandon()
+            elif self._tasks:
+                await asyncio.wait(self._tasks, timeout=left)
+            await asyncio.sleep(0)
+
+    def _abandon(self) -> None:
+        waiting = [part for parts in self._lanes.values() for part in parts]
+        self._lanes.clear()
+        for task in self._tasks:
+            task.cancel()
+        for part in waiting:
+            _log.error("file not committed before the end", key=str(part.file.key), lane=part.lane)
+            part.fail(_AT_THE_END)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

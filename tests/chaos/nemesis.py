@@ -1,0 +1,144 @@
+"""Does things to the processes of a cluster, as its seed says."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import confluent_kafka.admin
+
+from skylog.cli.local_cluster import LocalCluster, LocalNode
+from skylog.wire.messages.describe_quorum_request import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
+)
+from tests.chaos.load import QUIET
+from tests.integration.wire_client import Wire
+
+GONE_SECONDS_MAX = 60
+_COORDINATORS = ("__diskless_metadata", "__consumer_offsets", "__transaction_state")
+
+
+class Nemesis:
+    """Draws whom to hit by what it does there: leader, follower, controller, coordinator."""
+
+    def __init__(self, cluster: LocalCluster, seed: int, session_seconds: float) -> None:
+        self.cluster = cluster
+        self._rng = random.Random(seed)
+        self._session = session_seconds
+        self._admin = confluent_kafka.admin.AdminClient(
+            {"bootstrap.servers": cluster.bootstrap, **QUIET}
+        )
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def metadata(self) -> Any:
+        return self._admin.list_topics(timeout=30)
+
+    def brokers(self) -> list[LocalNode]:
+        return [node for node in self.cluster.nodes if node.is_broker]
+
+    def leader(self, topic: str) -> LocalNode:
+        """The leader of a partition of the topic, drawn; any broker if nobody leads."""
+        found = self.metadata().topics.get(topic)
+        led = sorted({each.leader for each in found.partitions.values()} - {-1}) if found else []
+        return self.cluster.node(self._rng.choice(led)) if led else self._any_broker()
+
+    def follower(self, topic: str) -> LocalNode:
+        """One that leads not all of it."""
+        found = self.metadata().topics[topic].partitions[0]
+        others = [node for node in self.brokers() if node.id != found.leader]
+        return self._rng.choice(others)
+
+    def active_controller(self) -> LocalNode:
+        request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
+        for node in self.brokers():
+            with contextlib.suppress(OSError, AssertionError), Wire(node.address) as wire:
+                answer = wire.ask(request).topics[0].partitions[0]
+                if answer.leader_id >= 0:
+                    return self.cluster.node(answer.leader_id)
+        return self._rng.choice(self.cluster.controllers)
+
+    def whole(self) -> bool:
+        """Whether every replica of every partition is in sync."""
+        with contextlib.suppress(confluent_kafka.KafkaException):
+            topics = self.metadata().topics.values()
+            return all(
+                part.leader >= 0 and len(part.isrs) == len(part.replicas)
+                for topic in topics
+                for part in topic.partitions.values()
+            )
+        return False
+
+    def _any_broker(self) -> LocalNode:
+        return self._rng.choice(self.brokers())
+
+    def draw_target(self) -> tuple[str, LocalNode]:
+        """Whom to hit, and as what."""
+        kind = self._rng.choice(("leader", "follower", "controller", "coordinator", "coordinator"))
+        if kind == "leader":
+            return kind, self.leader("classic")
+        if kind == "follower":
+            return kind, self.follower("classic")
+        if kind == "controller":
+            return kind, self.active_controller()
+        topic = self._rng.choice(_COORDINATORS)
+        return f"leader of {topic}", self.leader(topic)
+
+    def draw(self, actions: Sequence[str]) -> str:
+        return self._rng.choice(actions)
+
+    def maybe(self, chance: float) -> bool:
+        return self._rng.random() < chance
+
+    # -- doing ---------------------------------------------------------------------------------
+
+    def start(self, *nodes: LocalNode) -> None:
+        with warnings.catch_warnings():
+            # Processes that go on when nobody holds them any more are what is wanted here.
+            warnings.simplefilter("ignore", ResourceWarning)
+            for node in nodes:
+                self.cluster.start(node)
+
+    def kill(self, *nodes: LocalNode) -> None:
+        self._end(signal.SIGKILL, nodes)
+
+    def terminate(self, *nodes: LocalNode) -> None:
+        self._end(signal.SIGTERM, nodes)
+
+    def _end(self, number: signal.Signals, nodes: Sequence[LocalNode]) -> None:
+        for node in nodes:
+            if self.cluster.pid(node) is not None:
+                self.cluster.send(node, number)
+        left = self.cluster.wait_gone(nodes, GONE_SECONDS_MAX)
+        if left:
+            said = {node.id: self.cluster.last_words(node)[-500:] for node in left}
+            raise TimeoutError(f"V15 nodes do not end by {number.name}: {said}")
+
+    def pause(self, nodes: Sequence[LocalNode], meanwhile: Callable[[], None]) -> float:
+        """SIGSTOP past the session time-out, then SIGCONT; for how long."""
+        seconds = self._session + 1 + 3 * self._rng.random()
+        begin = time.monotonic()
+        for node in nodes:
+            self.cluster.send(node, signal.SIGSTOP)
+        meanwhile()
+        time.sleep(max(0.0, begin + seconds - time.monotonic()))
+        for node in nodes:
+            self.cluster.send(node, signal.SIGCONT)
+        return time.monotonic() - begin
+
+    def end(self) -> None:
+        """Nothing of it lives on."""
+        for node in self.cluster.nodes:
+            pid = self.cluster.pid(node)
+            if pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self.cluster.wait_gone(self.cluster.nodes, GONE_SECONDS_MAX)

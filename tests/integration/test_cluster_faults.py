@@ -1,0 +1,26 @@
+"""Nodes of a cluster are killed, paused and stopped under load: nothing that was promised is lost.
+
+A few rounds of the campaign in ``tests/chaos``; ``make chaos SECONDS=…`` has as many as one likes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.campaign import Campaign
+
+SEED = 20
+ACTIONS = ("kill", "pause", "all killed")
+
+
+@pytest.mark.timeout(600)
+def test_nothing_acknowledged_is_lost_while_nodes_die(tmp_path: Path) -> None:
+    with Campaign(tmp_path / "cluster", SEED) as campaign:
+        for action in ACTIONS:
+            campaign.round(action)
+        report = campaign.verify()
+    assert report["rounds"] == len(ACTIONS)
+    assert report["acknowledged"] > 100
+    assert report["transactions"]["committed"] > 5
