@@ -19,7 +19,6 @@ uploaded    each part committed: the plane has given offsets · failed: refused,
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -54,8 +53,6 @@ _RETRY_SECONDS: Final = 0.05
 _RETRY_SECONDS_MAX: Final = 2.0
 # A new coordinator is there within moments, and its producers wait for it.
 _COMMIT_RETRY_SECONDS_MAX: Final = 0.25
-# A broker that stops tries no longer than this: those that it needs may be stopping, too.
-_CLOSE_SECONDS_MAX: Final = 5.0
 _UNKNOWN: Final = AppendResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _AT_THE_END: Final = AppendResult(
     ErrorCode.REQUEST_TIMED_OUT, message="the broker ended before it was known"
@@ -118,7 +115,6 @@ class DisklessWriter:
         # How many wait for their answer.
         self._requests = 0
         self._ended = False
-        self._gives_up = math.inf
 
     async def append(self, request_id: int, items: Sequence[Item]) -> list[AppendResult]:
         """Write a request's batches; returns what became of each, once that is known."""
@@ -163,11 +159,7 @@ class DisklessWriter:
         hears that nothing is known, and the object is left to the scan for orphans.
         """
         self._ended = True
-<<<<<<< HEAD
-        self._gives_up = self._clock.monotonic() + _CLOSE_SECONDS_MAX
-=======
         end = self._clock.monotonic() + limits.DISKLESS_CLOSE_SECONDS_MAX
->>>>>>> faults
         while self._active is not None or self._tasks or self._room.is_waited_for:
             self._close(Reason.END)
             left = end - self._clock.monotonic()
@@ -288,9 +280,7 @@ class DisklessWriter:
             self._cache_put(key, buffers, file.size)
 
     def _in_time(self, key: ObjectKey) -> bool:
-        """Whether the plane would still take a commit of this key, and there is time for it."""
-        if self._clock.monotonic() > self._gives_up:
-            return False
+        """Whether the plane would still take a commit of this key."""
         age_ms = self._clock.now_ms() - (key.created_ms or 0)
         return age_ms < self._settings.commit_age_max_ms / 2
 
