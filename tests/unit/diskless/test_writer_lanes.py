@@ -142,19 +142,6 @@ async def test_a_coordinator_that_is_away_fails_nobody_else_and_is_waited_for() 
         assert await acked(waiting) == [[(NONE, 0)]]
 
 
-async def test_a_writer_that_ends_does_not_wait_for_a_coordinator_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The brokers that it needs may be stopping, too: those who wait are told to try again."""
-    monkeypatch.setattr("skylog.diskless.writer.writer._CLOSE_SECONDS_MAX", 0.0)
-    async with scene() as at:
-        at.home.coordinators.partition_resigned(1)
-        waiting = at.send(to(1, b"a", 0))
-        await until(lambda: bool(at.writer.waiting()))
-        await at.writer.close()
-        assert await acked(waiting) == [[(ErrorCode.KAFKA_STORAGE_ERROR, -1)]]
-
-
 async def test_an_unknown_outcome_is_settled_before_later_files_of_its_coordinator() -> None:
     async with scene() as at:
         error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, ambiguous=True)
