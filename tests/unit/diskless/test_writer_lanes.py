@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.diskless.writer import DisklessWriter, Item, Request, WriterSettings
 from skylog.diskless.writer.room import Room
