@@ -279,25 +279,28 @@ def test_what_was_written_is_read_after_a_restart_of_all_others() -> None:
         }
 
 
-def test_a_subset_of_brokers_hosts_the_coordinators(calm: Cluster) -> None:
+def test_a_subset_of_brokers_hosts_the_coordinators() -> None:
     # DC-25
-    create_topic(calm.bootstrap, "dedicated", 4)
-    all_active(calm)
-    moved = [
-        reassign.ReassignablePartition(number, [1 + number % 2, 2 - number % 2])
-        for number in range(COORDINATORS)
-    ]
-    request = reassign.AlterPartitionReassignmentsRequest(
-        timeout_ms=30_000, topics=[reassign.ReassignableTopic(DISKLESS_METADATA, moved)]
-    )
-    answer = ask(calm.brokers[0], request)
-    assert answer.error_code == 0
-    until(lambda: set(all_active(calm).values()) <= {1, 2})
-    with Client(calm.brokers[2].bootstrap) as client:
-        for index in range(4):
-            until(
-                lambda index=index: client.produce("dedicated", b"x", index=index).error_code == 0
-            )
+    with cluster_of(broker_session_timeout_ms="60000") as cluster:
+        create_topic(cluster.bootstrap, "dedicated", 4)
+        all_active(cluster)
+        moved = [
+            reassign.ReassignablePartition(number, [1 + number % 2, 2 - number % 2])
+            for number in range(COORDINATORS)
+        ]
+        request = reassign.AlterPartitionReassignmentsRequest(
+            timeout_ms=30_000, topics=[reassign.ReassignableTopic(DISKLESS_METADATA, moved)]
+        )
+        answer = ask(cluster.brokers[0], request)
+        assert answer.error_code == 0
+        until(lambda: set(all_active(cluster).values()) <= {1, 2})
+        with Client(cluster.brokers[2].bootstrap) as client:
+            for index in range(4):
+                until(
+                    lambda index=index: (
+                        client.produce("dedicated", b"x", index=index).error_code == 0
+                    )
+                )
 
 
 def _orphan(objects: Path) -> Path:
