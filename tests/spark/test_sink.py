@@ -162,13 +162,6 @@ def test_tasks_that_are_tried_again_or_run_twice_count_once(
     assert values(topics, topic) == Counter(b"%d" % i for i in range(100))
 
 
-def test_speculative_tasks_count_once(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    topic = topics.create("sink-speculation", 2)
-    run_job("sink_speculation.py", broker.bootstrap, topic, str(tmp_path))
-    assert {path.name for path in tmp_path.glob("copy-*")} == {"copy-0", "copy-1"}
-    assert values(topics, topic) == Counter(b"%d" % i for i in range(100))
-
-
 def test_a_write_with_a_name_is_done_once(
     spark: SparkSession, topics: Topics, writer: Writer
 ) -> None:
