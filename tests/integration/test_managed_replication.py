@@ -65,7 +65,7 @@ def racks(replicas: list[int]) -> list[str]:
 
 
 def test_a_topic_has_a_replica_in_each_rack(cluster: Cluster) -> None:
-    # MRF-01, MRF-06, MRF-07, MRF-17, MRF-72 partly
+    # MRF-01, MRF-06, MRF-07, MRF-17, MRF-72 partly, ENG-28
     assert create(cluster, "placed", 30).replication_factor == 3
     for partition in described(cluster, "placed"):
         assert racks(partition.replica_nodes) == ["a", "b", "c"]
@@ -191,7 +191,7 @@ def test_who_leads_does_not_matter_to_a_client_with_a_zone(cluster: Cluster) -> 
 
 
 def test_a_real_client_talks_to_its_zone(cluster: Cluster) -> None:
-    # MRF-73 partly: the requests of a producer arrive at brokers of its own zone only.
+    # MRF-73 partly, ENG-29 partly: the requests of a producer arrive at brokers of its own zone only.
     create(cluster, "spoken", 6)
     before = {broker.node_id: produced(broker) for broker in cluster.brokers}
     settings = {"bootstrap.servers": cluster.bootstrap, "client.id": "app,diskless_az=b"}
