@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -63,7 +65,11 @@ class Worker(threading.Thread):
         self.stop()
         self.join(END_SECONDS_MAX)
         if self.is_alive():
-            self.history.complaints.append(f"V15 {self.name} does not end")
+            self.history.complaints.append(f"V15 {self.name} does not end; it is {self._where()}")
+
+    def _where(self) -> str:
+        frame = sys._current_frames().get(self.ident or 0)
+        return "gone" if frame is None else "".join(traceback.format_stack(frame)[-1:]).strip()
 
 
 class Sender(Worker):

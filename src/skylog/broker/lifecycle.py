@@ -210,11 +210,15 @@ class Lifecycle:
         return response
 
     async def leave(self) -> None:
-        """Hand leadership over before going; without a controller, no longer than a session."""
-        if self._heartbeats is None:
+        """Hand leadership over before going; without a controller, no longer than a session.
+
+        Once: whoever has left, or was never there, has nothing to hand over.
+        """
+        beating, self._heartbeats = self._heartbeats, None
+        if beating is None:
             return
-        self._heartbeats.cancel()
-        await asyncio.gather(self._heartbeats, return_exceptions=True)
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
         loop, session = asyncio.get_running_loop(), self._settings.node.session_timeout_ms / 1000
         heard = began = loop.time()
         why = "it still leads partitions"

@@ -236,6 +236,8 @@ class Node:
         await self._listeners.serve(of_controller=True)
         await self._register(storage, logs)
         await self._follow_metadata(logs)
+        # First of all when it stops: others lead by then, and go on without waiting for this one.
+        undo.push_async_callback(self._lifecycle.leave)
         await self._lifecycle.unfence()
         services = self._services
         for coordinator in (services.groups, services.transactions, services.diskless.coordinators):
