@@ -112,7 +112,9 @@ class Sender(Worker):
 
         def told(error: Any, message: Any) -> None:
             if error is None:
-                self.history.acked[who][number] = message.offset()
+                # Of a batch that was there already the client may not know where.
+                offset = message.offset()
+                self.history.acked[who][number] = -1 if offset is None else offset
                 self.done += 1
             else:
                 self.history.complaints.append(f"{self.name} {place} {number}: {error}")
