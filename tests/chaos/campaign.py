@@ -51,8 +51,7 @@ RECOVERY_SECONDS_MAX = 90.0
 WHOLE_SECONDS_MAX = 120.0
 SETTINGS: Mapping[str, str] = {
     "http.listener": "",
-    "broker.session.timeout.ms": str(int(SESSION_SECONDS * 1000)),
-    "broker.heartbeat.interval.ms": "1000",
+    "broker.heartbeat.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
@@ -85,11 +84,13 @@ class Campaign:
         say: Callable[[str], None] = print,
         controllers: int = 3,
         settings: Mapping[str, str] | None = None,
+        session_seconds: float = SESSION_SECONDS,
     ) -> None:
-        plan = Plan(3, controllers, RACKS, {**SETTINGS, **(settings or {})})
+        session = {"broker.session.timeout.ms": str(int(session_seconds * 1000))}
+        plan = Plan(3, controllers, RACKS, {**SETTINGS, **session, **(settings or {})})
         self.cluster = LocalCluster.create(directory, plan)
         self.bootstrap = self.cluster.bootstrap
-        self.nemesis = Nemesis(self.cluster, seed, SESSION_SECONDS)
+        self.nemesis = Nemesis(self.cluster, seed, session_seconds)
         self.history = History()
         self.commits = Commits(complaints=self.history.complaints)
         self.done: Counter[str] = Counter()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -63,7 +65,11 @@ class Worker(threading.Thread):
         self.stop()
         self.join(END_SECONDS_MAX)
         if self.is_alive():
-            self.history.complaints.append(f"V15 {self.name} does not end")
+            self.history.complaints.append(f"V15 {self.name} does not end; it is {self._where()}")
+
+    def _where(self) -> str:
+        frame = sys._current_frames().get(self.ident or 0)
+        return "gone" if frame is None else "".join(traceback.format_stack(frame)[-1:]).strip()
 
 
 class Sender(Worker):
@@ -106,7 +112,9 @@ class Sender(Worker):
 
         def told(error: Any, message: Any) -> None:
             if error is None:
-                self.history.acked[who][number] = message.offset()
+                # Of a batch that was there already the client may not know where.
+                offset = message.offset()
+                self.history.acked[who][number] = -1 if offset is None else offset
                 self.done += 1
             else:
                 self.history.complaints.append(f"{self.name} {place} {number}: {error}")

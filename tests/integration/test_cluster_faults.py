@@ -12,12 +12,14 @@ import pytest
 from tests.chaos.campaign import Campaign
 
 SEED = 20
+SESSION_SECONDS = 3.0
 ACTIONS = ("kill", "pause", "all killed")
 
 
 @pytest.mark.timeout(600)
 def test_nothing_acknowledged_is_lost_while_nodes_die(tmp_path: Path) -> None:
-    with Campaign(tmp_path / "cluster", SEED) as campaign:
+    cluster = tmp_path / "cluster"
+    with Campaign(cluster, SEED, session_seconds=SESSION_SECONDS) as campaign:
         for action in ACTIONS:
             campaign.round(action)
         report = campaign.verify()

@@ -191,7 +191,7 @@ def test_who_leads_does_not_matter_to_a_client_with_a_zone(cluster: Cluster) -> 
 
 
 def test_a_real_client_talks_to_its_zone(cluster: Cluster) -> None:
-    # MRF-73 partly, ENG-29 partly: the requests of a producer arrive at brokers of its own zone only.
+    # MRF-73 partly, ENG-29 partly: a producer's requests arrive at brokers of its zone only.
     create(cluster, "spoken", 6)
     before = {broker.node_id: produced(broker) for broker in cluster.brokers}
     settings = {"bootstrap.servers": cluster.bootstrap, "client.id": "app,diskless_az=b"}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from skylog.kernel.limits import START_LOADING_SECONDS_MAX
 
 if TYPE_CHECKING:
     from skylog.broker.auto_create import AutoCreate
@@ -67,3 +71,15 @@ class Services:
     router: Router
     # Waits for what metadata has set in motion: new diskless partitions at their coordinators.
     settled: Callable[[], Awaitable[None]]
+
+
+async def until_loaded(services: Services) -> None:
+    """Spare the first clients a refusal: wait for coordinators, as long as that is short.
+
+    One whose followers are away cannot be loaded before they are back.
+    """
+    coordinators = (services.groups, services.transactions, services.diskless.coordinators)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(START_LOADING_SECONDS_MAX):
+            for coordinator in coordinators:
+                await coordinator.loaded()

@@ -42,7 +42,7 @@ from skylog.broker.publisher import Follower, MetadataPublisher
 from skylog.broker.quorum_part import Foundation, QuorumPart
 from skylog.broker.quota_gate import QuotaGate
 from skylog.broker.replication import Surroundings, ThrottleFollower, open_replication
-from skylog.broker.services import Services
+from skylog.broker.services import Services, until_loaded
 from skylog.broker.sockets import Addresses
 from skylog.broker.storage import directories, open_storage
 from skylog.broker.traffic import Traffic
@@ -236,15 +236,14 @@ class Node:
         await self._listeners.serve(of_controller=True)
         await self._register(storage, logs)
         await self._follow_metadata(logs)
-        # What it leads is handed over before any part of it stops.
+        # First of all when it stops: others lead by then, and go on without waiting for this one.
         undo.push_async_callback(self._lifecycle.leave)
         await self._lifecycle.unfence()
         # Its first client shall find it in the metadata, too.
         await part.link.until_shown(lambda: self._image.is_alive(storage.node_id))
-        services = self._services
-        for coordinator in (services.groups, services.transactions, services.diskless.coordinators):
-            await coordinator.loaded()
+        # Followers must be able to fetch, or coordinators that are led here would never be loaded.
         await self._listeners.serve(of_controller=False)
+        await until_loaded(self._services)
         self._start_background(part, logs, open_backup(self._services, storage, part.quorum))
 
     async def _start_quorum(self, storage: NodeStorage) -> QuorumPart:

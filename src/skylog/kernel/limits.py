@@ -40,7 +40,9 @@ IN_FLIGHT_BYTES_COUNTED_MIN: Final = 64 * 1024
 FETCH_BYTES_UNDER_PRESSURE: Final = 1024 * 1024
 # How long a shutdown waits for clients to take the answers that were written for them.
 SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
-# How long it waits for files of diskless batches that no coordinator or store takes.
+# How long a broker that starts waits for its coordinators before it says that it is up.
+START_LOADING_SECONDS_MAX: Final = 30.0
+# How long a broker that stops waits for files of diskless batches that nobody takes.
 DISKLESS_CLOSE_SECONDS_MAX: Final = 5.0
 # Produce requests of one connection whose batches are on their way to an object store; their bytes
 # are bounded by diskless.produce.inflight.max.bytes. With few, small requests make small files, and

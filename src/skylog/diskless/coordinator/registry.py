@@ -124,11 +124,14 @@ class DisklessCoordinators:
         self._loading: dict[CoordinatorRuntime, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listeners = Listeners()
+        self._ended = False
         self.snapshot_stage = Stage(environment.clock)
 
     def partition_led(self, index: int, partition: NamedPartition) -> None:
         """This broker leads the partition now: load its coordinator, in the background."""
         self.partition_resigned(index)
+        if self._ended:
+            return
         environment = self._environment
         directory, snapshots, factory = self._place(index, partition)
         thread = environment.new_thread(f"diskless-coordinator-{index}")
@@ -153,11 +156,14 @@ class DisklessCoordinators:
         rounds = LeadershipRounds(lambda: self._ask_replicas(runtime))
         led = _Led(runtime, directory, snapshots, thread, moves, rounds)
         self._led[index] = led
-        self._start_loading(led)
+        # Not when the task runs: by then this one may be closing, and wait for the task.
+        self._start_loading(led, self._closing.pop(index, None))
 
     def partition_followed(self, index: int, partition: NamedPartition) -> None:
         """Another broker leads the partition, or a new one: keep a copy of its coordinator."""
         self.partition_resigned(index)
+        if self._ended:
+            return
         environment = self._environment
         directory, snapshots, factory = self._place(index, partition)
         thread = environment.new_thread(f"diskless-standby-{index}")
@@ -287,21 +293,22 @@ class DisklessCoordinators:
             await asyncio.wait(tuple(self._tasks))
 
     async def close(self) -> None:
+        """Let all go; what metadata still gives to this broker is left alone."""
+        self._ended = True
         for index in (*self._led, *self._followed):
             self.partition_resigned(index)
         await self.loaded()
 
     # Loading and closing
 
-    def _start_loading(self, led: _Led) -> None:
-        task = self._start(self._load(led))
+    def _start_loading(self, led: _Led, before: asyncio.Task[None] | None = None) -> None:
+        task = self._start(self._load(led, before))
         self._loading[led.runtime] = task
         task.add_done_callback(lambda _: self._loading.pop(led.runtime, None))
 
-    async def _load(self, led: _Led) -> None:
+    async def _load(self, led: _Led, before: asyncio.Task[None] | None) -> None:
         index = led.runtime.coordinator_id
         try:
-            before = self._closing.pop(index, None)
             if before is not None:
                 await asyncio.wait({before})
             await led.runtime.closed()

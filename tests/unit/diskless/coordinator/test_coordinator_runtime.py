@@ -224,6 +224,35 @@ async def test_it_is_loading_until_everything_before_is_committed() -> None:
         assert runtime.state is State.ACTIVE
 
 
+async def test_leadership_that_is_lost_at_once_can_be_won_again() -> None:
+    async with home() as opened:
+        await started(opened)
+        partition = opened.partitions[0]
+        # All in one turn, as when a broker reads several changes of metadata together.
+        for _ in range(3):
+            opened.coordinators.partition_led(0, partition)
+            opened.coordinators.partition_resigned(0)
+        async with asyncio.timeout(30):
+            await opened.lead(0)
+        assert opened.runtime().state is State.ACTIVE
+
+
+async def test_what_is_led_after_the_end_is_not_loaded() -> None:
+    # The others are stopped, too: what it has could not be committed any more.
+    async with home() as opened:
+        await started(opened)
+        partition = opened.partitions[0]
+        await opened.coordinators.close()
+        partition.isr = (0, 1)
+        partition.commit(0)
+        opened.coordinators.partition_led(0, partition)
+        async with asyncio.timeout(30):
+            await opened.coordinators.close()
+        with pytest.raises(KafkaError) as raised:
+            opened.runtime()
+        assert raised.value.code is ErrorCode.NOT_COORDINATOR
+
+
 @pytest.mark.parametrize("ambiguous", [True, False])
 async def test_a_failed_append_unloads_and_loads_again(ambiguous: bool) -> None:
     async with home() as opened:
