@@ -9,10 +9,10 @@ STAMP := $(VENV)/.installed
 SEEDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test interop judge-franz-go lint sim bench docs generate lock clean
+.PHONY: help setup run test interop judge-franz-go judge-kafka-python lint sim bench docs generate lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 setup: $(STAMP) ## Make .venv with skylog and everything the tests need
 
@@ -44,6 +44,9 @@ interop: setup ## Install real clients and Kafka's tools, run them against skylo
 judge-franz-go: setup ## franz-go's own integration suite against skylog
 	@tools/interop_setup.sh
 	$(BIN)/python tools/judge.py franz-go
+
+judge-kafka-python: setup ## kafka-python's own integration suite against skylog
+	$(BIN)/python tools/judge.py kafka-python
 
 lint: setup ## ruff, mypy, import contracts, size and drift checks
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """Run a client's own integration suite against a skylog, and compare with what is expected.
 
-    python tools/judge.py franz-go
+    python tools/judge.py franz-go|kafka-python
 
 The suite comes with the client's package, in the version that the tests of real clients use. What
 is expected to fail stands in tests/judges/expected-<client>.txt, a test in each line with the
@@ -14,8 +14,10 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 from skylog.testing import Broker
@@ -23,7 +25,16 @@ from skylog.testing import Broker
 ROOT = Path(__file__).parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "skylog"
 SUITE_SECONDS_MAX = 1200
-SETTINGS = {"group.initial.rebalance.delay.ms": "0", "log.level": "WARN"}
+# What the suites take for granted of the broker that they are given.
+SETTINGS = {
+    "node.id": "0",
+    "num.partitions": "4",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "log.level": "WARN",
+}
 
 # The records that go through each chain of franz-go's groups and transactions; its own default of
 # 500,000 is for a cluster on a large machine.
@@ -33,6 +44,21 @@ FRANZ_GO = {
     "KGO_TEST_MAX_TOPIC_PARTS": "8",
     "KGO_LOG_LEVEL": "none",
 }
+# The source archive of kafka-python leaves out a module of its tests; this is what they need of it
+# when the broker runs already.
+SERVICE = """
+SpawnedService = None
+
+
+class ExternalService:
+    def __init__(self, host, port):
+        pass
+
+    def stop(self):
+        pass
+"""
+PYTEST_RESULT = re.compile(r"^(PASSED|FAILED|ERROR) (\S+::\S+)", re.M)
+PYTEST_SKIPPED = re.compile(r"^SKIPPED \[\d+\] (\S+):", re.M)
 GO_RESULT = re.compile(r"^\s*--- (PASS|FAIL|SKIP): (\S+) \(", re.M)
 
 
@@ -94,9 +120,51 @@ def go_results(output: str) -> dict[str, str]:
     return {name: result for result, name in GO_RESULT.findall(output)}
 
 
+def kafka_python(bootstrap: str) -> tuple[str, int]:
+    """The output of the integration tests in kafka-python's source archive, and their exit code."""
+    package = f"kafka-python=={version('kafka-python')}"
+    with tempfile.TemporaryDirectory() as directory:
+        fetch = ["pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", package]
+        subprocess.run([sys.executable, "-m", *fetch], cwd=directory, check=True)
+        [archive] = Path(directory).glob("*.tar.gz")
+        with tarfile.open(archive) as packed:
+            packed.extractall(directory, filter="data")
+        source = Path(directory) / archive.name.removesuffix(".tar.gz")
+        (source / "test" / "__init__.py").touch()
+        (source / "test" / "service.py").write_text(SERVICE)
+        given = {
+            "KAFKA_URI": f"kafka://{bootstrap}",
+            "KAFKA_VERSION": "4.3.0",
+            "KAFKA_ROOT": directory,
+            "PYTHONPATH": str(source),
+        }
+        off = [part for plugin in ("randomly", "asyncio") for part in ("-p", f"no:{plugin}")]
+        suite = ["pytest", *off, "-rA", "--tb=short", "--timeout=120", "--timeout-method=signal"]
+        own_broker = ["--ignore", "test/integration/test_ssl_integration.py"]
+        ran = subprocess.run(
+            [sys.executable, "-m", *suite, "--show-capture=no", *own_broker, "test/integration"],
+            cwd=source,
+            env={**os.environ, **given},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=SUITE_SECONDS_MAX,
+        )
+    return ran.stdout, ran.returncode
+
+
+def pytest_results(output: str) -> dict[str, str]:
+    kinds = {"PASSED": "PASS", "FAILED": "FAIL", "ERROR": "FAIL"}
+    found = {name: kinds[result] for result, name in PYTEST_RESULT.findall(output)}
+    return found | dict.fromkeys(PYTEST_SKIPPED.findall(output), "SKIP")
+
+
 Suite = Callable[[str], tuple[str, int]]
 JUDGES: dict[str, tuple[Suite, Callable[[str], dict[str, str]]]] = {
     "franz-go": (franz_go, go_results),
+    "kafka-python": (kafka_python, pytest_results),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.judge import JUDGES, ROOT, complaints, expected_failures, go_results
+from tools.judge import JUDGES, ROOT, complaints, expected_failures, go_results, pytest_results
 
 OUTPUT = """
 === RUN   TestPing
@@ -24,6 +24,17 @@ def test_results_of_go() -> None:
         "TestTxnEtl": "FAIL",
         "TestTxnEtl/range": "PASS",
         "TestTxnEtl/sticky": "FAIL",
+    }
+
+
+def test_results_of_pytest() -> None:
+    output = "PASSED t/a.py::one\nFAILED t/a.py::two - why\nERROR t/b.py::three\n"
+    output += "SKIPPED [2] t/b.py:52: no codec\n"
+    assert pytest_results(output) == {
+        "t/a.py::one": "PASS",
+        "t/a.py::two": "FAIL",
+        "t/b.py::three": "FAIL",
+        "t/b.py:52": "SKIP",
     }
 
 
