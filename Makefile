@@ -11,10 +11,10 @@ SEED ?= 1
 SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test interop lint sim chaos bench docs generate lock clean
+.PHONY: help setup run test interop judge-franz-go judge-kafka-python lint sim chaos bench docs generate lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 setup: $(STAMP) ## Make .venv with skylog and everything the tests need
 
@@ -42,6 +42,13 @@ test: setup ## Run the tests that need nothing but Python
 interop: setup ## Install real clients and Kafka's tools, run them against skylog
 	@tools/interop_setup.sh
 	$(BIN)/pytest -m interop tests
+
+judge-franz-go: setup ## franz-go's own integration suite against skylog
+	@tools/interop_setup.sh
+	$(BIN)/python tools/judge.py franz-go
+
+judge-kafka-python: setup ## kafka-python's own integration suite against skylog
+	$(BIN)/python tools/judge.py kafka-python
 
 lint: setup ## ruff, mypy, import contracts, size and drift checks
 	$(BIN)/ruff check .

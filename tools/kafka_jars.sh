@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fetch the jars of Kafka 4.3.1 by their Maven coordinates and unpack the message schemas in them.
+# Fetch the jars of Kafka 4.3.1, with those of Streams and Connect, by their Maven coordinates, and
+# unpack the message schemas in them.
 # Prints the directory that holds lib/ (the jars) and json/ (the schemas). Does nothing twice.
 # SKYLOG_KAFKA_JARS names the lib directory when it shall not be in the cache.
 set -eu
@@ -11,7 +12,9 @@ else
     lib=${XDG_CACHE_HOME:-$HOME/.cache}/skylog/kafka-$version/lib
 fi
 base=$(dirname "$lib")
-if [ "$(cat "$base/.complete" 2>/dev/null)" = "$version" ] && [ -d "$lib" ]; then
+# A cache from before the jars of Streams and Connect were asked for is filled up.
+if [ "$(cat "$base/.complete" 2>/dev/null)" = "$version" ] \
+    && [ -f "$lib/connect-mirror-$version.jar" ]; then
     echo "$base"
     exit 0
 fi
@@ -33,6 +36,21 @@ cat >"$work/pom.xml" <<POM
     <dependency>
       <groupId>org.apache.kafka</groupId>
       <artifactId>kafka-tools</artifactId>
+      <version>$version</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.kafka</groupId>
+      <artifactId>kafka-streams-examples</artifactId>
+      <version>$version</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.kafka</groupId>
+      <artifactId>connect-file</artifactId>
+      <version>$version</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.kafka</groupId>
+      <artifactId>connect-mirror</artifactId>
       <version>$version</version>
     </dependency>
     <dependency>

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -65,13 +65,17 @@ class Process:
     def alive(self) -> bool:
         return self._child.poll() is None
 
+    def kill(self) -> None:
+        """An end that it does not see coming."""
+        self._child.kill()
+        self._child.wait()
+
     def stop(self) -> None:
         self._child.terminate()
         try:
             self._child.wait(20)
         except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
+            self.kill()
 
     def __enter__(self) -> Self:
         return self
@@ -150,6 +154,24 @@ def java(main_class: str, *arguments: str, heap: str = "256m", level: str = "INF
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Xmx{heap}"]
     quick.append(f"-Dorg.apache.logging.log4j.level={level}")
     return ["java", *quick, "-cp", f"{JARS}/*", main_class, *arguments]
+
+
+def java_program(directory: Path, main_class: str, settings: Mapping[str, object]) -> Process:
+    """A program of Kafka's that is told all in a file of properties."""
+    number = len(list(directory.glob("run-*.log")))
+    config = directory / f"run-{number}.properties"
+    config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return Process(java(main_class, str(config)), directory / f"run-{number}.log")
+
+
+def await_equal(program: Process, look: Callable[[], object], expected: object) -> None:
+    """Look until a program that must go on running has done what is expected."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while (found := look()) != expected:
+        log = program.log.read_text(errors="replace")
+        assert program.alive, log[-3000:]
+        assert time.monotonic() < deadline, f"{found}\n{log[-3000:]}"
+        time.sleep(0.2)
 
 
 TOOLS = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from tests.interop.clients import await_that
 from tests.interop.support import HERE, JavaTools, Node, java, start_skylog
+from tests.interop.topics import create_topic, read_topic
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -70,31 +70,8 @@ def consume(
     bootstrap: str, topic: str, *, isolation: str = "read_committed", partitions: int = 1
 ) -> list[str]:
     """Everything up to where this reader may read now."""
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "group.id": "nobody",
-        "isolation.level": isolation,
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-    }
-    consumer = Consumer(settings)
-    consumer.assign([TopicPartition(topic, i, OFFSET_BEGINNING) for i in range(partitions)])
-    found, ended = [], set()
-    deadline = time.monotonic() + 60
-    while len(ended) < partitions:
-        assert time.monotonic() < deadline, f"no end after {len(found)} records"
-        message = consumer.poll(1)
-        if message is None:
-            continue
-        if message.error() is None:
-            found.append(message.value().decode())
-        else:
-            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-            ended.add(message.partition())
-    consumer.close()
-    return found
+    found = read_topic(bootstrap, topic, partitions, isolation)
+    return [message.value().decode() for message in found]
 
 
 # librdkafka
@@ -151,18 +128,19 @@ def test_a_second_producer_fences_the_first(bootstrap: str, topic: NewTopic, nam
 def test_a_transaction_that_takes_too_long(impatient: Node, name: Name) -> None:
     from confluent_kafka import KafkaException
 
-    subject = created(impatient.bootstrap, name("topic"))
-    producer = librdkafka(impatient.bootstrap, name("id"), transaction_timeout_ms=1_000)
+    subject = create_topic(impatient.bootstrap, name("topic"))
+    slow = name("id")
+    producer = librdkafka(impatient.bootstrap, slow, transaction_timeout_ms=1_000)
     producer.begin_transaction()
     send(producer, subject, "too slow")
-    await_that(lambda: states(impatient.bootstrap) == {"CompleteAbort"}, "the time-out")
+    await_that(lambda: states(impatient.bootstrap)[slow] == "CompleteAbort", "the time-out")
     with pytest.raises(KafkaException):
         producer.commit_transaction(30)
     assert consume(impatient.bootstrap, subject) == []
 
 
-def states(bootstrap: str) -> set[str]:
-    """The states of all transactional ids of a node."""
+def states(bootstrap: str) -> dict[str, str]:
+    """The state of each transactional id of a node."""
     from skylog.wire.apis import ApiKey
     from tests.interop.wire import Wire
 
@@ -170,15 +148,7 @@ def states(bootstrap: str) -> set[str]:
     wire = Wire((host, int(port)))
     answer = wire.call(ApiKey.LIST_TRANSACTIONS, 0, state_filters=[], producer_id_filters=[])
     wire.close()
-    return {found.transaction_state for found in answer.transaction_states}
-
-
-def created(bootstrap: str, topic: str, partitions: int = 1) -> str:
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
-    return topic
+    return {one.transactional_id: one.transaction_state for one in answer.transaction_states}
 
 
 def test_offsets_go_with_the_transaction(bootstrap: str, topic: NewTopic, name: Name) -> None:
@@ -262,7 +232,7 @@ def test_many_partitions_in_a_transaction(bootstrap: str, topic: NewTopic, name:
 
 
 def test_a_producer_that_vanishes(impatient: Node, name: Name) -> None:
-    subject = created(impatient.bootstrap, name("topic"))
+    subject = create_topic(impatient.bootstrap, name("topic"))
     vanished = name("id")
     assert run_java(impatient.bootstrap, "vanish", subject, vanished, "1000") == "begun\n"
     producer = librdkafka(impatient.bootstrap, name("id"))
@@ -389,7 +359,7 @@ def test_kafka_reads_the_log(tmp_path: Path, name: Name) -> None:
     """kafka-dump-log shows what the coordinator has written."""
     node = start_skylog(tmp_path, {"transaction.state.log.num.partitions": "1"})
     try:
-        subject = created(node.bootstrap, "topic")
+        subject = create_topic(node.bootstrap, "topic")
         producer = librdkafka(node.bootstrap, "dumped")
         producer.begin_transaction()
         send(producer, subject, "a")
