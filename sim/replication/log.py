@@ -9,6 +9,7 @@ from typing import NamedTuple
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.config import LogConfig
 from skylog.log.epochs import LeaderEpochs
+from skylog.log.verification import Origin
 
 Record = tuple[int, int]  # leader epoch, value
 
@@ -68,7 +69,9 @@ class SimLog:
         index = offset - self.base
         return self.records[index] if 0 <= index < len(self.records) else None
 
-    def append(self, batches: Sequence[SimBatch], epoch: int, now_ms: int) -> Appended:
+    def append(
+        self, batches: Sequence[SimBatch], epoch: int, now_ms: int, origin: Origin
+    ) -> Appended:
         first = self.log_end_offset
         for batch in batches:
             batch.base_offset, batch.leader_epoch = self.log_end_offset, epoch
