@@ -107,49 +107,12 @@ def test_messages_near_the_limit(writer: str, client: Get, topic: NewTopic) -> N
     assert [len(r.value or b"") for r in client("java").consume(name, 2)] == [1_999_900, 5]
 
 
-@pytest.mark.parametrize(
-    "writer", ["java", "franz-go", "kafkajs", "librdkafka", "kafka-python", "aiokafka"]
-)
-def test_transactions_are_refused_clearly(
-    writer: str, bootstrap: str, client: Get, topic: NewTopic
-) -> None:
-    """No client hangs, and none believes that it has a transaction."""
+@pytest.mark.parametrize("writer", ["franz-go", "kafkajs"])
+def test_a_transaction_is_committed(writer: str, client: Get, topic: NewTopic) -> None:
     name = topic()
     record = Record(0, NOW, b"k", b"v")
-    with pytest.raises(Exception) as refused:
-        if writer == "librdkafka":
-            from confluent_kafka import Producer
-
-            # It tries until the time is up, and then says why.
-            producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t"})
-            producer.init_transactions(2)
-        elif writer == "kafka-python":
-            from kafka import KafkaProducer
-
-            producer = KafkaProducer(
-                bootstrap_servers=bootstrap, transactional_id="t", max_block_ms=15_000
-            )
-            try:
-                producer.init_transactions()
-            finally:
-                producer.close(0)
-        elif writer == "aiokafka":
-            aio = client(writer)
-            aio.run(_aiokafka_transaction(bootstrap))  # type: ignore[attr-defined]
-        else:
-            client(writer).produce(name, [record], transaction="t")
-    assert "timed out" not in str(refused.value).lower()
+    client(writer).produce(name, [record], transaction=f"of-{writer}")
     client(writer).produce(name, [record])
-
-
-async def _aiokafka_transaction(bootstrap: str) -> None:
-    from aiokafka import AIOKafkaProducer
-
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id="t")
-    try:
-        await producer.start()
-    finally:
-        await producer.stop()
 
 
 def test_unknown_topics_are_refused(client: Get, kafka_off: str) -> None:
