@@ -143,7 +143,9 @@ class Markers:
             code = errors.get((producer_id, partition), ErrorCode.UNKNOWN_SERVER_ERROR)
             (settled if code in _SETTLED else left).add(partition)
             if code is not ErrorCode.NONE:
-                _log.info(
+                # What is tried again, many times a second, is told only to who asks for it.
+                tell = _log.info if code in _SETTLED else _log.debug
+                tell(
                     "marker refused",
                     transactional_id=decision.transactional_id,
                     partition=f"{partition[0]}-{partition[1]}",

@@ -83,6 +83,7 @@ class CoordinatorLog:
         self._executor = executor
         self._syncs = sync
         self._synced = 0
+        self._high_watermark = 0
         self._sync_task: asyncio.Task[None] | None = None
         self._moved: Callable[[], None] | None = None
         self._failed: Callable[[Exception], None] | None = None
@@ -98,8 +99,12 @@ class CoordinatorLog:
 
     @property
     def high_watermark(self) -> int:
+        """It never goes back: what followers had is committed, also when they have gone."""
         high_watermark = self._partition.log.high_watermark
-        return min(high_watermark, self._synced) if self._must_sync else high_watermark
+        if self._must_sync:
+            high_watermark = min(high_watermark, self._synced)
+        self._high_watermark = max(self._high_watermark, high_watermark)
+        return self._high_watermark
 
     @property
     def leader_epoch(self) -> int:
@@ -139,10 +144,12 @@ class CoordinatorLog:
     def append(self, encoded: bytes, now_ms: int) -> int:
         """Append one batch; returns the log's end. KafkaError: nothing was appended."""
         self._partition.append([Batch(encoded)], now_ms)
-        if self._must_sync and self._sync_task is None:
-            task = asyncio.get_running_loop().create_task(self._sync_all())
-            self._sync_task = task
+        self._start_sync()
         return self.end_offset
+
+    def _start_sync(self) -> None:
+        if self._must_sync and self._sync_task is None and self._synced < self.end_offset:
+            self._sync_task = asyncio.get_running_loop().create_task(self._sync_all())
 
     async def _sync_all(self) -> None:
         try:
@@ -176,6 +183,7 @@ class CoordinatorLog:
 
     def _committed(self, _high_watermark: int) -> None:
         if self._moved is not None:
+            self._start_sync()  # the last follower may have gone since the append
             self._moved()
 
 

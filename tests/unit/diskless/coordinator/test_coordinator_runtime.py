@@ -135,6 +135,32 @@ async def test_a_log_that_need_not_be_synced_is_not() -> None:
         assert opened.partitions[0].log.synced == 0
 
 
+async def test_a_commit_is_answered_when_the_last_follower_goes_before_it_has_it() -> None:
+    async with home() as opened:
+        runtime = await started(opened)
+        partition = opened.partitions[0]
+        partition.isr, partition.held = (0, 1), True
+        commit = submit(runtime, ask.CommitFile(opened.file((T0, 3))))
+        await settle()
+        assert not commit.done()
+        partition.isr = (0,)
+        partition.commit()
+        assert (await commit)[0].error is ErrorCode.NONE
+        assert partition.log.synced == partition.log.log_end_offset
+
+
+async def test_what_followers_had_stays_committed_without_them() -> None:
+    async with home() as opened:
+        runtime = await started(opened)
+        partition = opened.partitions[0]
+        partition.isr = (0, 1)
+        await runtime.submit(ask.CommitFile(opened.file((T0, 3))))
+        before = runtime.log.high_watermark
+        assert before == partition.log.log_end_offset > partition.log.synced
+        partition.isr = (0,)
+        assert runtime.log.high_watermark == before
+
+
 async def test_a_refusal_waits_for_what_it_rests_on() -> None:
     # Q14: a pending deletion makes the commit fail, and may itself be lost.
     async with home() as opened:
