@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skylog.client import bulk
-from tests.integration.bulk_support import HOUR_MS, Stage, cluster
+from tests.integration.bulk_support import HOUR_MS, Stage, cluster, now_ms
 from tests.integration.diskless_support import read_all
 from tests.integration.diskless_uploader import new_topic
 from tests.integration.processes import BrokerProcess
@@ -31,7 +31,7 @@ async def test_pinned_objects_are_committed_after_kill_9(
             # Too old to be committed without their pins.
             staged = [
                 Stage(info.prefix, age_ms=HOUR_MS)
-                .add("t", topic_id, b"%d" % number)
+                .add("t", topic_id, b"%d" % number, timestamp=now_ms() - HOUR_MS)
                 .put(info.storage_url)
                 for number in range(3)
             ]

@@ -67,9 +67,9 @@ class Node:
             log.close()
         self.background.close()
 
-    def digests(self) -> list[str]:
-        machines = [self.coordinators.get(index).machine for index in range(COORDINATORS)]
-        return [digest(machine.state) for machine in machines if machine is not None]
+    async def digests(self) -> list[str]:
+        runtimes = [self.coordinators.get(index) for index in range(COORDINATORS)]
+        return [await runtime.look(lambda view, _: digest(view)) for runtime in runtimes]
 
     def file(self) -> FileToCommit:
         batches = [
@@ -106,21 +106,21 @@ async def test_writers_snapshots_and_restarts(tmp_path: Path) -> None:
     await asyncio.gather(*(node.coordinators.get(n).snapshot() for n in range(COORDINATORS)))
     await write(node, 1, offsets)
     assert all(log.log_start_offset > 0 for log in node.logs)
-    before = node.digests()
+    before = await node.digests()
     await node.stop()
 
     node = Node(tmp_path)
     await node.start()
-    assert node.digests() == before
+    assert await node.digests() == before
     await write(node, 1, offsets)
     assert [given[-1] for given in offsets] == [602] * PARTITIONS
-    before = node.digests()
+    before = await node.digests()
     await node.stop()
 
     lose_caches(tmp_path)
     node = Node(tmp_path)
     await node.start()
-    assert node.digests() == before
+    assert await node.digests() == before
     find = [FindRequest(TOPIC, 1, 599, 1000)]
     (found,) = await node.plane.find_batches(find, 1000)
     assert [batch.base_offset for batch in found.batches] == [598, 600, 602]

@@ -114,7 +114,8 @@ def _pack(parts: Iterable[Split], task_bytes: int, max_records: int) -> Iterator
     before = records = number = 0
     for part in parts:
         length = part.end_offset - part.start_offset
-        turn = (before + part.bytes // 2) // task_bytes
+        # A part without bytes goes with the one before it: it may lie behind the last share.
+        turn = (before + part.bytes // 2) // task_bytes if part.bytes else number
         if held and (turn > number or 0 < max_records < records + length):
             yield Task(tuple(_joined(held)))
             held, records = [], 0

@@ -67,6 +67,12 @@ def test_tasks_are_of_about_the_size_asked_for(found: list[Split], task_bytes: i
     assert len(tasks) <= max(math.ceil(total / task_bytes), 1)
 
 
+def test_a_split_without_bytes_is_no_task_of_its_own() -> None:
+    whole = [split(0, 0, 10, 100), split(1, 0, 10, 0)]
+    assert plan_tasks(whole, task_bytes=100) == [Task(tuple(whole))]
+    assert plan_tasks(whole[1:], task_bytes=100) == [Task((whole[1],))]
+
+
 def test_a_hot_partition_becomes_many_tasks() -> None:
     hot = [split(0, at * 1000, at * 1000 + 1000, 64 * MIB) for at in range(16)]
     assert len(plan_tasks(hot, task_bytes=64 * MIB)) == 16
