@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from tests.integration.cli_support import invoke
+from tests.integration.diskless_support import create_topic, read_all
 
 SECONDS_MAX = 100.0
 QUICK = (
@@ -71,6 +74,36 @@ def test_a_cluster_goes_up_loses_a_node_and_goes_down(directory: Path) -> None:
     assert set(states(directory).values()) == {"down"}
     run(directory, "down", "--delete")
     assert not directory.exists()
+
+
+@pytest.mark.timeout(400)
+def test_no_broker_opens_the_files_of_another(directory: Path) -> None:
+    """Coordinators are reached by requests alone: their databases belong to their brokers."""
+    # DC-01
+    run(directory, "up", "--brokers", "3", *QUICK)
+    found = status(directory)
+    create_topic(found["bootstrap"], "t", 4)
+    producer = Producer({"bootstrap.servers": found["bootstrap"], "log_level": 0})
+    for partition in range(4):
+        producer.produce("t", b"v", partition=partition)
+    assert producer.flush(SECONDS_MAX) == 0
+    assert read_all(found["bootstrap"], "t", dict.fromkeys(range(4), 1))
+    homes = {f"node-{node['id']}": open_files(directory, node["pid"]) for node in found["nodes"]}
+    opened = [path for paths in homes.values() for path in paths]
+    assert any(path.name == "state.sqlite" for path in opened)
+    for name, paths in homes.items():
+        assert {path.parts[0] for path in paths} <= {name, f"{name}.log", "objects"}
+
+
+def open_files(directory: Path, pid: int) -> list[Path]:
+    """What a process has open of a cluster's directory, as seen from there."""
+    found = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since
+            target = link.readlink()
+            if target.is_relative_to(directory):
+                found.append(target.relative_to(directory))
+    return found
 
 
 def wait(condition: Any) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from skylog.kernel.errors import ErrorCode
 from skylog.kernel.rng import system_random
 from skylog.kernel.topics import DISKLESS_METADATA
 from skylog.objects.keys import ObjectKey
+from skylog.objects.metered import MeteredStore
 from skylog.testing.cluster import Cluster, ClusterNode
 from skylog.wire.messages import alter_partition_reassignments_request as reassign
 from skylog.wire.messages.create_topics_request import (
@@ -98,7 +101,7 @@ def all_active(cluster: Cluster) -> dict[int, int]:
 
 def test_every_broker_serves_every_partition(calm: Cluster) -> None:
     """Produce, Fetch, ListOffsets and DeleteRecords, at any broker for any partition."""
-    # DC-54, ENG-30 partly, ENG-31 partly
+    # DC-54, ENG-34, ENG-30 partly, ENG-31 partly
     create_topic(calm.bootstrap, "anywhere", 6)
     assert set(all_active(calm).values()) == {1, 2, 3}
     expected: dict[int, list[bytes]] = {index: [] for index in range(6)}
@@ -124,6 +127,35 @@ def test_every_broker_serves_every_partition(calm: Cluster) -> None:
             asked = ListOffsetsTopic("anywhere", [ListOffsetsPartition(index, -1, -2)])
             listed = ask(other, ListOffsetsRequest(-1, 0, [asked])).topics[0].partitions[0]
             assert (listed.error_code, listed.offset) == (0, 2)
+
+
+def test_brokers_upload_independently(calm: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No upload ends before all three brokers have begun one: a lock between them would stop it."""
+    # ENG-13
+    create_topic(calm.bootstrap, "uploaded", 3)
+    all_active(calm)
+    put = MeteredStore.put
+    uploading: set[int] = set()
+    keys: list[str] = []
+    end = time.monotonic() + 60
+
+    async def together(self: MeteredStore, key: ObjectKey, data: Any, **more: Any) -> None:
+        if key.text.startswith("wal/"):
+            uploading.add(id(self))
+            keys.append(key.text)
+            while len(uploading) < len(calm.brokers) and time.monotonic() < end:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)  # the others are loops of other threads
+        await put(self, key, data, **more)
+
+    def produce(place: int) -> int:
+        with Client(calm.brokers[place].bootstrap) as client:
+            return int(client.produce("uploaded", b"v", index=place).error_code)
+
+    monkeypatch.setattr(MeteredStore, "put", together)
+    with ThreadPoolExecutor(len(calm.brokers)) as threads:
+        assert list(threads.map(produce, range(len(calm.brokers)))) == [0, 0, 0]
+    assert len(uploading) == len(calm.brokers)
+    assert len(set(keys)) == len(keys) >= len(calm.brokers)
 
 
 def test_a_commit_through_one_broker_wakes_a_fetch_at_another(calm: Cluster) -> None:
