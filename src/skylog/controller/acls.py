@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from skylog.controller.draws import Draws
-from skylog.controller.image import ClusterImage
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import ControllerState, bounded
-from skylog.kernel.acl import PatternType, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import CONTROLLER_RECORDS_PER_REQUEST_MAX
 from skylog.replicated.machine import Result
@@ -19,12 +17,6 @@ from skylog.wire.messages.delete_acls_response import (
     DeleteAclsFilterResult,
     DeleteAclsMatchingAcl,
     DeleteAclsResponse,
-)
-from skylog.wire.messages.describe_acls_request import DescribeAclsRequest
-from skylog.wire.messages.describe_acls_response import (
-    AclDescription,
-    DescribeAclsResource,
-    DescribeAclsResponse,
 )
 from skylog.wire.messages.remove_access_control_entry_record import (
     RemoveAccessControlEntryRecord,
@@ -97,18 +89,3 @@ def delete_acls(
         if matches > CONTROLLER_RECORDS_PER_REQUEST_MAX:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, "The filters match too many ACLs at once.")
     return Result(response, list(removed.values()))
-
-
-def describe_acls(image: ClusterImage, message: DescribeAclsRequest) -> DescribeAclsResponse:
-    """Grouped by what they are about; raises INVALID_REQUEST for a filter we cannot read."""
-    chosen = AclFilter.of(message)
-    grouped: dict[tuple[ResourceType, str, PatternType], list[AclDescription]] = {}
-    for acl in image.acl_bindings():
-        if chosen.matches(acl):
-            pattern = (acl.resource_type, acl.resource_name, acl.pattern_type)
-            grouped.setdefault(pattern, []).append(
-                AclDescription(acl.principal, acl.host, acl.operation, acl.permission)
-            )
-    return DescribeAclsResponse(
-        resources=[DescribeAclsResource(*pattern, acls) for pattern, acls in grouped.items()],
-    )

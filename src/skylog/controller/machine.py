@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from skylog.controller.acls import create_acls, delete_acls, describe_acls
+from skylog.controller.acls import create_acls, delete_acls
 from skylog.controller.activation import activate
 from skylog.controller.alter_partition import alter_partition, assign_replicas_to_dirs
 from skylog.controller.brokers import (
@@ -30,7 +30,7 @@ from skylog.controller.managed_replicas import warn_of_placement, warning_timer
 from skylog.controller.offline_replicas import offline_timer, replace_offline_replicas
 from skylog.controller.partitions import create_partitions
 from skylog.controller.producer_ids import allocate_producer_ids
-from skylog.controller.quotas import alter_client_quotas, describe_client_quotas
+from skylog.controller.quotas import alter_client_quotas
 from skylog.controller.reassign import (
     alter_partition_reassignments,
     list_partition_reassignments,
@@ -50,7 +50,6 @@ from skylog.controller.requests import (
 )
 from skylog.controller.scram import (
     alter_user_scram_credentials,
-    describe_user_scram_credentials,
 )
 from skylog.controller.settings import ConfigSchema, ControllerSettings
 from skylog.controller.state import PACING_SETTINGS, ControllerState
@@ -78,11 +77,6 @@ from skylog.wire.messages.create_partitions_request import CreatePartitionsReque
 from skylog.wire.messages.create_topics_request import CreateTopicsRequest
 from skylog.wire.messages.delete_acls_request import DeleteAclsRequest
 from skylog.wire.messages.delete_topics_request import DeleteTopicsRequest
-from skylog.wire.messages.describe_acls_request import DescribeAclsRequest
-from skylog.wire.messages.describe_client_quotas_request import DescribeClientQuotasRequest
-from skylog.wire.messages.describe_user_scram_credentials_request import (
-    DescribeUserScramCredentialsRequest,
-)
 from skylog.wire.messages.elect_leaders_request import ElectLeadersRequest
 from skylog.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from skylog.wire.messages.list_partition_reassignments_request import (
@@ -96,15 +90,6 @@ from skylog.wire.schema import Message
 
 _Handler = Callable[[ControllerState, ControllerRequest, Any], Result[Any]]
 _TimedHandler = Callable[[ControllerState, ControllerRequest, Any, int], Result[Any]]
-
-
-def _read(describe: Callable[[ClusterImage, Any], Any]) -> _Handler:
-    """A look at the image: brokers call these functions on their own, the rest ask here."""
-
-    def handler(state: ControllerState, _request: ControllerRequest, message: Any) -> Result[Any]:
-        return Result(describe(state.image, message))
-
-    return handler
 
 
 _HANDLERS: dict[type[Message], _Handler] = {
@@ -126,9 +111,6 @@ _HANDLERS: dict[type[Message], _Handler] = {
     DeleteAclsRequest: delete_acls,
     AlterUserScramCredentialsRequest: alter_user_scram_credentials,
     AlterClientQuotasRequest: alter_client_quotas,
-    DescribeAclsRequest: _read(describe_acls),
-    DescribeUserScramCredentialsRequest: _read(describe_user_scram_credentials),
-    DescribeClientQuotasRequest: _read(describe_client_quotas),
 }
 # Those whose outcome depends on the time.
 _TIMED_HANDLERS: dict[type[Message], _TimedHandler] = {

@@ -7,7 +7,9 @@ import math
 import pytest
 
 from skylog.controller.image.quotas import quota_entity
-from skylog.kernel.errors import ErrorCode
+from skylog.controller.quotas import describe_client_quotas
+from skylog.controller.scram import describe_user_scram_credentials
+from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.security.scram import ScramCredential, ScramMechanism
 from skylog.wire.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
@@ -22,7 +24,6 @@ from skylog.wire.messages.alter_user_scram_credentials_request import (
 )
 from skylog.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from skylog.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
-from skylog.wire.messages.describe_acls_request import DescribeAclsRequest
 from skylog.wire.messages.describe_client_quotas_request import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -105,16 +106,6 @@ def test_filters_may_not_match_too_much(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(bench.ask(DeleteAclsRequest([every])).filter_results[0].matching_acls) == 2
 
 
-def test_acls_are_listed_by_what_they_are_about() -> None:
-    bench = Bench()
-    create(bench, acl("t"), acl("t", operation=WRITE), acl("u"))
-    response = bench.ask(DescribeAclsRequest(TOPIC, None, ANY, None, None, ANY, ANY))
-    listed = [(one.resource_name, [a.operation for a in one.acls]) for one in response.resources]
-    assert listed == [("t", [READ, WRITE]), ("u", [READ])]
-    unknown = DescribeAclsRequest(TOPIC, None, ANY, None, None, 0, ANY)
-    assert bench.refused(unknown).code is ErrorCode.INVALID_REQUEST
-
-
 def upsert(
     name: str = "alice", mechanism: int = 1, iterations: int = 4096
 ) -> ScramCredentialUpsertion:
@@ -177,7 +168,7 @@ def test_users_are_described_without_secrets() -> None:
         request = DescribeUserScramCredentialsRequest([UserName(user) for user in users])
         return [
             (one.user, one.error_code, [(i.mechanism, i.iterations) for i in one.credential_infos])
-            for one in bench.ask(request).results
+            for one in describe_user_scram_credentials(bench.image, request).results
         ]
 
     assert described() == [("alice", 0, [(1, 4096), (2, 4096)]), ("bob", 0, [(2, 5000)])]
@@ -270,7 +261,8 @@ def test_quotas_are_listed_by_filter() -> None:
     )
 
     def listed(*components: ComponentData, strict: bool = False) -> list[float]:
-        response = bench.ask(DescribeClientQuotasRequest(list(components), strict))
+        request = DescribeClientQuotasRequest(list(components), strict)
+        response = describe_client_quotas(bench.image, request)
         return sorted(entry.values[0].value for entry in response.entries)
 
     alice = ComponentData("user", EXACT, "alice")
@@ -303,4 +295,6 @@ def test_quotas_are_listed_by_filter() -> None:
 def test_a_filter_that_makes_no_sense_is_refused(
     components: list[ComponentData], code: ErrorCode
 ) -> None:
-    assert Bench().refused(DescribeClientQuotasRequest(components)).code is code
+    with pytest.raises(KafkaError) as refused:
+        describe_client_quotas(Bench().image, DescribeClientQuotasRequest(components))
+    assert refused.value.code is code
