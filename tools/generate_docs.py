@@ -20,13 +20,10 @@ from reference_requirements import requirements_page
 from skylog.kernel.config import ConfigKey, Dynamic, Schema
 from skylog.kernel.errors import RETRIABLE, ErrorCode
 from skylog.kernel.settings import definitions
-from skylog.kernel.settings.diskless import DisklessSettings
 from skylog.kernel.settings.fields import bound
 from skylog.kernel.settings.layers import EMBEDDED, OPEN_PREFIXES
 from skylog.kernel.settings.listeners import LISTENER_DOCS
-from skylog.kernel.settings.managed_replication import ManagedReplicationSettings
-from skylog.kernel.settings.sections import SECTIONS, NodeSettings
-from skylog.kernel.settings.storage import StorageSettings
+from skylog.kernel.settings.sections import NodeSettings
 from skylog.kernel.settings.topic_facts import GROUP_SYNONYMS, TOPIC_BROKER_DOCS, TOPIC_SYNONYMS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,13 +69,14 @@ were ignored (Java plugins, for instance) is refused instead.
 CHANGES = {Dynamic.READ_ONLY: "", Dynamic.PER_BROKER: "broker", Dynamic.CLUSTER_WIDE: "cluster"}
 
 
-def read_somewhere() -> Callable[[str], bool]:
-    """Tells whether any code reads a field of that name, other than to check it."""
+def read_somewhere() -> Callable[[str, str], bool]:
+    """Tells whether any code reads a field, or its setting by name, other than to check it."""
     sources = (ROOT / "src" / "skylog").rglob("*.py")
-    read = (path for path in sources if "messages" not in path.parts and path.name != "checks.py")
-    text = "\n".join(path.read_text() for path in read)
-    names = set(re.findall(r"\.([a-z_]+)\b", text))
-    return lambda field: field in names
+    read = [path for path in sources if "messages" not in path.parts and path.name != "checks.py"]
+    texts = {path: path.read_text() for path in read}
+    fields = set(re.findall(r"\.([a-z_]+)\b", "\n".join(texts.values())))
+    others = "\n".join(text for path, text in texts.items() if path.parent.name != "settings")
+    return lambda field, setting: field in fields or f'"{setting}"' in others
 
 
 def escaped(text: str) -> str:
@@ -115,8 +113,10 @@ def settings_page() -> str:
     lines += SETTINGS_INTRODUCTION.format(embedded=embedded, prefixes=prefixes).split("\n")
     is_read = read_somewhere()
     used: set[str] = set()
-    for section in (*SECTIONS, DisklessSettings, ManagedReplicationSettings, StorageSettings):
-        names = sorted(known.name for field, known in bound(section).items() if is_read(field))
+    for section in definitions.ALL_SECTIONS:
+        names = sorted(
+            known.name for field, known in bound(section).items() if is_read(field, known.name)
+        )
         if section is NodeSettings:
             names = sorted([*names, *definitions.OTHER_NAME_DOCS])
         lines += [f"## {(section.__doc__ or '').splitlines()[0].rstrip('.')}", ""]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skylog.controller.image import ClusterImage
 from skylog.controller.machine import ControllerMachine
-from skylog.controller.requests import ElectLeadersPeriodically, Loaded
+from skylog.controller.requests import ElectPreferredLeaders, ElectUncleanLeaders, Loaded
 from skylog.controller.shell import MetadataCodec
 from skylog.kernel.errors import KafkaError
 from skylog.replicated.digest import state_digest
@@ -133,7 +133,8 @@ def configs(kind: int, name: str, key: str, operation: int, value: str) -> Step:
 
 
 def lead_periodically(bench: Bench) -> None:
-    bench.run(ElectLeadersPeriodically())
+    bench.run(ElectPreferredLeaders())
+    bench.run(ElectUncleanLeaders())
 
 
 def reload(bench: Bench) -> None:

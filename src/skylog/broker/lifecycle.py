@@ -216,6 +216,8 @@ class Lifecycle:
             return
         heartbeats.cancel()
         await asyncio.gather(heartbeats, return_exceptions=True)
+        if not self._settings.node.controlled_shutdown_enable:
+            return  # its session will end by itself
         loop, session = asyncio.get_running_loop(), self._settings.node.session_timeout_ms / 1000
         heard = began = loop.time()
         why = "it still leads partitions"

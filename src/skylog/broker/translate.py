@@ -36,6 +36,7 @@ def controller_settings(
 ) -> ControllerSettings:
     records = [decode_metadata(value) for _, value in storage.bootstrap if value is not None]
     diskless, managed = settings.diskless, settings.managed_replication
+    replication = settings.replication
     return ControllerSettings(
         node_id=settings.node.node_id,
         cluster_id=storage.cluster_id,
@@ -46,6 +47,9 @@ def controller_settings(
         replication_factor_default=settings.topics.replication_factor,
         session_timeout_ms=settings.node.session_timeout_ms,
         delete_topic_enable=settings.topics.delete_enable,
+        leader_rebalance_enable=replication.leader_rebalance_enable,
+        leader_check_interval_ms=replication.leader_check_interval_seconds * 1000,
+        unclean_election_interval_ms=replication.unclean_election_interval_ms,
         replica_pacing=ReplicaPacing(
             **{known.name: getattr(managed, known.name) for known in fields(ReplicaPacing)}
         ),

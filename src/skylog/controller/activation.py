@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skylog.controller.brokers import session_timer
-from skylog.controller.elections import check_timer
+from skylog.controller.elections import election_timers
 from skylog.controller.image.configs import CLUSTER_DEFAULT
 from skylog.controller.image.features import ELR_VERSION
 from skylog.controller.managed_replicas import warning_timer
@@ -35,8 +35,9 @@ def activate(state: ControllerState, now_ms: int) -> Result[None]:
         if not (settings.combined and broker.broker_id == settings.node_id)
     ]
     timers = [session_timer(state, broker) for broker in alive]
-    warning = warning_timer(state.replica_pacing().warning_interval_ms)
-    return Result(None, records, contacts, [*timers, check_timer(state), offline_timer(), warning])
+    timers += [*election_timers(state), offline_timer()]
+    timers.append(warning_timer(state.replica_pacing().warning_interval_ms))
+    return Result(None, records, contacts, timers)
 
 
 def _first_records(state: ControllerState) -> list[Message]:

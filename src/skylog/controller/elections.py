@@ -6,7 +6,11 @@ from enum import IntEnum
 
 from skylog.controller.image.topics import NO_LEADER
 from skylog.controller.partition_change import Election
-from skylog.controller.requests import ControllerRequest, ElectLeadersPeriodically
+from skylog.controller.requests import (
+    ControllerRequest,
+    ElectPreferredLeaders,
+    ElectUncleanLeaders,
+)
 from skylog.controller.state import ControllerState, bounded
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.replicated.machine import Result, StartTimer
@@ -97,19 +101,37 @@ def _elect(
     )
 
 
-def check_timer(state: ControllerState, *, soon: bool = False) -> StartTimer:
-    delay_ms = 0 if soon else state.settings.leader_check_interval_ms
-    return StartTimer("elect-leaders", delay_ms, ElectLeadersPeriodically())
+def election_timers(state: ControllerState) -> list[StartTimer]:
+    """For the elections that the controller makes by itself."""
+    settings = state.settings
+    timers = [_unclean_timer(settings.unclean_election_interval_ms)]
+    if settings.leader_rebalance_enable:
+        timers.append(_preferred_timer(settings.leader_check_interval_ms))
+    return timers
 
 
-def elect_periodically(state: ControllerState) -> Result[None]:
+def _preferred_timer(delay_ms: int) -> StartTimer:
+    return StartTimer("elect-preferred-leaders", delay_ms, ElectPreferredLeaders())
+
+
+def _unclean_timer(delay_ms: int) -> StartTimer:
+    return StartTimer("elect-unclean-leaders", delay_ms, ElectUncleanLeaders())
+
+
+def elect_preferred_leaders(state: ControllerState) -> Result[None]:
     """A bounded number at a time; with more to do, again at once."""
     most = state.settings.elections_per_check_max
-    records: list[Message] = []
-    if state.settings.leader_rebalance_enable:
-        records += _preferred_elections(state, most)
-    records += _unclean_elections(state, most)
-    return Result(None, records, effects=[check_timer(state, soon=len(records) >= most)])
+    records = _preferred_elections(state, most)
+    delay_ms = 0 if len(records) >= most else state.settings.leader_check_interval_ms
+    return Result(None, records, effects=[_preferred_timer(delay_ms)])
+
+
+def elect_unclean_leaders(state: ControllerState) -> Result[None]:
+    """A bounded number at a time; with more to do, again at once."""
+    most = state.settings.elections_per_check_max
+    records = _unclean_elections(state, most)
+    delay_ms = 0 if len(records) >= most else state.settings.unclean_election_interval_ms
+    return Result(None, records, effects=[_unclean_timer(delay_ms)])
 
 
 def _preferred_elections(state: ControllerState, most: int) -> list[Message]:

@@ -22,7 +22,11 @@ from skylog.controller.brokers import (
     unregister_broker,
 )
 from skylog.controller.configs import alter_configs, incremental_alter_configs
-from skylog.controller.elections import elect_leaders, elect_periodically
+from skylog.controller.elections import (
+    elect_leaders,
+    elect_preferred_leaders,
+    elect_unclean_leaders,
+)
 from skylog.controller.features import update_features
 from skylog.controller.image import ClusterImage
 from skylog.controller.image.configs import ConfigResourceType
@@ -39,7 +43,8 @@ from skylog.controller.requests import (
     Contact,
     ControllerRequest,
     Departed,
-    ElectLeadersPeriodically,
+    ElectPreferredLeaders,
+    ElectUncleanLeaders,
     Loaded,
     ReplaceOfflineReplicas,
     ReplicaWatch,
@@ -159,8 +164,10 @@ class ControllerMachine:
                 return activate(self.state, now_ms)
             case SessionExpired():
                 return expire_session(self.state, request, now_ms)
-            case ElectLeadersPeriodically():
-                return elect_periodically(self.state)
+            case ElectPreferredLeaders():
+                return elect_preferred_leaders(self.state)
+            case ElectUncleanLeaders():
+                return elect_unclean_leaders(self.state)
             case ReplaceOfflineReplicas():
                 return replace_offline_replicas(self.state, now_ms)
             case WarnOfPlacement():

@@ -40,8 +40,13 @@ class SessionExpired:
 
 
 @dataclass(frozen=True, slots=True)
-class ElectLeadersPeriodically:
-    """Give partitions back to their preferred leaders; elect unclean ones where that is allowed."""
+class ElectPreferredLeaders:
+    """Give partitions back to their preferred leaders."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElectUncleanLeaders:
+    """Elect leaders that are not in sync where nobody else is left and it is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,8 @@ Request = (
     ControllerRequest
     | Loaded
     | SessionExpired
-    | ElectLeadersPeriodically
+    | ElectPreferredLeaders
+    | ElectUncleanLeaders
     | ReplaceOfflineReplicas
     | WarnOfPlacement
 )

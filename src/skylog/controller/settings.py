@@ -94,6 +94,7 @@ class ControllerSettings:
     delete_topic_enable: bool = True
     leader_rebalance_enable: bool = True
     leader_check_interval_ms: int = 300_000
+    unclean_election_interval_ms: int = 300_000
     elections_per_check_max: int = 1_000
     # How many diskless coordinators there will be, until their topic says how many there are.
     diskless_coordinators: int = 1

@@ -253,3 +253,12 @@ async def test_a_broker_goes_even_without_leave(monkeypatch: pytest.MonkeyPatch)
         controller.answers = [answer]
         await soon(broker.leave())
         assert not broker.serving
+
+
+async def test_a_broker_may_be_told_to_go_without_leave() -> None:
+    controller = FakeController(REGISTERED, RUNNING)
+    broker = life(controller, "controlled.shutdown.enable=false")
+    await join(broker)
+    await soon(broker.leave())
+    assert not any(getattr(asked, "want_shut_down", False) for asked in controller.requests)
+    assert not broker.serving

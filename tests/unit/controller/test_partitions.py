@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skylog.controller.image.topics import RECOVERED, RECOVERING
-from skylog.controller.requests import ElectLeadersPeriodically
+from skylog.controller.requests import ElectPreferredLeaders, ElectUncleanLeaders, Loaded
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
 from skylog.wire.messages import assign_replicas_to_dirs_request as assign
@@ -211,9 +211,19 @@ def test_partitions_go_back_to_their_preferred_leaders_in_time() -> None:
     leave_and_return(bench, 1)
     alter(bench, [2, 1])
     assert bench.partition("t").leader == 2
-    bench.run(ElectLeadersPeriodically())
+    bench.run(ElectPreferredLeaders())
     assert bench.partition("t").leader == 1
-    assert bench.timers["elect-leaders"].delay_ms == 300_000
+    assert bench.timers["elect-preferred-leaders"].delay_ms == 300_000
+
+
+def test_partitions_stay_where_they_are_if_that_is_set() -> None:
+    bench = Bench(brokers=1, leader_rebalance_enable=False, unclean_election_interval_ms=7)
+    bench.timers.clear()
+    bench.run(Loaded())
+    assert "elect-preferred-leaders" not in bench.timers
+    assert bench.timers["elect-unclean-leaders"].delay_ms == 7
+    bench.run(ElectUncleanLeaders())
+    assert bench.timers["elect-unclean-leaders"].delay_ms == 7
 
 
 def test_many_elections_are_made_in_steps() -> None:
@@ -231,9 +241,9 @@ def test_many_elections_are_made_in_steps() -> None:
         topic_id = bench.image.topic("t").topic_id
         bench.ask(AlterPartitionRequest(2, bench.epochs[2], [TopicData(topic_id, [data])]))
     for left, delay_ms in ((1, 0), (0, 300_000)):
-        bench.run(ElectLeadersPeriodically())
+        bench.run(ElectPreferredLeaders())
         assert len(bench.image.topics.imbalanced) == left
-        assert bench.timers["elect-leaders"].delay_ms == delay_ms
+        assert bench.timers["elect-preferred-leaders"].delay_ms == delay_ms
 
 
 def reassign(bench: Bench, replicas: list[int] | None, index: int = 0, **options: Any) -> int:

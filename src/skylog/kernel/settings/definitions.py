@@ -32,13 +32,14 @@ REQUIRED: Final = ("process.roles", "node.id", "controller.listener.names")
 # Where our default is another than Kafka's: nothing listens to the world unasked.
 DEFAULTS: Final[Mapping[str, str]] = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
 
-_SECTION_DOCS: Final = docs_of(
+ALL_SECTIONS: Final = (
     *SECTIONS,
+    replication.ReplicationSettings,
     diskless.DisklessSettings,
     managed_replication.ManagedReplicationSettings,
-    replication.ReplicationSettings,
     storage.StorageSettings,
 )
+_SECTION_DOCS: Final = docs_of(*ALL_SECTIONS)
 
 
 def _key(fact: kafka_broker_facts.Fact, docs: Mapping[str, str]) -> ConfigKey:

@@ -12,7 +12,7 @@ RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSettings:
-    """How followers fetch from leaders, and when they count as in sync."""
+    """Replication between brokers, and who leads."""
 
     lag_ms_max: int = setting(
         "replica.lag.time.max.ms",
@@ -40,6 +40,18 @@ class ReplicationSettings:
         "replica.selector.class",
         f"Empty: consumers read from leaders. {RACK_AWARE_SELECTOR}: from an in-sync replica in"
         " the rack that they name as client.rack.",
+    )
+    leader_rebalance_enable: bool = setting(
+        "auto.leader.rebalance.enable",
+        "Whether the controller gives partitions back to their preferred leaders.",
+    )
+    leader_check_interval_seconds: int = setting(
+        "leader.imbalance.check.interval.seconds",
+        "Time between two looks for partitions that another than the preferred replica leads.",
+    )
+    unclean_election_interval_ms: int = setting(
+        "unclean.leader.election.interval.ms",
+        "Time between two looks for partitions that only an unclean election can help.",
     )
     quota_window_count: int = setting(
         "replication.quota.window.num", "Samples that the rate of throttled replicas is taken over."

@@ -20,9 +20,7 @@ class NodeSettings:
     process_roles: tuple[str, ...] = setting(
         "process.roles", "What this process is: broker, controller, or both."
     )
-    rack: str | None = setting(
-        "broker.rack", "Rack or zone of this broker, used to place replicas."
-    )
+    rack: str | None = setting("broker.rack", "Rack or zone of this broker, to place replicas.")
     log_dirs: tuple[str, ...] = setting("log.dirs", "Directory of the local logs; see log.dir.")
     metadata_log_dir: str | None = setting(
         "metadata.log.dir", "Directory of the cluster metadata log; log.dirs when not set."
@@ -33,9 +31,11 @@ class NodeSettings:
     session_timeout_ms: int = setting(
         "broker.session.timeout.ms", "A broker without heartbeat for this long is fenced."
     )
+    controlled_shutdown_enable: bool = setting(
+        "controlled.shutdown.enable", "Whether a broker hands its partitions over before it stops."
+    )
     registration_timeout_ms: int = setting(
-        "initial.broker.registration.timeout.ms",
-        "A broker that cannot register within this time stops.",
+        "initial.broker.registration.timeout.ms", "A broker not registered in this time stops."
     )
     request_timeout_ms: int = setting(
         "request.timeout.ms", "Longest wait for the answer to a request between nodes."
