@@ -97,6 +97,7 @@ def group_settings(settings: BrokerSettings) -> GroupSettings:
         offset_metadata_length_max=groups.offset_metadata_bytes_max,
         offsets_retention_ms=groups.offsets_retention_minutes * 60_000,
         offsets_check_interval_ms=groups.offsets_retention_check_interval_ms,
+        write_timeout_ms=groups.offsets_commit_timeout_ms,
         offsets_topic_partitions=groups.offsets_topic_partitions,
         consumer_group_size_max=consumers.size_max,
         consumer_assignors=consumers.assignors,

@@ -13,7 +13,8 @@ from skylog.controller.state import ControllerState
 from skylog.kernel.clock import Clock
 from skylog.kernel.rng import Random
 from skylog.replicated.log import KeyValue, RuntimeLog
-from skylog.replicated.runtime import CONTROLLER_REFUSALS, MachineKind, Runtime, State
+from skylog.replicated.refusals import CONTROLLER_REFUSALS
+from skylog.replicated.runtime import MachineKind, Runtime, State
 from skylog.replicated.timers import LoopTimers, Timers
 from skylog.wire.metadata_records import decode_metadata, encode_metadata
 from skylog.wire.schema import Message

@@ -28,7 +28,8 @@ from skylog.log.producers import TransactionEnd
 from skylog.replicated.log import RuntimeLog
 from skylog.replicated.machine import InTransaction
 from skylog.replicated.partitioning import partition_of
-from skylog.replicated.runtime import COORDINATOR_REFUSALS, MachineKind, Runtime
+from skylog.replicated.refusals import COORDINATOR_REFUSALS
+from skylog.replicated.runtime import MachineKind, Runtime
 from skylog.replicated.timers import LoopTimers, Timers
 from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from skylog.wire.messages.consumer_group_describe_response import (
@@ -90,6 +91,7 @@ class GroupCoordinator:
             codec=GroupRecordCodec(),
             refusals=COORDINATOR_REFUSALS,
             loaded_request=Loaded(),
+            write_timeout_ms=settings.write_timeout_ms,
         )
         self._consumers = ConsumerGroupApis(settings, self, world.topics, clock)
 
@@ -193,9 +195,9 @@ class GroupCoordinator:
         member_id, version = message.member_id, context.version
         timeout_ms, limits = message.session_timeout_ms, self._settings
         if not message.group_id:
-            response = _join_refusal(ErrorCode.INVALID_GROUP_ID, member_id)
+            response = responses.join_error(ErrorCode.INVALID_GROUP_ID, member_id)
         elif not limits.session_timeout_ms_min <= timeout_ms <= limits.session_timeout_ms_max:
-            response = _join_refusal(ErrorCode.INVALID_SESSION_TIMEOUT, member_id)
+            response = responses.join_error(ErrorCode.INVALID_SESSION_TIMEOUT, member_id)
         else:
             if version == 0:  # which has no timeout for a rebalance
                 message.rebalance_timeout_ms = timeout_ms
@@ -203,7 +205,7 @@ class GroupCoordinator:
             try:
                 response = await self.submit(message.group_id, request)
             except KafkaError as error:
-                response = _join_refusal(responses.client_code(error), "")
+                response = responses.join_error(responses.client_code(error), "")
         return responses.fit_join(response, version)
 
     def _member_suffix(self) -> str:
@@ -394,7 +396,3 @@ class GroupCoordinator:
 def _shown(host: str) -> str:
     """An address as Kafka shows and stores it: with Java's mark that it has no name."""
     return f"/{host}"
-
-
-def _join_refusal(code: ErrorCode, member_id: str) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=code, member_id=member_id)

@@ -59,6 +59,10 @@ def client_code(error: KafkaError) -> ErrorCode:
 # JoinGroup
 
 
+def join_error(code: ErrorCode, member_id: str) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, member_id=member_id)
+
+
 def fit_join(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
     """No protocol is null where it can be, and empty before."""
     fitted = copy(response)  # which may be the answer to a resent request, too

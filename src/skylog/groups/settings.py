@@ -17,6 +17,7 @@ class GroupSettings:
     offset_metadata_length_max: int = 4_096  # offset.metadata.max.bytes
     offsets_retention_ms: int = 10_080 * 60_000  # offsets.retention.minutes
     offsets_check_interval_ms: int = 600_000  # offsets.retention.check.interval.ms
+    write_timeout_ms: int = 5_000  # offsets.commit.timeout.ms
     offsets_topic_partitions: int = 50  # offsets.topic.num.partitions
     # Groups of the consumer protocol.
     consumer_group_size_max: int = 2**31 - 1  # group.consumer.max.size

@@ -20,6 +20,8 @@ class Waiter:
 
     future: asyncio.Future[Any]
     appended: bool = False
+    # When it began to wait for the high watermark, on the clock of whoever asks for the overdue.
+    since: float = 0.0
 
     def settle(self, outcome: Any) -> None:
         if self.future.done():  # the caller has gone away
@@ -41,19 +43,20 @@ class Pending:
     def __len__(self) -> int:
         return len(self._line) + self._parked_count
 
-    def add(self, end_offset: int, waiter: Waiter, outcome: Any) -> None:
+    def add(self, end_offset: int, waiter: Waiter, outcome: Any, since: float) -> None:
+        waiter.since = since
         self._line.append((end_offset, waiter, outcome))
 
     def park(self, key: Any, waiter: Waiter) -> None:
         self._parked.setdefault(key, []).append(waiter)
         self._parked_count += 1
 
-    def answer(self, key: Any, end_offset: int, outcome: Any) -> None:
+    def answer(self, key: Any, end_offset: int, outcome: Any, since: float) -> None:
         """Every request parked under ``key`` gets ``outcome``: the first one and any resent."""
         waiters = self._parked.pop(key, ())
         self._parked_count -= len(waiters)
         for waiter in waiters:
-            self.add(end_offset, waiter, outcome)
+            self.add(end_offset, waiter, outcome, since)
 
     def forget(self, key: Any, waiter: Waiter) -> None:
         """The caller of a parked request has gone away."""
@@ -69,6 +72,17 @@ class Pending:
         while self._line and self._line[0][0] <= high_watermark:
             _, waiter, outcome = self._line.popleft()
             waiter.settle(outcome)
+
+    def expire(self, since_max: float, code: ErrorCode) -> None:
+        """End those who began to wait by then: what they wrote may take effect all the same."""
+        while self._line and self._line[0][1].since <= since_max:
+            waiter = self._line.popleft()[1]
+            waiter.settle(KafkaError(code, ambiguous=waiter.appended))
+
+    @property
+    def oldest(self) -> float | None:
+        """Since when somebody has waited for the high watermark."""
+        return self._line[0][1].since if self._line else None
 
     def fail_all(self, nothing_done: ErrorCode, unknown: ErrorCode) -> None:
         line, parked = self._line, self._parked

@@ -16,6 +16,7 @@ is lost later is never patched back, only unloaded and loaded again.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -46,6 +47,7 @@ from skylog.replicated.machine import (
     TransactionalRecord,
 )
 from skylog.replicated.pending import Pending, Waiter
+from skylog.replicated.refusals import Refusals
 from skylog.replicated.timers import Timer, Timers
 
 _logger = get_logger("replicated.runtime")
@@ -69,31 +71,6 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
-    """The codes with which a runtime ends requests that it cannot bring to a reply."""
-
-    not_leader: ErrorCode
-    loading: ErrorCode
-    overloaded: ErrorCode
-    # A request that has appended may yet take effect: this code must be retriable.
-    unknown: ErrorCode
-
-
-COORDINATOR_REFUSALS = Refusals(
-    not_leader=ErrorCode.NOT_COORDINATOR,
-    loading=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    overloaded=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    unknown=ErrorCode.COORDINATOR_NOT_AVAILABLE,
-)
-CONTROLLER_REFUSALS = Refusals(
-    not_leader=ErrorCode.NOT_CONTROLLER,
-    loading=ErrorCode.NOT_CONTROLLER,
-    overloaded=ErrorCode.REQUEST_TIMED_OUT,
-    unknown=ErrorCode.REQUEST_TIMED_OUT,
-)
-
-
-@dataclass(frozen=True, slots=True)
 class MachineKind(Generic[RequestT]):
     """What the runtime must know of a kind of machine."""
 
@@ -104,6 +81,8 @@ class MachineKind(Generic[RequestT]):
     # Handled first after each load: starts timers, gives up what no longer holds.
     loaded_request: RequestT | None = None
     pending_requests_max: int = RUNTIME_PENDING_REQUESTS_MAX
+    # Longest wait for the high watermark; 0 sets no bound.
+    write_timeout_ms: int = 0
 
 
 class Runtime(Generic[RequestT]):
@@ -128,6 +107,7 @@ class Runtime(Generic[RequestT]):
         self._machine: Machine[RequestT] | None = None
         self._pending = Pending()
         self._running_timers: dict[Any, Timer] = {}
+        self._overdue: Timer | None = None
         self._unsubscribe: Unsubscribe | None = None
         # Each load and unload starts a new life; a load that sees another one gives up.
         self._life = 0
@@ -197,6 +177,9 @@ class Runtime(Generic[RequestT]):
         for timer in self._running_timers.values():
             timer.cancel()
         self._running_timers.clear()
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
         refusals = self._kind.refusals
         self._pending.fail_all(nothing_done=refusals.not_leader, unknown=refusals.unknown)
 
@@ -326,13 +309,13 @@ class Runtime(Generic[RequestT]):
         return True
 
     def _reply(self, result: Result[Any], waiter: Waiter | None) -> Parked | None:
-        end_offset = self._log.end_offset
+        end_offset, now = self._log.end_offset, self._clock.monotonic()
         parked = result.reply if isinstance(result.reply, Parked) else None
         if waiter is not None:
             if parked is not None:
                 self._pending.park(parked.key, waiter)
             else:
-                self._pending.add(end_offset, waiter, result.reply)
+                self._pending.add(end_offset, waiter, result.reply, now)
         for effect in result.effects:
             match effect:
                 case StartTimer():
@@ -340,22 +323,38 @@ class Runtime(Generic[RequestT]):
                 case CancelTimer(key):
                     self._cancel_timer(key)
                 case Answer(key, reply):
-                    self._pending.answer(key, end_offset, reply)
+                    self._pending.answer(key, end_offset, reply, now)
                 case Note(message, warning):
                     tell = self._notes.warning if warning else self._notes.info
                     tell(message)
-        self._pending.release(self._log.high_watermark)
+        self._release()
         return parked
 
     def _reply_at(self, end_offset: int, waiter: Waiter | None, outcome: Any) -> None:
         if waiter is not None:
-            self._pending.add(end_offset, waiter, outcome)
+            self._pending.add(end_offset, waiter, outcome, self._clock.monotonic())
+        self._release()
+
+    def _release(self) -> None:
+        """Answer what is committed, and watch over what is not."""
         self._pending.release(self._log.high_watermark)
+        timeout_ms = self._kind.write_timeout_ms
+        if timeout_ms and self._overdue is None and self._pending.oldest is not None:
+            self._overdue = self._timers.start(timeout_ms, self._expire)
+
+    def _expire(self) -> None:
+        self._overdue = None
+        timeout_ms, now = self._kind.write_timeout_ms, self._clock.monotonic()
+        self._pending.expire(now - timeout_ms / 1000, self._kind.refusals.unknown)
+        oldest = self._pending.oldest
+        if oldest is not None:
+            left_ms = math.ceil((oldest - now) * 1000) + timeout_ms
+            self._overdue = self._timers.start(left_ms, self._expire)
 
     def _fail(self, error: Exception, waiter: Waiter | None, *, appended: bool) -> None:
         if waiter is not None:
             waiter.appended = appended
-            self._pending.add(self._log.end_offset, waiter, None)
+            self._pending.add(self._log.end_offset, waiter, None, self._clock.monotonic())
         self.unload()
         self._on_failure(error)
 

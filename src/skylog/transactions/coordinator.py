@@ -16,7 +16,8 @@ from skylog.kernel.limits import TRANSACTIONAL_IDS_PER_PASS_MAX
 from skylog.kernel.logging import get_logger
 from skylog.replicated.log import RuntimeLog
 from skylog.replicated.partitioning import partition_of
-from skylog.replicated.runtime import COORDINATOR_REFUSALS, MachineKind, Runtime, State
+from skylog.replicated.refusals import COORDINATOR_REFUSALS
+from skylog.replicated.runtime import MachineKind, Runtime, State
 from skylog.replicated.timers import LoopTimers, Timers
 from skylog.transactions.leading import Led
 from skylog.transactions.machine import TransactionMachine

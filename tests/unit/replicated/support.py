@@ -10,7 +10,8 @@ from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.replicated.log import KeyValue, LoadedBatch, Unsubscribe
 from skylog.replicated.machine import Answer, CancelTimer, Parked, Result, StartTimer
-from skylog.replicated.runtime import COORDINATOR_REFUSALS, MachineKind, Runtime
+from skylog.replicated.refusals import COORDINATOR_REFUSALS
+from skylog.replicated.runtime import MachineKind, Runtime
 from skylog.replicated.timers import Timer
 
 
@@ -207,6 +208,7 @@ class Bench:
     """A runtime with everything around it under the test's hand."""
 
     pending_max: int = 1000
+    write_timeout_ms: int = 0
     log: LaggingLog = field(default_factory=LaggingLog)
     failures: list[Exception] = field(default_factory=list)
     clock: ManualClock = field(default_factory=ManualClock)
@@ -219,6 +221,7 @@ class Bench:
             codec=IntCodec(),
             refusals=COORDINATOR_REFUSALS,
             pending_requests_max=self.pending_max,
+            write_timeout_ms=self.write_timeout_ms,
         )
         self.runtime: Runtime[Any] = Runtime(
             kind, self.log, self.clock, self.timers, self.failures.append

@@ -275,3 +275,28 @@ async def test_a_snapshot_waits_until_its_state_is_committed() -> None:
     await bench.runtime.load()
     assert bench.register.total == 15
     assert state_digest(bench.register, IntCodec()) == digest
+
+
+async def test_who_waits_too_long_for_the_high_watermark_is_told_that_nothing_is_known() -> None:
+    bench = await loaded(write_timeout_ms=100)
+    first = await started(bench, Add(1))
+    bench.timers.advance(60)
+    second = await started(bench, Add(2), Read())
+    bench.timers.advance(40)
+    assert done(await turned(first + second)) == [True, False, False]
+    (error,) = await settled(first)
+    assert isinstance(error, KafkaError)
+    assert (error.code, error.ambiguous) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, True)
+    # What it wrote stands, and those who came later still have their time.
+    bench.log.commit(2)
+    assert await settled(second) == [3, (3, 0)]
+    bench.timers.advance(1000)
+    third = await started(bench, Add(4), Read())
+    bench.timers.advance(100)
+    errors = await settled(third)
+    assert [getattr(error, "ambiguous", None) for error in errors] == [True, False]
+
+
+async def turned(tasks: list[asyncio.Task[object]]) -> list[asyncio.Task[object]]:
+    await turn()
+    return tasks
