@@ -34,7 +34,7 @@ from tests.contract.bucket_server import (
     bucket_server,
     s3_settings,
 )
-from tests.contract.object_servers import free_port
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential

@@ -27,8 +27,9 @@ from skylog.testing import Broker
 from skylog.wire.messages.metadata_request import MetadataRequest
 from skylog.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
-from tests.integration.processes import BrokerProcess, free_port
+from tests.integration.processes import BrokerProcess
 from tests.integration.wire_client import Closed, Wire
+from tests.ports import free_port
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it reads its files in a way that Python is giving up

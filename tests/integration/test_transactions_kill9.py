@@ -16,8 +16,9 @@ import confluent_kafka.admin as confluent
 import pytest
 
 from skylog.wire.messages.list_transactions_request import ListTransactionsRequest
-from tests.integration.processes import BrokerProcess, free_port
+from tests.integration.processes import BrokerProcess
 from tests.integration.wire_client import Wire
+from tests.ports import free_port
 
 SEED = 17
 KILLS = 4

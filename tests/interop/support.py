@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
+
+from tests.ports import free_port
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "skylog"
@@ -30,12 +31,6 @@ COMMON = {
     # Whatever a test does to the node's disk, it does on purpose.
     "auto.create.topics.enable": "true",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 class Process:

@@ -16,7 +16,7 @@ from skylog.replicated.runtime import Runtime
 from skylog.replicated.timers import LoopTimers
 from skylog.wire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from skylog.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from tests.integration.processes import free_port
+from tests.ports import free_port
 from tests.unit.quorum.cluster import Cluster
 from tests.unit.quorum.support import value
 from tests.unit.quorum.test_runtime_on_quorum import KIND
