@@ -253,7 +253,6 @@ def with_kafka_python(broker: Addressed, topic: str, *how: Any, **more: Any) -> 
         return [record.value for record in itertools.islice(consumer, 2)]
     finally:
         consumer.close()
-        gc.collect()  # it leaves sockets to the collector, which would complain in another test
 
 
 RoundTrip = Callable[..., list[bytes]]
@@ -269,6 +268,14 @@ round_trips = pytest.mark.parametrize("round_trip", CLIENTS.values(), ids=CLIENT
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     for name in ("kafka", "aiokafka", "asyncio"):
         caplog.set_level(logging.CRITICAL + 1, logger=name)
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Clients leave sockets and transports to the collector: it finds them here, where that is
+    expected, and not in whichever test comes next."""
+    yield
+    gc.collect()
 
 
 @round_trips
