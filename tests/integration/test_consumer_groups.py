@@ -31,7 +31,6 @@ from tests.integration.broker_client import Client
 from tests.integration.processes import BrokerProcess
 from tests.ports import free_port
 
-pytestmark = pytest.mark.timeout(110)
 SETTINGS = {
     "offsets.topic.num.partitions": "4",
     "group.consumer.min.heartbeat.interval.ms": "100",

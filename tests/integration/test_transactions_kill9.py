@@ -201,7 +201,6 @@ def check(outcomes: dict[str, str], found: dict[str, list[int]]) -> None:
             assert where == [], f"{value} was aborted and is there"
 
 
-@pytest.mark.timeout(240)
 def test_all_or_nothing_whenever_it_is_killed(tmp_path: Path) -> None:
     rng = random.Random(SEED)
     with BrokerProcess(tmp_path / "data", listeners()) as broker:
