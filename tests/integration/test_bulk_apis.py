@@ -325,7 +325,8 @@ async def test_a_waiting_fetch_is_woken(broker: Broker, wire: Wire) -> None:
 
 def wrong_batches(topic_id: Uuid) -> dict[str, tuple[bytes, ErrorCode]]:
     """Batches that no produce request would get through."""
-    good = encode_batch([(None, b"v" * 100)], timestamp=now_ms())
+    now = now_ms()
+    good = encode_batch([(None, b"v" * 100)], timestamp=now)
 
     def with_crc(data: bytearray) -> bytes:
         data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
@@ -338,7 +339,7 @@ def wrong_batches(topic_id: Uuid) -> dict[str, tuple[bytes, ErrorCode]]:
     delta = bytearray(count)
     delta[23:27] = (1).to_bytes(4, "big")
     late = bytearray(good)
-    late[35:43] = (now_ms() - 5).to_bytes(8, "big")
+    late[35:43] = (now - 5).to_bytes(8, "big")
     magic = bytearray(good)
     magic[16] = 1
     length = bytearray(good)

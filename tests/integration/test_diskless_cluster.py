@@ -327,8 +327,8 @@ def test_objects_go_when_their_last_owner_lets_go(tmp_path: Path) -> None:
     # DC-44 partly, DC-52 partly
     opening = cluster_of(
         diskless_storage_url=(tmp_path / "objects").as_uri(),
-        diskless_commit_age_max_ms="1000",
-        diskless_coordinator_orphan_scan_grace_period_ms="2001",
+        diskless_commit_age_max_ms="3000",
+        diskless_coordinator_orphan_scan_grace_period_ms="6001",
         diskless_coordinator_orphan_scan_interval_ms="200",
         diskless_file_cleaner_interval_ms="200",
         broker_session_timeout_ms="60000",
