@@ -216,8 +216,10 @@ class Ran:
 class JavaTools:
     """Kafka's tools, one after the other in one JVM (see java/Tools.java)."""
 
-    def __init__(self, bootstrap: str, log: Path) -> None:
+    def __init__(self, bootstrap: str, log: Path, ready: Callable[[], None] = lambda: None) -> None:
+        """``ready`` is waited for before each: a tool asks whichever broker it likes."""
         self.bootstrap = bootstrap
+        self._ready = ready
         command = java(str(HERE / "java" / "Tools.java"), heap="512m", level="OFF")
         with log.open("wb") as errors:
             self._child = subprocess.Popen(
@@ -226,6 +228,7 @@ class JavaTools:
 
     def run(self, tool: str, *arguments: str, stdin: str = "", server: bool = True) -> Ran:
         """Run a tool, whatever comes of it."""
+        self._ready()
         where = ["--bootstrap-server", self.bootstrap] if server else []
         # kafka-cluster takes it after the sub-command, others before it or anywhere.
         ordered = [*arguments, *where] if tool == "cluster" else [*where, *arguments]
