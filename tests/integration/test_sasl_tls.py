@@ -37,6 +37,7 @@ with warnings.catch_warnings():
 
 PEMS = Path(__file__).parents[1] / "golden" / "tls"
 pytestmark = [
+    pytest.mark.foreign_clients,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
