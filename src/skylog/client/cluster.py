@@ -83,6 +83,8 @@ class Cluster:
         self._connections.clear()
         self._retired.clear()
         for connection in connections:
+            connection.abort()
+        for connection in connections:
             await connection.close()
 
     # Connections --------------------------------------------------------------------------
