@@ -1,10 +1,22 @@
-"""How property tests draw: the same examples on every run of the suite, others in ``make sim``."""
+"""How property tests draw, and who leaves connections open.
+
+The examples are the same on every run of the suite, others in ``make sim``.
+"""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import leaks
 
 _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "database": None}
 settings.register_profile("steady", derandomize=True, **_CALM)
 settings.register_profile("seeded", print_blob=True, **_CALM)
 settings.load_profile("steady")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{leaks.MARKER}: clients that leave connections open")
+    config.pluginmanager.register(leaks)
+    leaks.watch()

@@ -20,7 +20,7 @@ from skylog.wire.messages.describe_quorum_request import (
     TopicData,
 )
 from tests.chaos.load import QUIET
-from tests.integration.wire_client import Wire
+from tests.integration.wire_client import Closed, Wire
 
 GONE_SECONDS_MAX = 60
 _COORDINATORS = ("__diskless_metadata", "__consumer_offsets", "__transaction_state")
@@ -60,7 +60,9 @@ class Nemesis:
     def active_controller(self) -> LocalNode:
         request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
         for node in self.brokers():
-            with contextlib.suppress(OSError, AssertionError), Wire(node.address) as wire:
+            # Nobody may lead in this moment, and a node may go while it is asked.
+            nothing = contextlib.suppress(OSError, AssertionError, Closed, IndexError)
+            with nothing, Wire(node.address) as wire:
                 answer = wire.ask(request).topics[0].partitions[0]
                 if answer.leader_id >= 0:
                     return self.cluster.node(answer.leader_id)

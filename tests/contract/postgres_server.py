@@ -11,7 +11,6 @@ import itertools
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 import asyncpg
 
 from skylog.kernel.secret import Secret
+from tests.ports import free_port
 
 START_SECONDS = 60
 
@@ -42,13 +42,6 @@ def _unprivileged() -> str | None:
     return "postgres" if any(line.startswith("postgres:") for line in known) else "nobody"
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class PostgresServer:
     """One server process; each test gets a schema of its own."""
 
@@ -56,7 +49,7 @@ class PostgresServer:
         self._bin = binaries()
         self._user = _unprivileged()
         self._directory = Path(tempfile.mkdtemp(prefix="skylog-postgres-"))
-        self.port = _free_port()
+        self.port = free_port()
         self._numbers = itertools.count()
         self._process: subprocess.Popen[bytes] | None = None
         if self._user is not None:

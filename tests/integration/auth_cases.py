@@ -315,8 +315,8 @@ def _create_topics(things: Things, version: int) -> Message:
 def _delete_topics(things: Things, version: int) -> Message:
     m = delete_topics_request
     if version < 6:
-        return m.DeleteTopicsRequest(topic_names=[things.topic], timeout_ms=5000)
-    return m.DeleteTopicsRequest([m.DeleteTopicState(things.topic)], timeout_ms=5000)
+        return m.DeleteTopicsRequest(topic_names=[things.topic], timeout_ms=30_000)
+    return m.DeleteTopicsRequest([m.DeleteTopicState(things.topic)], timeout_ms=30_000)
 
 
 def _create_partitions(things: Things, version: int) -> Message:

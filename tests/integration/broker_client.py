@@ -51,7 +51,7 @@ def produce_request(
     for topic, index, records in parts:
         data = topics.setdefault(topic, TopicProduceData(topic))
         data.partition_data.append(PartitionProduceData(index, records))
-    return ProduceRequest(acks=acks, timeout_ms=5000, topic_data=list(topics.values()), **more)
+    return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=list(topics.values()), **more)
 
 
 def fetch_request(
@@ -99,13 +99,15 @@ class Client(Wire):
     ) -> Uuid:
         settings = [CreatableTopicConfig(key, value) for key, value in (configs or {}).items()]
         wanted = CreatableTopic(topic, partitions, 1, configs=settings)
-        answer = self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=5000)).topics[0]
+        answer = self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000)).topics[0]
         assert answer.error_code == 0, answer
         found: Uuid = answer.topic_id
         return found
 
     def delete(self, topic: str) -> None:
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(topic, ZERO_UUID)], timeout_ms=5000)
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(topic, ZERO_UUID)], timeout_ms=30_000
+        )
         answer = self.ask(request).responses[0]
         assert answer.error_code == 0, answer
 

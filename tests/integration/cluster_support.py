@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from skylog.kernel.errors import ErrorCode
 from skylog.testing.cluster import Cluster, ClusterNode
 from skylog.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from skylog.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -47,6 +48,16 @@ def create(
     topic = CreatableTopic(name, partitions, replicas)
     answer = ask(node, CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
     return answer.topics[0].error_code, answer.topics[0].error_message
+
+
+def created(node: ClusterNode, name: str, partitions: int = 3, replicas: int = 1) -> None:
+    """Create a topic while nodes come and go.
+
+    A controller that goes may have made it and not said so; the next one finds it there. A broker
+    that the machine gave no time may be fenced for a moment, and too few are left.
+    """
+    done = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+    until(lambda: create(node, name, partitions, replicas)[0] in done)
 
 
 def leaders(node: ClusterNode, topic: str) -> list[int]:

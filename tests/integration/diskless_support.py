@@ -13,7 +13,7 @@ from typing import Any, Self
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-SECONDS_MAX = 60.0
+SECONDS_MAX = 120.0
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1, **configs: str) -> None:

@@ -157,6 +157,22 @@ def until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.02)
 
 
+def shown_everywhere(cluster: Cluster) -> None:
+    """Wait until every broker shows what has been decided so far."""
+    decided: list[int] = []
+
+    def found() -> bool:
+        active = cluster.active_controller
+        decided.extend([] if active is None else [active.node._part.quorum.high_watermark])
+        return bool(decided)
+
+    until(found, "somebody leads")
+    for broker in cluster.brokers:
+        quorum = broker.node._part.quorum if broker.running else None
+        if quorum is not None:
+            until(lambda q=quorum: q.high_watermark >= decided[0], "every broker shows it")
+
+
 def metrics(cluster: Cluster) -> dict[str, float]:
     """What the active controller's /metrics says of it, by name and labels."""
     active = cluster.active_controller

@@ -26,8 +26,6 @@ from skylog.wire.messages import (
 )
 from tests.integration.broker_client import Client, batch
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:

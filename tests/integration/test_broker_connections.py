@@ -34,8 +34,6 @@ from tests.integration.broker_client import (
 )
 from tests.integration.wire_client import frame, request_bytes
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture(scope="module", params=[asyncio, uvloop], ids=["asyncio", "uvloop"])
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:

@@ -27,7 +27,6 @@ from tests.integration.broker_client import (
 )
 from tests.integration.wire_client import frame, newest, request_bytes
 
-pytestmark = pytest.mark.timeout(60)
 # Longer than any test: who waits for it has failed.
 FOREVER_MS = 1_000_000
 

@@ -29,8 +29,6 @@ from skylog.wire.messages.offset_fetch_request import (
 from skylog.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.integration.broker_client import Client
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:

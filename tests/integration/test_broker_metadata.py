@@ -31,7 +31,6 @@ from skylog.wire.messages.offset_for_leader_epoch_request import (
 )
 from tests.integration.broker_client import NOW, Client, values
 
-pytestmark = pytest.mark.timeout(60)
 TOPIC, SET = 2, 0
 
 

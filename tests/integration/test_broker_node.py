@@ -23,7 +23,6 @@ from skylog.testing import Broker
 from tests.integration.broker_client import FETCH_BY_NAME, Client, batch, fetch_request, values
 from tests.integration.wire_client import frame, request_bytes
 
-pytestmark = pytest.mark.timeout(60)
 pytest_plugins = ["pytester"]
 
 

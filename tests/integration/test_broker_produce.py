@@ -25,8 +25,6 @@ from tests.integration.broker_client import (
 )
 from tests.integration.wire_client import Closed, frame, request_bytes
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:

@@ -56,7 +56,7 @@ def test_a_cluster_goes_up_loses_a_node_and_goes_down(directory: Path) -> None:
         (2, "b"),
         (101, None),
     ]
-    assert states(directory) == {1: "serving", 2: "serving", 101: "serving"}
+    wait(lambda: states(directory) == {1: "serving", 2: "serving", 101: "serving"})
     created = invoke("topics", "create", "t", "--bootstrap", found["bootstrap"])
     assert created.exit_code == 0, created.output
     run(directory, "kill", "2")
@@ -64,7 +64,7 @@ def test_a_cluster_goes_up_loses_a_node_and_goes_down(directory: Path) -> None:
     again = invoke("cluster", "kill", "2", "--dir", str(directory))
     assert (again.exit_code, again.stderr) == (1, "skylog: node 2 is not running\n")
     run(directory, "up")
-    assert states(directory) == {1: "serving", 2: "serving", 101: "serving"}
+    wait(lambda: states(directory) == {1: "serving", 2: "serving", 101: "serving"})
     # A node that hangs is fenced, and serves again when it goes on.
     run(directory, "kill", "2", "--signal", "STOP")
     wait(lambda: states(directory)[2] == "fenced")

@@ -18,8 +18,8 @@ from tests.integration.cli_support import Cli, invoke
 
 SETTINGS = {
     "diskless.metadata.topic.num.partitions": "2",
-    "diskless.commit.age.max.ms": "1000",
-    "diskless.coordinator.orphan.scan.grace.period.ms": "2001",
+    "diskless.commit.age.max.ms": "600000",
+    "diskless.coordinator.orphan.scan.grace.period.ms": "1200001",
     "log.level": "ERROR",
 }
 DAY_MS = 24 * 60 * 60 * 1000

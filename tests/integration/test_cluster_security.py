@@ -38,7 +38,9 @@ JAAS = (
     f'username="admin" password="admin-secret" {_USERS};'
 )
 SETTINGS = {
+    # Who gets no time from the machine for a while is not taken for dead, nor led instead of.
     "broker.session.timeout.ms": "60000",
+    "controller.quorum.fetch.timeout.ms": "60000",
     "listener.security.protocol.map": "SECURE:SASL_SSL,CONTROLLER:SASL_SSL",
     "inter.broker.listener.name": "SECURE",
     "sasl.enabled.mechanisms": "PLAIN",

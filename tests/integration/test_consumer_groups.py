@@ -28,9 +28,9 @@ from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDe
 from skylog.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tests.integration.broker_client import Client
-from tests.integration.processes import BrokerProcess, free_port
+from tests.integration.processes import BrokerProcess
+from tests.ports import free_port
 
-pytestmark = pytest.mark.timeout(110)
 SETTINGS = {
     "offsets.topic.num.partitions": "4",
     "group.consumer.min.heartbeat.interval.ms": "100",

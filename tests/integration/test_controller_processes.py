@@ -19,7 +19,8 @@ from skylog.wire.messages.describe_quorum_request import (
     TopicData,
 )
 from skylog.wire.messages.describe_quorum_response import PartitionData as Described
-from tests.integration.processes import MAIN, BrokerProcess, free_port
+from tests.integration.processes import MAIN, BrokerProcess
+from tests.ports import free_port
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 PATIENCE_SECONDS = 90

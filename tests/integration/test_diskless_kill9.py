@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,16 +17,11 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tests.integration.diskless_node import POINTS
 from tests.integration.diskless_support import Load, create_topic, end_offsets, read_all
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 3
 SECONDS_MAX = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Node:

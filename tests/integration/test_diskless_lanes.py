@@ -14,7 +14,6 @@ from skylog.testing import Broker
 from tests.integration.broker_client import PRODUCE_BY_NAME, Client, batch, produce_request, values
 from tests.integration.diskless_support import create_topic
 
-pytestmark = pytest.mark.timeout(120)
 PARTITIONS = 4
 SETTINGS = {"diskless.metadata.topic.num.partitions": "2", "log.level": "FATAL"}
 HELD = 1

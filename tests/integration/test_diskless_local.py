@@ -20,8 +20,9 @@ from skylog.kernel.errors import ErrorCode
 from skylog.testing import Broker
 from skylog.wire.messages import fetch_request
 from tests.integration.diskless_support import Load, create_topic, end_offsets, read_all
-from tests.integration.processes import BrokerProcess, free_port
+from tests.integration.processes import BrokerProcess
 from tests.integration.wire_client import Wire
+from tests.ports import free_port
 
 PARTITIONS = 3
 SECONDS_MAX = 60.0

@@ -18,8 +18,8 @@ from skylog.testing import Broker
 DEADLINE_SECONDS = 60.0
 SETTINGS = {
     "diskless.metadata.topic.num.partitions": "2",
-    "diskless.commit.age.max.ms": "1000",
-    "diskless.coordinator.orphan.scan.grace.period.ms": "2001",
+    "diskless.commit.age.max.ms": "3000",
+    "diskless.coordinator.orphan.scan.grace.period.ms": "6001",
     "diskless.coordinator.orphan.scan.interval.ms": "100",
     "diskless.file.cleaner.interval.ms": "100",
     "diskless.retention.check.interval.ms": "100",

@@ -34,8 +34,8 @@ from tests.integration.wire_client import Wire
 
 SETTINGS = {"diskless.metadata.topic.num.partitions": "3", "log.level": "ERROR"}
 FAST_CLEANING = {
-    "diskless.commit.age.max.ms": "1000",
-    "diskless.coordinator.orphan.scan.grace.period.ms": "2001",
+    "diskless.commit.age.max.ms": "3000",
+    "diskless.coordinator.orphan.scan.grace.period.ms": "6001",
 }
 
 

@@ -129,7 +129,6 @@ def copied(address: str) -> Counter[int]:
     return found
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("source", ["classic", "diskless"])
 def test_each_record_is_copied_once_whenever_it_is_killed(tmp_path: Path, source: str) -> None:
     rng = random.Random(SEED)

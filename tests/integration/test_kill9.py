@@ -31,8 +31,9 @@ from skylog.wire.messages.create_topics_request import CreatableTopic, CreateTop
 from skylog.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from skylog.wire.records import decode_records, encode_batch
 from tests.integration.auth_cases import errors_in
-from tests.integration.processes import BrokerProcess, free_port
+from tests.integration.processes import BrokerProcess
 from tests.integration.wire_client import Wire
+from tests.ports import free_port
 
 SEED = 9
 KILLS = 4

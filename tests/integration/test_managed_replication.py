@@ -79,6 +79,7 @@ def test_tools_may_ask_for_one_replica(cluster: Cluster, factor: int) -> None:
     name = f"asked{factor}"  # MRF-12
     topic = NewTopic(name, 1, factor, config={"diskless.enable": "true"})
     admin.create_topics([topic])[name].result()
+    until(lambda: cluster.brokers[0].node.has_topic(name), "it is known where it is asked for")
     assert len(replicas_of(cluster, name)[0]) == 3
 
 

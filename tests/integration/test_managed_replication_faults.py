@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from skylog.testing.cluster import Cluster
 from skylog.wire.messages.create_partitions_request import (
     CreatePartitionsRequest,
@@ -34,8 +32,6 @@ from tests.integration.racks_cluster import (
     until,
 )
 
-# A node that is killed leaves its connections to be found, as a process would.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 PREFIX = "kafka_controller_diskless"
 
 

@@ -160,7 +160,7 @@ def test_what_only_a_dead_leader_had_is_cut(tmp_path: Path) -> None:
 def test_who_lags_leaves_the_isr_and_comes_back() -> None:
     settings = {
         **CALM,
-        "replica.lag.time.max.ms": "1500",
+        "replica.lag.time.max.ms": "5000",
         "replica.fetch.wait.max.ms": "200",
         "http.listener": "127.0.0.1:0",
     }

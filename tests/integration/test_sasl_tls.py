@@ -27,8 +27,9 @@ from skylog.testing import Broker
 from skylog.wire.messages.metadata_request import MetadataRequest
 from skylog.wire.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
-from tests.integration.processes import BrokerProcess, free_port
+from tests.integration.processes import BrokerProcess
 from tests.integration.wire_client import Closed, Wire
+from tests.ports import free_port
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it reads its files in a way that Python is giving up
@@ -36,6 +37,7 @@ with warnings.catch_warnings():
 
 PEMS = Path(__file__).parents[1] / "golden" / "tls"
 pytestmark = [
+    pytest.mark.foreign_clients,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -252,7 +254,6 @@ def with_kafka_python(broker: Addressed, topic: str, *how: Any, **more: Any) -> 
         return [record.value for record in itertools.islice(consumer, 2)]
     finally:
         consumer.close()
-        gc.collect()  # it leaves sockets to the collector, which would complain in another test
 
 
 RoundTrip = Callable[..., list[bytes]]
@@ -268,6 +269,14 @@ round_trips = pytest.mark.parametrize("round_trip", CLIENTS.values(), ids=CLIENT
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     for name in ("kafka", "aiokafka", "asyncio"):
         caplog.set_level(logging.CRITICAL + 1, logger=name)
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Clients leave sockets and transports to the collector: it finds them here, where that is
+    expected, and not in whichever test comes next."""
+    yield
+    gc.collect()
 
 
 @round_trips

@@ -16,8 +16,9 @@ import confluent_kafka.admin as confluent
 import pytest
 
 from skylog.wire.messages.list_transactions_request import ListTransactionsRequest
-from tests.integration.processes import BrokerProcess, free_port
+from tests.integration.processes import BrokerProcess
 from tests.integration.wire_client import Wire
+from tests.ports import free_port
 
 SEED = 17
 KILLS = 4
@@ -200,7 +201,6 @@ def check(outcomes: dict[str, str], found: dict[str, list[int]]) -> None:
             assert where == [], f"{value} was aborted and is there"
 
 
-@pytest.mark.timeout(240)
 def test_all_or_nothing_whenever_it_is_killed(tmp_path: Path) -> None:
     rng = random.Random(SEED)
     with BrokerProcess(tmp_path / "data", listeners()) as broker:

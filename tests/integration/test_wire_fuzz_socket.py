@@ -51,7 +51,7 @@ ANSWERS_BYTES_MAX = 32 * MEBIBYTE
 # Allowance for what the allocator keeps and for what is being worked on.
 GROWTH_BYTES_MAX = 96 * MEBIBYTE
 # A victim that waits longer for an answer has been stalled.
-VICTIM_SECONDS_MAX = 10.0
+VICTIM_SECONDS_MAX = 30.0
 SETTINGS = {
     "socket.request.max.bytes": str(REQUEST_BYTES_MAX),
     "queued.max.request.bytes": str(REQUESTS_BYTES_MAX),

@@ -19,7 +19,7 @@ from skylog.wire.messages.sasl_authenticate_request import SaslAuthenticateReque
 from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from skylog.wire.schema import Message
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 90.0
 
 
 class Closed(Exception):  # noqa: N818 - an answer, not an error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
+
+from tests.ports import free_port
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "skylog"
@@ -30,12 +31,6 @@ COMMON = {
     # Whatever a test does to the node's disk, it does on purpose.
     "auto.create.topics.enable": "true",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 class Process:
@@ -221,8 +216,10 @@ class Ran:
 class JavaTools:
     """Kafka's tools, one after the other in one JVM (see java/Tools.java)."""
 
-    def __init__(self, bootstrap: str, log: Path) -> None:
+    def __init__(self, bootstrap: str, log: Path, ready: Callable[[], None] = lambda: None) -> None:
+        """``ready`` is waited for before each: a tool asks whichever broker it likes."""
         self.bootstrap = bootstrap
+        self._ready = ready
         command = java(str(HERE / "java" / "Tools.java"), heap="512m", level="OFF")
         with log.open("wb") as errors:
             self._child = subprocess.Popen(
@@ -231,6 +228,7 @@ class JavaTools:
 
     def run(self, tool: str, *arguments: str, stdin: str = "", server: bool = True) -> Ran:
         """Run a tool, whatever comes of it."""
+        self._ready()
         where = ["--bootstrap-server", self.bootstrap] if server else []
         # kafka-cluster takes it after the sub-command, others before it or anywhere.
         ordered = [*arguments, *where] if tool == "cluster" else [*where, *arguments]

@@ -13,8 +13,9 @@ from skylog.testing import Broker
 from skylog.wire.apis import OWN_APIS_FROM, ApiKey
 from tests.integration.auth_cases import CASES, UNGUARDED, Things, errors_in
 from tests.integration.auth_world import ADMIN, ALICE, SETTINGS, World
-from tests.interop.support import free_port, start_kafka
+from tests.interop.support import start_kafka
 from tests.interop.wire import OUR_SETTINGS
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 

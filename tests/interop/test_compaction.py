@@ -14,7 +14,8 @@ import confluent_kafka.admin as confluent
 import pytest
 
 from skylog.wire.batch import Compression
-from tests.interop.support import Process, free_port, java, start_skylog
+from tests.interop.support import Process, java, start_skylog
+from tests.ports import free_port
 from tests.unit.log.compaction_support import CompactedLog
 from tests.unit.log.support import NOW
 

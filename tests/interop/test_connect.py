@@ -13,8 +13,9 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from tests.interop.support import Node, await_equal, free_port, java_program, start_skylog
+from tests.interop.support import Node, await_equal, java_program, start_skylog
 from tests.interop.topics import create_topic, partitions_of, read_topic
+from tests.ports import free_port
 
 # Programs that start slowly, on a machine that may have other things to do.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]

@@ -26,6 +26,7 @@ from skylog.wire.codec import decode, encode
 from skylog.wire.schema import Message, Struct
 from tests.interop.controller_questions import QUESTIONS
 from tests.interop.wire import OUR_SETTINGS
+from tests.ports import free_port
 from tests.unit.controller.support import Bench
 
 pytestmark = pytest.mark.interop
@@ -47,12 +48,6 @@ def java(main_class: str, *arguments: str) -> list[str]:
     jars = os.environ.get("SKYLOG_KAFKA_JARS", str(cache / "skylog" / "kafka-4.3.1" / "lib"))
     level = "-Dorg.apache.logging.log4j.level=INFO"
     return ["java", "-Xmx512m", level, "-cp", f"{jars}/*", main_class, *arguments]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

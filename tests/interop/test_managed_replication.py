@@ -12,7 +12,14 @@ import pytest
 from confluent_kafka import Consumer
 
 from skylog.testing.cluster import Cluster, ClusterNode
-from tests.integration.racks_cluster import CALM, logged, metrics, racks_cluster, until
+from tests.integration.racks_cluster import (
+    CALM,
+    logged,
+    metrics,
+    racks_cluster,
+    shown_everywhere,
+    until,
+)
 from tests.interop.support import JavaTools, java
 
 pytestmark = pytest.mark.interop
@@ -28,7 +35,8 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def tool(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
-    tools = JavaTools(cluster.bootstrap, tmp_path_factory.mktemp("tools") / "log")
+    log = tmp_path_factory.mktemp("tools") / "log"
+    tools = JavaTools(cluster.bootstrap, log, lambda: shown_everywhere(cluster))
     yield tools
     tools.close()
 

@@ -8,7 +8,6 @@ import os
 import random
 import re
 import shutil
-import socket
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from skylog.quorum.storage import (
 )
 from skylog.quorum.voters import VoterSet
 from skylog.wire.batch import Batch
+from tests.ports import free_port
 from tests.unit.quorum.data_dir import AFTER_SNAPSHOT, BEFORE_SNAPSHOT, encoded, make
 from tests.unit.quorum.support import CONTROLLER, NODE_ID, NOW_MS, Rig, open_storage, started
 
@@ -174,12 +174,6 @@ async def test_a_directory_of_kafkas_is_opened_and_judged_by_it_again(
     await rig.node.close()
     found = dump(directory / METADATA_DIRECTORY / f"{0:020d}.log")
     assert len(payloads(found)) == len(rig.storage.bootstrap)
-
-
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("localhost", 0))
-        return int(server.getsockname()[1])
 
 
 def run_kafka(config: str) -> None:

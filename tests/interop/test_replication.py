@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from skylog.testing.cluster import Cluster
-from tests.integration.racks_cluster import until
+from tests.integration.racks_cluster import shown_everywhere, until
 from tests.integration.replicated_cluster import (
     CALM,
     QUICK,
@@ -217,14 +217,15 @@ def test_a_consumer_in_another_rack_reads_there() -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    settings = {**CALM, "replica.lag.time.max.ms": "1500", "replica.fetch.wait.max.ms": "200"}
+    settings = {**CALM, "replica.lag.time.max.ms": "5000", "replica.fetch.wait.max.ms": "200"}
     with Cluster(3, 1, settings=settings) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def tool(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
-    tools = JavaTools(cluster.bootstrap, tmp_path_factory.mktemp("tools") / "log")
+    log = tmp_path_factory.mktemp("tools") / "log"
+    tools = JavaTools(cluster.bootstrap, log, lambda: shown_everywhere(cluster))
     yield tools
     tools.close()
 
@@ -236,6 +237,7 @@ def described(tool: JavaTools, topic: str) -> list[tuple[str, list[str], list[st
 
 def test_tools_move_a_partition(tool: JavaTools, cluster: Cluster, tmp_path: Path) -> None:
     tool("topics", "--create", "--topic", "moved", "--replica-assignment", "1:2")
+    shown_everywhere(cluster)
     produce(cluster, "moved", [b"v" * 10_000] * 20)
     plan = tmp_path / "plan.json"
     partitions = [{"topic": "moved", "partition": 0, "replicas": [3, 2]}]
@@ -265,6 +267,7 @@ def test_tools_move_a_partition(tool: JavaTools, cluster: Cluster, tmp_path: Pat
 def test_tools_show_who_lags(tool: JavaTools, cluster: Cluster) -> None:
     tool("topics", "--create", "--topic", "lagging", "--replica-assignment", "1:2:3")
     tool("configs", *("--alter", "--topic", "lagging", "--add-config", "min.insync.replicas=3"))
+    shown_everywhere(cluster)
     produce(cluster, "lagging", [b"one"])
     under = ("topics", "--describe", "--topic", "lagging", "--under-replicated-partitions")
     assert tool(*under).out.strip() == ""

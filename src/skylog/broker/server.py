@@ -28,6 +28,20 @@ log = get_logger("broker.server")
 KAFKA_RECEIVE_BUFFER_BYTES = 102_400
 
 
+async def stop_accepting(servers: Iterable[asyncio.Server]) -> None:
+    """Close listening sockets, and leave nobody halfway who is being accepted in this moment.
+
+    asyncio cannot make a transport for a server that is closed, and forgets the socket then.
+    """
+    loop, closing = asyncio.get_running_loop(), tuple(servers)
+    for server in closing:
+        for bound in server.sockets:
+            loop.remove_reader(bound.fileno())
+    await asyncio.sleep(0)
+    for server in closing:
+        server.close()
+
+
 class Listener:
     """One named listener of the broker or controller."""
 
@@ -140,8 +154,7 @@ class Listener:
     async def stop(self) -> None:
         """Stop accepting, close what is open, and wait until no request is being handled."""
         self._stopping = True
-        for server in self._servers:
-            server.close()
+        await stop_accepting(self._servers)
         connections = tuple(self._connections)
         tasks = [connection.task for connection in connections if connection.task is not None]
         for connection in connections:
@@ -159,14 +172,7 @@ class Listener:
     async def abort(self) -> None:
         """Close everything at once, whatever is being handled."""
         self._stopping = True
-        loop = asyncio.get_running_loop()
-        for server in self._servers:
-            for bound in server.sockets:
-                loop.remove_reader(bound.fileno())
-        # Who is being accepted in this moment gets a transport, which can be closed.
-        await asyncio.sleep(0)
-        for server in self._servers:
-            server.close()
+        await stop_accepting(self._servers)
         for connection in tuple(self._connections):
             connection.abort()
         for server in self._servers:

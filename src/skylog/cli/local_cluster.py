@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 from skylog.cli.errors import CommandError
 from skylog.kernel.clock import SystemClock
-from skylog.kernel.rng import random_uuid, system_random
+from skylog.kernel.rng import random_uuid, shuffled, system_random
 from skylog.quorum.bootstrap import bootstrap_records
 from skylog.quorum.storage import FormatPlan, format_directory, new_cluster_id
 from skylog.quorum.voters import Endpoint, ReplicaKey, Voter, VoterSet
@@ -30,6 +30,9 @@ CONTROLLER: Final = "CONTROLLER"
 # Controllers of their own have ids from here on; brokers count from 1.
 FIRST_CONTROLLER_ID: Final = 101
 FILE_NAME: Final = "cluster.json"
+# Below those that systems give to whoever connects, or a node that is started again might find its
+# own taken.
+_PORTS: Final = range(20_000, 32_000)
 _MAIN: Final = "from skylog.cli.main import main; main()"
 _POLL_SECONDS: Final = 0.05
 _LOG_TAIL_BYTES: Final = 2000
@@ -270,10 +273,17 @@ def _nodes(plan: Plan) -> list[LocalNode]:
 
 def _free_ports(count: int) -> list[int]:
     """Held together while they are drawn, so that they differ."""
+    found: list[int] = []
     with contextlib.ExitStack() as held:
-        found = []
-        for _ in range(count):
+        for port in shuffled(_PORTS, system_random()):
+            if len(found) == count:
+                break
             bound = held.enter_context(socket.socket())
-            bound.bind((HOST, 0))
-            found.append(int(bound.getsockname()[1]))
-        return found
+            with contextlib.suppress(OSError):  # taken
+                bound.bind((HOST, port))
+                found.append(port)
+    if len(found) < count:
+        raise CommandError(
+            f"{count} ports are needed; free from {_PORTS[0]} to {_PORTS[-1]} are {len(found)}"
+        )
+    return found

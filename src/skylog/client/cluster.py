@@ -61,7 +61,11 @@ class Cluster:
         self._closed = False
 
     async def __aenter__(self) -> Cluster:
-        await self.refresh(())
+        try:
+            await self.refresh(())
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(
@@ -78,6 +82,8 @@ class Cluster:
         connections = [*self._connections.values(), *self._retired]
         self._connections.clear()
         self._retired.clear()
+        for connection in connections:
+            connection.abort()
         for connection in connections:
             await connection.close()
 
@@ -126,8 +132,7 @@ class Cluster:
         return await self.any_node()
 
     async def _connection(self, address: Address, lane: int) -> ClientConnection:
-        if self._closed:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the client is closed")
+        self._check_open()
         await self._drop_retired()
         line = (address, lane)
         async with self._opening.setdefault(line, asyncio.Lock()):
@@ -137,8 +142,15 @@ class Cluster:
                     return connection
                 self._retired.append(self._connections.pop(line))
             opened = await open_connection(address, self.settings, self.ports, self._tls)
+            if self._closed:
+                await opened.close()
+            self._check_open()
             self._connections[line] = opened
             return opened
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the client is closed")
 
     def _is_idle(self, connection: ClientConnection) -> bool:
         """Brokers close idle connections: better not to be in the middle of it."""

@@ -306,20 +306,21 @@ async def open_connection(
     loop = asyncio.get_running_loop()
     if settings.tls is not None and tls is None:
         tls = client_context(settings.tls)
-    connection: ClientConnection | None = None
+    connection = ClientConnection(address, settings, ports)
+    ready = False
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-            _, connection = await loop.create_connection(
-                lambda: ClientConnection(address, settings, ports),
+            await loop.create_connection(
+                lambda: connection,
                 address.host,
                 address.port,
                 ssl=tls,
                 server_hostname=address.host if tls is not None else None,
             )
             await connection.prepare()
+            ready = True
             return connection
     except TimeoutError:
-        await _abandon(connection)
         raise KafkaError(
             ErrorCode.NETWORK_EXCEPTION,
             f"no connection to {address} within {settings.connect_timeout_ms} ms",
@@ -334,11 +335,8 @@ async def open_connection(
         raise KafkaError(
             ErrorCode.NETWORK_EXCEPTION, f"no connection to {address}: {why}"
         ) from error
-    except BaseException:
-        await _abandon(connection)
-        raise
-
-
-async def _abandon(connection: ClientConnection | None) -> None:
-    if connection is not None:
-        await connection.close()
+    finally:
+        if not ready:
+            await connection.close()
+            # A socket whose TLS was never agreed on closes without a word to the connection.
+            await asyncio.sleep(0)

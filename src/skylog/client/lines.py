@@ -42,12 +42,14 @@ class Lines:
                 return known
             if known is not None:
                 self._retire(self._connections.pop(line))
-            if self._closed:
-                raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "this node is shutting down")
+            self._check_open()
             settings, tls = self._prepare()
             if lane:
                 settings = replace(settings, client_id=f"{settings.client_id}-{lane}")
             opened = await open_connection(address, settings, self._ports, tls)
+            if self._closed:
+                await opened.close()
+            self._check_open()
             self._connections[line] = opened
             return opened
 
@@ -69,6 +71,10 @@ class Lines:
             self._retire(connection)
         self._connections.clear()
         await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "this node is shutting down")
 
     def _prepare(self) -> tuple[ClientSettings, ssl.SSLContext | None]:
         if self._prepared is None:

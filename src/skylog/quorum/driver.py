@@ -76,6 +76,8 @@ class Driver:
         self._turns = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        # Turns that others have asked for.
+        self._received: set[asyncio.Task[None]] = set()
         self._leads_for_others = False
         self.syncing: asyncio.Task[None] | None = None
         # A sync that was under way when the log was cut says nothing of what came after.
@@ -112,7 +114,7 @@ class Driver:
         self._outlets.news()
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._received, return_exceptions=True)
         if self.syncing is not None:
             await self.syncing
         await self._publishing.close()
@@ -161,11 +163,21 @@ class Driver:
                 data = await self._executor.run(lambda: log.read_piece(*piece))
                 found = replace(found, data=data)
 
+        # Whoever asked may hang up before it is answered. A turn that has begun is taken to its end
+        # all the same, or a vote might be told later that is on no disk.
+        turn = asyncio.get_running_loop().create_task(self._turn(decide, fill))
+        self._received.add(turn)
+        turn.add_done_callback(self._over)
         try:
-            await self._turn(decide, fill)
+            await asyncio.shield(turn)
         except StorageError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return found
+
+    def _over(self, turn: asyncio.Task[None]) -> None:
+        self._received.discard(turn)
+        if not turn.cancelled():
+            turn.exception()  # told to whoever asked, if they still listen
 
     async def _turn(
         self,

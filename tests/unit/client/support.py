@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from skylog.broker.server import stop_accepting
 from skylog.client.cluster import Cluster
 from skylog.client.settings import Address, ClientSettings
 from skylog.kernel.errors import ErrorCode
@@ -49,6 +50,7 @@ class FakeBroker:
         self.api_versions_max = 4
         self.connections = 0
         self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def requests(self, key: ApiKey) -> list[Any]:
         return [request for api, _, request in self.asked if api is key]
@@ -98,9 +100,18 @@ class FakeBroker:
         rows.append(ApiVersion(ApiKey.API_VERSIONS, 0, self.api_versions_max))
         return ApiVersionsResponse(api_keys=rows)
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self._writers.add(writer)
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    @property
+    def open_connections(self) -> int:
+        return len(self._writers)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while await self._answer(reader, writer):
                 pass
@@ -143,22 +154,30 @@ class FakeBroker:
         for writer in tuple(self._writers):
             writer.transport.abort()
 
+    async def close(self) -> None:
+        """Hang up, and wait until everybody has heard it."""
+        self.hang_up()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
 
 @asynccontextmanager
 async def running(*brokers: FakeBroker) -> AsyncIterator[FakeBroker]:
     """Brokers of one cluster, each on a free port; the first one."""
     servers = []
     for broker in brokers:
-        server = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(broker.accept, "127.0.0.1", 0)
         servers.append(server)
         broker.address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
         broker.brokers = list(brokers)
     try:
         yield brokers[0]
     finally:
-        for server, broker in zip(servers, brokers, strict=True):
-            server.close()
-            broker.hang_up()
+        await stop_accepting(servers)
+        await asyncio.sleep(0)  # who was accepted last is known by then
+        for broker in brokers:
+            await broker.close()
 
 
 def settings(broker: FakeBroker, **changes: Any) -> ClientSettings:

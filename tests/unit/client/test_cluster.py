@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 import pytest
 
 from skylog.client.cluster import Cluster
+from skylog.client.lines import Lines
 from skylog.client.metadata import TopicPartition
-from skylog.client.settings import Address, ClientSettings
+from skylog.client.settings import Address, ClientSettings, system_ports
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.apis import ApiKey
 from skylog.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
 from skylog.wire.messages.heartbeat_response import HeartbeatResponse
-from tests.unit.client.support import HANG_UP, FakeBroker, cluster_of, running
+from tests.unit.client.support import (
+    HANG_UP,
+    SILENCE,
+    FakeBroker,
+    cluster_of,
+    running,
+    settings,
+)
 
 
 def coordinator(node_id: int, code: ErrorCode = ErrorCode.NONE) -> FindCoordinatorResponse:
@@ -142,3 +153,72 @@ async def test_a_closed_client_says_so() -> None:
             pass
         with pytest.raises(KafkaError, match="the client is closed"):
             await cluster.refresh(None)
+
+
+# Nothing stays open
+
+
+async def until(found: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not found():  # noqa: ASYNC110 - the broker tells nobody
+            await asyncio.sleep(0.001)
+
+
+async def test_who_is_cancelled_at_the_first_contact_leaves_no_connection() -> None:
+    broker = FakeBroker()
+    broker.on(ApiKey.METADATA, SILENCE)
+    async with running(broker):
+
+        async def enter() -> None:
+            async with cluster_of(broker):
+                raise AssertionError("nobody answered")
+
+        entering = asyncio.ensure_future(enter())
+        await until(lambda: broker.requests(ApiKey.METADATA))
+        entering.cancel()
+        await asyncio.gather(entering, return_exceptions=True)
+        await until(lambda: not broker.open_connections)
+
+
+class Slow(FakeBroker):
+    """Answers nothing until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = asyncio.Event()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        await self.told.wait()
+        return await super()._answer(reader, writer)
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_who_is_cancelled_while_connecting_leaves_no_connection(turns: int) -> None:
+    broker = Slow()
+    async with running(broker):
+        cluster = Cluster(settings(broker))
+        opening = asyncio.ensure_future(cluster.any_node())
+        for _ in range(turns):  # as far as it gets
+            await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        await cluster.close()
+        broker.told.set()
+        await until(lambda: not broker.open_connections)
+
+
+@pytest.mark.parametrize("kind", ["cluster", "lines"])
+async def test_what_is_opened_while_its_owner_closes_does_not_stay(kind: str) -> None:
+    broker = Slow()
+    async with running(broker):
+        lines = Lines(lambda: settings(broker), system_ports())
+        cluster = Cluster(settings(broker))
+        of_lines = kind == "lines"
+        work = lines.connection(broker.address) if of_lines else cluster.any_node()
+        opening = asyncio.ensure_future(work)
+        await until(lambda: broker.open_connections)
+        await (lines.close() if of_lines else cluster.close())
+        broker.told.set()
+        with pytest.raises(KafkaError, match="shutting down" if of_lines else "is closed"):
+            await opening
+        await until(lambda: not broker.open_connections)

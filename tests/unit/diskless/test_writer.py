@@ -121,9 +121,9 @@ async def test_a_commit_that_may_have_worked_is_asked_for_again() -> None:
 
 
 async def test_an_outcome_that_was_unknown_once_stays_so_though_later_tries_do_nothing() -> None:
-    engine = await Engine(commit_age_max_ms=400).start()
+    engine = await Engine(commit_age_max_ms=1500).start()
     unknown = KafkaError(ErrorCode.REQUEST_TIMED_OUT, ambiguous=True)
-    engine.plane.failures = [unknown, *[KafkaError(ErrorCode.NOT_COORDINATOR)] * 100]
+    engine.plane.failures = [unknown, *[KafkaError(ErrorCode.NOT_COORDINATOR)] * 10_000]
     result = await engine.writer.append(1, [item()])
     assert result[0].error is ErrorCode.REQUEST_TIMED_OUT
     await engine.writer.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from skylog.broker.dispatch import framed
+from skylog.broker.server import stop_accepting
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import ThreadExecutor
@@ -51,6 +52,7 @@ class Member:
         self.failures: list[Exception] = []
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
 
     def format(self, voters: VoterSet | None) -> None:
         plan = FormatPlan(
@@ -85,7 +87,7 @@ class Member:
             on_failure=self.failures.append,
         )
         self._server = await asyncio.start_server(
-            self._serve, self.endpoint.host, self.endpoint.port
+            self._accept, self.endpoint.host, self.endpoint.port
         )
         await self.node.start()
         await self.node.subscribe(self._publish)
@@ -110,13 +112,21 @@ class Member:
         else:
             await node.close()
         assert self._server is not None
-        self._server.close()
+        await stop_accepting([self._server])
+        await asyncio.sleep(0)  # who was accepted last is known by then
         for writer in tuple(self._writers):
             writer.transport.abort()
-        await self._server.wait_closed()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
         try:
             while True:
                 size = int.from_bytes(await reader.readexactly(4), "big")

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ErrorCode
+from skylog.kernel.executor import ThreadExecutor
+from skylog.log.files import Files
+from skylog.quorum.election_file import ElectionFile
 from skylog.quorum.log import MetadataLogConfig
+from skylog.quorum.messages import VoteRequest
 from skylog.quorum.retention import Retention
 from skylog.replicated.runtime import Runtime
 from skylog.replicated.timers import LoopTimers
 from skylog.wire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from skylog.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
-from tests.integration.processes import free_port
+from tests.ports import free_port
 from tests.unit.quorum.cluster import Cluster
 from tests.unit.quorum.support import value
 from tests.unit.quorum.test_runtime_on_quorum import KIND
 from tests.unit.replicated.support import Add, IntCodec
+
+T = TypeVar("T")
 
 
 @pytest.fixture(params=["dynamic", "static"])
@@ -31,6 +38,44 @@ async def cluster(tmp_path: Path, request: Any) -> AsyncIterator[Cluster]:
         await member.start()
     yield found
     await found.close()
+
+
+class Gated(ThreadExecutor):
+    """Begins no work while its gate is closed."""
+
+    def __init__(self) -> None:
+        super().__init__(4, "gated")
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.held = 0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        if not self.gate.is_set():
+            self.held += 1
+            await self.gate.wait()
+        return await super().run(work)
+
+
+async def test_a_vote_is_saved_though_the_candidate_hangs_up(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, [free_port() for _ in range(3)])
+    cluster.executor.close()
+    cluster.executor = executor = Gated()
+    cluster.format(initial=3)
+    voter, candidate = cluster.members[1], cluster.keys[2]
+    await voter.start()
+    driver = voter.node.driver
+    executor.gate.clear()
+    request = VoteRequest(candidate, 5, 4, 1_000_000, pre_vote=False)
+    asking = asyncio.ensure_future(driver.receive(request, 1))
+    await cluster.until(lambda: executor.held)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    executor.gate.set()
+    assert (await driver.receive(request, 1)).granted
+    saved = ElectionFile(Files(4), voter.storage.metadata_log).read()
+    assert saved is not None
+    assert (saved.epoch, saved.voted) == (5, candidate)
+    await cluster.close()
 
 
 async def test_three_elect_one_and_agree(cluster: Cluster) -> None:

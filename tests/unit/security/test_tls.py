@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from skylog.broker.server import stop_accepting
 from skylog.kernel import limits
 from skylog.kernel.errors import ConfigError, ProtocolError
 from skylog.kernel.secret import Secret
@@ -36,13 +37,13 @@ async def handshake(
 ) -> tuple[str, dict[str, object]]:
     """Connect once; the principal that the server sees, and the certificate the client sees."""
     seen: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    opened: list[asyncio.StreamWriter] = []
 
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.append(writer)
         if not seen.done():
             seen.set_result(listener.principal(writer.get_extra_info("ssl_object")))
         writer.write(b"!")
-        await reader.read()
-        writer.close()
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=listener.context)
     port = server.sockets[0].getsockname()[1]
@@ -50,16 +51,26 @@ async def handshake(
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", port, ssl=client_context(TlsSettings.of(client)), server_hostname=host
         )
-        try:
-            # With TLS 1.3 the server judges the client's certificate after the client is done.
-            if await reader.read(1) != b"!":
-                raise ConnectionError("refused")
-            certificate = writer.get_extra_info("peercert")
-            return await seen, certificate
-        finally:
-            writer.close()
+        opened.append(writer)
+        # With TLS 1.3 the server judges the client's certificate after the client is done.
+        if await reader.read(1) != b"!":
+            raise ConnectionError("refused")
+        certificate = writer.get_extra_info("peercert")
+        return await seen, certificate
     finally:
-        server.close()
+        await stop_accepting([server])
+        await cancel_others()
+        for writer in opened:
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+async def cancel_others() -> None:
+    """Whoever is in the middle of a handshake gives up."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def common_name(certificate: dict[str, object]) -> object:
