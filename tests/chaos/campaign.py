@@ -179,8 +179,9 @@ class Campaign(Trial):
         # Coordinators of diskless partitions are leaders elsewhere, maybe here.
         others = sorted({*self.plain, *self.transactional} - self.nemesis.led(node))
         others = [place for place in others if place[0] != "diskless"]
-        if not self.probe.all_taken(RECOVERY_SECONDS_MAX, others):
-            raise TimeoutError(f"V15 {action}: what others lead does not go on")
+        left = self.probe.not_taken(RECOVERY_SECONDS_MAX, others)
+        if left:
+            raise TimeoutError(f"V15 {action}: {left}, which others lead, do not go on")
         self.recoveries[f"{action}, what others lead"].append(time.monotonic() - since)
         self.disks[node.id].free()
         took = self._recovered(f"{action}, since there is room", time.monotonic())

@@ -157,7 +157,7 @@ def try_once(history: History, bootstrap: str, place: Place) -> Any:
 
 
 class Probe:
-    """Writes one record to each place and says how long it took until all were taken."""
+    """Writes one record to each place and waits until all were taken."""
 
     def __init__(self, history: History, bootstrap: str, places: Sequence[Place]) -> None:
         self._history = history
@@ -166,11 +166,14 @@ class Probe:
         settings = self._sender._settings | {"linger.ms": 0, "request.timeout.ms": 5000}
         self._producer = confluent_kafka.Producer(settings)
 
-    def all_taken(self, seconds_max: float, places: Sequence[Place] = ()) -> bool:
-        for place in places or self._places:
+    def not_taken(self, seconds_max: float, places: Sequence[Place] = ()) -> list[Place]:
+        """Where none of the places' own records was taken in so much time."""
+        tried = places or self._places
+        for place in tried:
             self._sender.send(self._producer, place)
-        left = self._producer.flush(seconds_max)
-        return not left
+        self._producer.flush(seconds_max)
+        history, name = self._history, self._sender.name
+        return [p for p in tried if len(history.acked[name, p]) < history.sent[name, p]]
 
 
 def persist(call: Callable[[float], Any], goes_on: Callable[[], bool]) -> None:
@@ -237,6 +240,9 @@ class Transactor(Worker):
         producer.begin_transaction()
         for topic, partition in self._places:
             producer.produce(topic, name, partition=partition)
+        if not commit:
+            # Or nothing might have been sent, and there would be nothing to give up.
+            producer.flush(CALL_SECONDS_MAX)
         persist(producer.commit_transaction if commit else producer.abort_transaction, self._may)
         return "committed" if commit else "aborted"
 

@@ -141,8 +141,9 @@ class Trial:
 
     def _recovered(self, what: str, since: float) -> float:
         """Wait until every partition takes records and every client goes on."""
-        if not self.probe.all_taken(RECOVERY_SECONDS_MAX):
-            raise TimeoutError(f"V15 {what}: not all partitions take records again")
+        left = self.probe.not_taken(RECOVERY_SECONDS_MAX)
+        if left:
+            raise TimeoutError(f"V15 {what}: {left} take no records again")
         taken = time.monotonic() - since
         self.recoveries[what].append(taken)
         before = {worker.name: worker.done for worker in self.workers}
