@@ -113,7 +113,9 @@ class Campaign(Trial):
         survives = brokers < 2 and controllers < 2 and len(self.cluster.controllers) > controllers
 
         def meanwhile() -> None:
-            if survives:
+            if survives and hold == self.nemesis.cut_off:
+                self._served_without(nodes, f"{action}, before it is over", since)
+            elif survives:
                 self._recovered(f"{action}, before it is over", since)
 
         seconds = hold(nodes, meanwhile)
@@ -177,7 +179,7 @@ class Campaign(Trial):
         since = time.monotonic()
         self._until(f"{action}: refused", lambda: self._refuses(node), RECOVERY_SECONDS_MAX)
         # Coordinators of diskless partitions are leaders elsewhere, maybe here.
-        others = sorted({*self.plain, *self.transactional} - self.nemesis.led(node))
+        others = sorted({*self.everything} - self.nemesis.led(node))
         others = [place for place in others if place[0] != "diskless"]
         left = self.probe.not_taken(RECOVERY_SECONDS_MAX, others)
         if left:
@@ -224,7 +226,7 @@ class Campaign(Trial):
 
     def _check(self) -> None:
         found = self.history.complaints
-        logs = read_all(self.bootstrap, [*self.plain, *self.transactional])
+        logs = read_all(self.bootstrap, self.everything)
         committed = {"isolation.level": "read_committed"}
         visible = read_all(self.bootstrap, self.transactional, **committed)
         for place in self.plain:

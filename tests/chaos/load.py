@@ -159,10 +159,12 @@ def try_once(history: History, bootstrap: str, place: Place) -> Any:
 class Probe:
     """Writes one record to each place and waits until all were taken."""
 
-    def __init__(self, history: History, bootstrap: str, places: Sequence[Place]) -> None:
+    def __init__(
+        self, history: History, bootstrap: str, places: Sequence[Place], name: str = "probe"
+    ) -> None:
         self._history = history
         self._places = places
-        self._sender = Sender("probe", history, bootstrap, places, 1)
+        self._sender = Sender(name, history, bootstrap, places, 1)
         settings = self._sender._settings | {"linger.ms": 0, "request.timeout.ms": 5000}
         self._producer = confluent_kafka.Producer(settings)
 

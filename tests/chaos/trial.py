@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from skylog.cli.local_cluster import LocalCluster, Plan
+from skylog.cli.local_cluster import LocalCluster, LocalNode, Plan
 from tests.chaos.disk import SmallDisk
 from tests.chaos.history import Commits, History, Place
 from tests.chaos.load import QUIET, Follower, Member, Probe, Sender, Transactor, Worker
@@ -72,6 +72,7 @@ class Trial:
         self._begin = time.monotonic()
         self.plain = [(topic, n) for topic in ("classic", "diskless") for n in range(PARTITIONS)]
         self.transactional: list[Place] = [("transactional", n) for n in range(PARTITIONS)]
+        self.everything = [*self.plain, *self.transactional]
         self.workers: list[Worker] = []
         # By broker, where they are small.
         self.disks: dict[int, SmallDisk] = {}
@@ -108,8 +109,7 @@ class Trial:
         ]
         for made in admin.create_topics(wanted, operation_timeout=60).values():
             made.result(60)
-        everything = [*self.plain, *self.transactional]
-        self.probe = Probe(self.history, self.bootstrap, everything)
+        self.probe = Probe(self.history, self.bootstrap, self.everything)
         half = len(self.plain) // 2
         self.workers = [
             Sender("p1", self.history, self.bootstrap, self.plain[:half], 100),
@@ -163,6 +163,18 @@ class Trial:
             raise TimeoutError(f"{error}: {stuck} do not") from None
         self.recoveries[f"{what}: all clients"].append(time.monotonic() - since)
         return taken
+
+    def _served_without(self, away: Sequence[LocalNode], what: str, since: float) -> None:
+        """Wait until every partition takes records of one who does not ask those nodes.
+
+        Who does may be told by them, for as long as they are cut off, that nothing has changed.
+        """
+        name = f"newcomer-{len(self.recoveries[what])}-{what}"
+        others = ",".join(n.address for n in self.nemesis.brokers() if n not in away)
+        left = Probe(self.history, others, self.everything, name).not_taken(RECOVERY_SECONDS_MAX)
+        if left:
+            raise TimeoutError(f"V15 {what}: {left} take no records of a newcomer")
+        self.recoveries[what].append(time.monotonic() - since)
 
     def _whole(self) -> float:
         return self._until("all replicas are in sync", self.nemesis.whole, WHOLE_SECONDS_MAX)
