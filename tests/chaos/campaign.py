@@ -8,57 +8,33 @@ Ends with exit code 1 and what is wrong, if anything is; the cluster's directory
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import statistics
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from skylog.cli.local_cluster import LocalCluster, LocalNode, Plan
+from skylog.cli.local_cluster import LocalNode
+from tests.chaos.disk import SmallDisk
 from tests.chaos.history import (
-    Commits,
-    History,
-    Place,
     check_log,
     check_producers,
+    check_refused,
     check_same,
     check_transactions,
 )
-from tests.chaos.load import (
-    QUIET,
-    Follower,
-    Member,
-    Probe,
-    Sender,
-    Transactor,
-    Worker,
-    read_all,
-)
-from tests.chaos.nemesis import Nemesis
+from tests.chaos.load import QUIET, Member, read_all, try_once
+from tests.chaos.network import Network
 from tests.chaos.replica_logs import compare
+from tests.chaos.trial import BROKERS, RACKS, RECOVERY_SECONDS_MAX, Trial
 
-RACKS = ("a", "b", "c")
-PARTITIONS = 3
-SESSION_SECONDS = 6.0
-RECOVERY_SECONDS_MAX = 90.0
-WHOLE_SECONDS_MAX = 120.0
-SETTINGS: Mapping[str, str] = {
-    "http.listener": "",
-    "broker.heartbeat.interval.ms": "500",
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "4",
-    "transaction.state.log.num.partitions": "4",
-    "diskless.metadata.topic.num.partitions": "4",
-    # Logs of replicas are compared: cleaned ones need not be the same.
-    "log.cleaner.enable": "false",
-}
 ACTIONS = (
     "kill",
     "kill",
@@ -72,120 +48,14 @@ ACTIONS = (
     "all killed",
     "all stopped",
 )
+# What only a network of their own can do to nodes.
+CUTS = ("one cut off", "one cut off", "two cut off")
+# What only a small disk of its own can.
+FULL = ("full disk",)
 
 
-class Campaign:
-    """One cluster, one history."""
-
-    def __init__(
-        self,
-        directory: Path,
-        seed: int,
-        say: Callable[[str], None] = print,
-        controllers: int = 3,
-        settings: Mapping[str, str] | None = None,
-        session_seconds: float = SESSION_SECONDS,
-    ) -> None:
-        session = {"broker.session.timeout.ms": str(int(session_seconds * 1000))}
-        plan = Plan(3, controllers, RACKS, {**SETTINGS, **session, **(settings or {})})
-        self.cluster = LocalCluster.create(directory, plan)
-        self.bootstrap = self.cluster.bootstrap
-        self.nemesis = Nemesis(self.cluster, seed, session_seconds)
-        self.history = History()
-        self.commits = Commits(complaints=self.history.complaints)
-        self.done: Counter[str] = Counter()
-        self.recoveries: dict[str, list[float]] = defaultdict(list)
-        self._say = say
-        self._begin = time.monotonic()
-        self.plain = [(topic, n) for topic in ("classic", "diskless") for n in range(PARTITIONS)]
-        self.transactional: list[Place] = [("transactional", n) for n in range(PARTITIONS)]
-        self.workers: list[Worker] = []
-
-    def say(self, text: str) -> None:
-        self._say(f"{time.monotonic() - self._begin:7.1f} s  {text}")
-
-    # -- beginning and end ---------------------------------------------------------------------
-
-    def __enter__(self) -> Campaign:
-        try:
-            self._set_up()
-        except BaseException:
-            self.nemesis.end()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for worker in self.workers:
-            worker.stop()
-        self.nemesis.end()
-
-    def _set_up(self) -> None:
-        self.nemesis.start(*self.cluster.nodes)
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, **QUIET})
-        self._until("the cluster is up", lambda: len(self.nemesis.metadata().brokers) == 3, 120)
-        safe = {"min.insync.replicas": "2"}
-        wanted = [
-            NewTopic("classic", PARTITIONS, 3, config=safe),
-            NewTopic("transactional", PARTITIONS, 3, config=safe),
-            NewTopic("diskless", PARTITIONS, -1, config={"diskless.enable": "true"}),
-        ]
-        for made in admin.create_topics(wanted, operation_timeout=60).values():
-            made.result(60)
-        everything = [*self.plain, *self.transactional]
-        self.probe = Probe(self.history, self.bootstrap, everything)
-        half = len(self.plain) // 2
-        self.workers = [
-            Sender("p1", self.history, self.bootstrap, self.plain[:half], 100),
-            Sender("p2", self.history, self.bootstrap, self.plain[half:], 100),
-            Sender("p3", self.history, self.bootstrap, self.plain, 50),
-            Transactor("t1", self.history, self.bootstrap, self.transactional),
-            Follower("follower", self.history, self.bootstrap, self.plain),
-            *(
-                Member(name, self.history, self.bootstrap, ["classic", "diskless"], self.commits)
-                for name in ("m1", "m2")
-            ),
-        ]
-        for worker in self.workers:
-            worker.start()
-        self._recovered("start", time.monotonic())
-        self._whole()
-
-    def _until(self, what: str, found: Callable[[], bool], seconds_max: float) -> float:
-        begin = time.monotonic()
-        while True:
-            try:
-                if found():
-                    return time.monotonic() - begin
-            except confluent_kafka.KafkaException:
-                pass
-            if time.monotonic() - begin > seconds_max:
-                raise TimeoutError(f"V15 not in {seconds_max} s: {what}")
-            time.sleep(0.1)
-
-    def _recovered(self, what: str, since: float) -> float:
-        """Wait until every partition takes records and every client goes on."""
-        if not self.probe.all_taken(RECOVERY_SECONDS_MAX):
-            raise TimeoutError(f"V15 {what}: not all partitions take records again")
-        taken = time.monotonic() - since
-        self.recoveries[what].append(taken)
-        before = {worker.name: worker.done for worker in self.workers}
-
-        def moves() -> bool:
-            # A group may give all that is there to one member for a while.
-            grown = {w.name for w in self.workers if w.done > before[w.name]}
-            members = {"m1", "m2"}
-            return bool(grown & members) and grown | members >= set(before)
-
-        try:
-            self._until(f"every client goes on after {what}", moves, RECOVERY_SECONDS_MAX)
-        except TimeoutError as error:
-            stuck = [w.name for w in self.workers if w.done == before[w.name]]
-            raise TimeoutError(f"{error}: {stuck} do not") from None
-        self.recoveries[f"{what}: all clients"].append(time.monotonic() - since)
-        return taken
-
-    def _whole(self) -> float:
-        return self._until("all replicas are in sync", self.nemesis.whole, WHOLE_SECONDS_MAX)
+class Campaign(Trial):
+    """Faults, and what must hold after them."""
 
     # -- what is done to it --------------------------------------------------------------------
 
@@ -216,12 +86,24 @@ class Campaign:
         self.say(f"kill -9 and start of node {node.id}, {kind}: {took:.1f} s")
 
     def _pause(self, action: str) -> None:
-        self._pause_all(action, [self.nemesis.draw_target()])
+        self._away(action, self.nemesis.pause, [self.nemesis.draw_target()])
 
     def _two_paused(self, action: str) -> None:
-        self._pause_all(action, self._two())
+        self._away(action, self.nemesis.pause, self._two())
 
-    def _pause_all(self, action: str, hit: Sequence[tuple[str, LocalNode]]) -> None:
+    def _one_cut_off(self, action: str) -> None:
+        self._away(action, self.nemesis.cut_off, [self.nemesis.draw_target()])
+
+    def _two_cut_off(self, action: str) -> None:
+        self._away(action, self.nemesis.cut_off, self._two())
+
+    def _away(
+        self,
+        action: str,
+        hold: Callable[[Sequence[LocalNode], Callable[[], None]], float],
+        hit: Sequence[tuple[str, LocalNode]],
+    ) -> None:
+        """Some nodes are out of the game for longer than their session, and come back."""
         since = time.monotonic()
         nodes = [node for _, node in hit]
         told = ", ".join(f"{node.id} ({kind})" for kind, node in hit)
@@ -231,12 +113,14 @@ class Campaign:
         survives = brokers < 2 and controllers < 2 and len(self.cluster.controllers) > controllers
 
         def meanwhile() -> None:
-            if survives:
-                self._recovered(f"{action}, before it goes on", since)
+            if survives and hold == self.nemesis.cut_off:
+                self._served_without(nodes, f"{action}, before it is over", since)
+            elif survives:
+                self._recovered(f"{action}, before it is over", since)
 
-        seconds = self.nemesis.pause(nodes, meanwhile)
-        took = self._recovered(f"{action}, since it goes on", time.monotonic())
-        self.say(f"SIGSTOP for {seconds:.1f} s of {told}: {took:.1f} s after SIGCONT")
+        seconds = hold(nodes, meanwhile)
+        took = self._recovered(f"{action}, since it is over", time.monotonic())
+        self.say(f"{action} for {seconds:.1f} s: {told}: {took:.1f} s after that")
 
     def _two(self) -> list[tuple[str, LocalNode]]:
         first = self.nemesis.draw_target()
@@ -288,6 +172,28 @@ class Campaign:
         self.nemesis.start(*self.cluster.nodes)
         self.say(f"{action}: {self._recovered(action, since):.1f} s after their start")
 
+    def _full_disk(self, action: str) -> None:
+        """Who has no room refuses what it would have to store; all that others lead goes on."""
+        node = self.nemesis.leader("classic")
+        self.disks[node.id].fill()
+        since = time.monotonic()
+        self._until(f"{action}: refused", lambda: self._refuses(node), RECOVERY_SECONDS_MAX)
+        # Coordinators of diskless partitions are leaders elsewhere, maybe here.
+        others = sorted({*self.everything} - self.nemesis.led(node))
+        others = [place for place in others if place[0] != "diskless"]
+        left = self.probe.not_taken(RECOVERY_SECONDS_MAX, others)
+        if left:
+            raise TimeoutError(f"V15 {action}: {left}, which others lead, do not go on")
+        self.recoveries[f"{action}, what others lead"].append(time.monotonic() - since)
+        self.disks[node.id].free()
+        took = self._recovered(f"{action}, since there is room", time.monotonic())
+        self.say(f"full disk of node {node.id}: {took:.1f} s after it had room again")
+
+    def _refuses(self, node: LocalNode) -> bool:
+        led = sorted(place for place in self.nemesis.led(node) if place[0] == "classic")
+        error = try_once(self.history, self.bootstrap, led[0]) if led else None
+        return error is not None and error.code() == confluent_kafka.KafkaError.KAFKA_STORAGE_ERROR
+
     def run(self, seconds: float, actions: Sequence[str] = ACTIONS) -> None:
         """Rounds as they are drawn, until the time is over; each action once before any twice."""
         end = time.monotonic() + seconds
@@ -320,11 +226,12 @@ class Campaign:
 
     def _check(self) -> None:
         found = self.history.complaints
-        logs = read_all(self.bootstrap, [*self.plain, *self.transactional])
+        logs = read_all(self.bootstrap, self.everything)
         committed = {"isolation.level": "read_committed"}
         visible = read_all(self.bootstrap, self.transactional, **committed)
         for place in self.plain:
             found += check_log(place, logs[place], dense=True)
+            found += check_refused(self.history, place, logs[place])
             found += check_producers(self.history, place, logs[place])
             for name, seen in self.history.followed.items():
                 found += check_log(place, seen[place], dense=True)
@@ -375,19 +282,34 @@ def main() -> None:
     arguments.add_argument("--seconds", type=float, default=300)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--controllers", type=int, default=3)
-    arguments.add_argument("--actions", default=",".join(ACTIONS))
+    arguments.add_argument("--network", action="store_true", help="cut nodes off, too; as root")
+    arguments.add_argument("--disks", action="store_true", help="fill disks, too; as root")
+    arguments.add_argument("--actions", help="comma-separated; all by default")
     arguments.add_argument("--override", action="append", default=[], metavar="NAME=VALUE")
     given = arguments.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="skylog-chaos-"))
     settings = dict(pair.split("=", 1) for pair in given.override)
+    possible = ACTIONS + CUTS * given.network + FULL * given.disks
+    actions = given.actions.split(",") if given.actions else possible
     print(f"seed {given.seed}, in {directory}", flush=True)
-    try:
-        with Campaign(directory, given.seed, _say, given.controllers, settings) as campaign:
-            campaign.run(given.seconds, given.actions.split(","))
-            report = campaign.verify()
-    except (AssertionError, TimeoutError) as failure:
-        print(f"FAILED with seed {given.seed}; {directory} is kept\n{failure}", flush=True)
-        sys.exit(1)
+    with contextlib.ExitStack() as stack:
+        network = None
+        if given.network:
+            network = stack.enter_context(Network(BROKERS + given.controllers))
+        try:
+            campaign = Campaign(
+                directory, given.seed, _say, given.controllers, settings, network=network
+            )
+            if given.disks:
+                for node in campaign.nemesis.brokers():
+                    disk = SmallDisk(directory / f"node-{node.id}")
+                    campaign.disks[node.id] = stack.enter_context(disk)
+            with campaign:
+                campaign.run(given.seconds, actions)
+                report = campaign.verify()
+        except (AssertionError, TimeoutError) as failure:
+            print(f"FAILED with seed {given.seed}; {directory} is kept\n{failure}", flush=True)
+            sys.exit(1)
     print(json.dumps(report, indent=2))
 
 

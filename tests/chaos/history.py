@@ -31,6 +31,8 @@ class History:
     followed: dict[str, dict[Place, list[tuple[int, bytes]]]] = field(default_factory=dict)
     # Transaction's value → committed, aborted, unknown.
     outcomes: dict[bytes, str] = field(default_factory=dict)
+    # What brokers have said that they do not take.
+    refused: set[tuple[Place, bytes]] = field(default_factory=set)
     # What is wrong already, as a client told it.
     complaints: list[str] = field(default_factory=list)
 
@@ -87,6 +89,13 @@ def check_producers(history: History, place: Place, whole: Seen) -> Iterable[str
             if told_offset >= 0 and at is not None and at != told_offset:
                 yield f"V2 {place} {producer}:{number} told at {told_offset}, is at {at}"
                 break
+
+
+def check_refused(history: History, place: Place, whole: Seen) -> Iterable[str]:
+    """V6: what was refused for certain is not there."""
+    for offset, seen in whole:
+        if (place, seen) in history.refused:
+            yield f"V6 {place} offset {offset}: {seen[-20:]!r} was refused and is there"
 
 
 def check_transactions(

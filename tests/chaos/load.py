@@ -32,6 +32,9 @@ _DEADLY = (
     confluent_kafka.KafkaError.OFFSET_OUT_OF_RANGE,
 )
 
+# The record is certainly not there.
+_REFUSED = (confluent_kafka.KafkaError.KAFKA_STORAGE_ERROR,)
+
 
 class Worker(threading.Thread):
     """A client in a thread; ``done`` counts what it has got through."""
@@ -65,9 +68,10 @@ class Worker(threading.Thread):
         self.stop()
         self.join(END_SECONDS_MAX)
         if self.is_alive():
-            self.history.complaints.append(f"V15 {self.name} does not end; it is {self._where()}")
+            self.history.complaints.append(f"V15 {self.name} does not end; it is {self.where()}")
 
-    def _where(self) -> str:
+    def where(self) -> str:
+        """The line that it is at."""
         frame = sys._current_frames().get(self.ident or 0)
         return "gone" if frame is None else "".join(traceback.format_stack(frame)[-1:]).strip()
 
@@ -129,21 +133,49 @@ class Sender(Worker):
             self.history.sent[who] += 1
 
 
-class Probe:
-    """Writes one record to each place and says how long it took until all were taken."""
+def try_once(history: History, bootstrap: str, place: Place) -> Any:
+    """One large record, never sent again; the error, or None. What is refused must not be seen."""
+    settings = {"bootstrap.servers": bootstrap, "acks": "all", "retries": 0, **QUIET}
+    producer = confluent_kafka.Producer({**settings, "message.timeout.ms": 60_000})
+    who = ("once" * 5_000, place)
+    number = history.sent[who]
+    history.sent[who] += 1
+    found: list[Any] = []
 
-    def __init__(self, history: History, bootstrap: str, places: Sequence[Place]) -> None:
+    def told(error: Any, message: Any) -> None:
+        found.append(error)
+        if error is None:
+            history.acked[who][number] = message.offset()
+
+    sent = value(who[0], number)
+    producer.produce(place[0], sent, partition=place[1], on_delivery=told)
+    producer.flush(CALL_SECONDS_MAX)
+    error = found[0] if found else None
+    if error is not None and error.code() in _REFUSED:
+        history.refused.add((place, sent))
+    return error
+
+
+class Probe:
+    """Writes one record to each place and waits until all were taken."""
+
+    def __init__(
+        self, history: History, bootstrap: str, places: Sequence[Place], name: str = "probe"
+    ) -> None:
         self._history = history
         self._places = places
-        self._sender = Sender("probe", history, bootstrap, places, 1)
+        self._sender = Sender(name, history, bootstrap, places, 1)
         settings = self._sender._settings | {"linger.ms": 0, "request.timeout.ms": 5000}
         self._producer = confluent_kafka.Producer(settings)
 
-    def all_taken(self, seconds_max: float) -> bool:
-        for place in self._places:
+    def not_taken(self, seconds_max: float, places: Sequence[Place] = ()) -> list[Place]:
+        """Where none of the places' own records was taken in so much time."""
+        tried = places or self._places
+        for place in tried:
             self._sender.send(self._producer, place)
-        left = self._producer.flush(seconds_max)
-        return not left
+        self._producer.flush(seconds_max)
+        history, name = self._history, self._sender.name
+        return [p for p in tried if len(history.acked[name, p]) < history.sent[name, p]]
 
 
 def persist(call: Callable[[float], Any], goes_on: Callable[[], bool]) -> None:
@@ -210,6 +242,9 @@ class Transactor(Worker):
         producer.begin_transaction()
         for topic, partition in self._places:
             producer.produce(topic, name, partition=partition)
+        if not commit:
+            # Or nothing might have been sent, and there would be nothing to give up.
+            producer.flush(CALL_SECONDS_MAX)
         persist(producer.commit_transaction if commit else producer.abort_transaction, self._may)
         return "committed" if commit else "aborted"
 

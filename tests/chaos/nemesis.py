@@ -19,7 +19,9 @@ from skylog.wire.messages.describe_quorum_request import (
     PartitionData,
     TopicData,
 )
+from tests.chaos.history import Place
 from tests.chaos.load import QUIET
+from tests.chaos.network import Network
 from tests.integration.wire_client import Closed, Wire
 
 GONE_SECONDS_MAX = 60
@@ -29,8 +31,15 @@ _COORDINATORS = ("__diskless_metadata", "__consumer_offsets", "__transaction_sta
 class Nemesis:
     """Draws whom to hit by what it does there: leader, follower, controller, coordinator."""
 
-    def __init__(self, cluster: LocalCluster, seed: int, session_seconds: float) -> None:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        seed: int,
+        session_seconds: float,
+        network: Network | None = None,
+    ) -> None:
         self.cluster = cluster
+        self._network = network
         self._rng = random.Random(seed)
         self._session = session_seconds
         self._admin = confluent_kafka.admin.AdminClient(
@@ -50,6 +59,15 @@ class Nemesis:
         found = self.metadata().topics.get(topic)
         led = sorted({each.leader for each in found.partitions.values()} - {-1}) if found else []
         return self.cluster.node(self._rng.choice(led)) if led else self._any_broker()
+
+    def led(self, node: LocalNode) -> set[Place]:
+        """What a broker leads."""
+        return {
+            (name, index)
+            for name, topic in self.metadata().topics.items()
+            for index, part in topic.partitions.items()
+            if part.leader == node.id
+        }
 
     def follower(self, topic: str) -> LocalNode:
         """One that leads not all of it."""
@@ -126,15 +144,35 @@ class Nemesis:
 
     def pause(self, nodes: Sequence[LocalNode], meanwhile: Callable[[], None]) -> float:
         """SIGSTOP past the session time-out, then SIGCONT; for how long."""
+        return self._for_a_session(
+            lambda: self._send(signal.SIGSTOP, nodes),
+            meanwhile,
+            lambda: self._send(signal.SIGCONT, nodes),
+        )
+
+    def cut_off(self, nodes: Sequence[LocalNode], meanwhile: Callable[[], None]) -> float:
+        """No word between these nodes and all others past the session time-out; for how long."""
+        network = self._network
+        assert network is not None, "without a network of their own nodes cannot be cut off"
+        others = [node.host for node in self.cluster.nodes if node not in nodes]
+        return self._for_a_session(
+            lambda: network.cut([node.host for node in nodes], others), meanwhile, network.heal
+        )
+
+    def _for_a_session(
+        self, begin: Callable[[], None], meanwhile: Callable[[], None], end: Callable[[], None]
+    ) -> float:
         seconds = self._session + 1 + 3 * self._rng.random()
-        begin = time.monotonic()
-        for node in nodes:
-            self.cluster.send(node, signal.SIGSTOP)
+        since = time.monotonic()
+        begin()
         meanwhile()
-        time.sleep(max(0.0, begin + seconds - time.monotonic()))
+        time.sleep(max(0.0, since + seconds - time.monotonic()))
+        end()
+        return time.monotonic() - since
+
+    def _send(self, number: signal.Signals, nodes: Sequence[LocalNode]) -> None:
         for node in nodes:
-            self.cluster.send(node, signal.SIGCONT)
-        return time.monotonic() - begin
+            self.cluster.send(node, number)
 
     def end(self) -> None:
         """Nothing of it lives on."""

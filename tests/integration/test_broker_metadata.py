@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,6 +63,19 @@ def test_a_topic_that_may_not_be_created_is_unknown(client: Client) -> None:
     topic = client.metadata("unmade").topics[0]
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert client.metadata("unmade").topics[0].error_code != 0
+
+
+def test_the_last_broker_that_leaves_is_told_of_all_the_same() -> None:
+    """librdkafka gives up every broker that is not in the answer, and then asks nobody any more."""
+    with Broker() as broker, Client(broker.bootstrap) as client:
+        client.metadata("kept", create=True)
+        broker.run(broker.node._lifecycle.leave())
+        waited_until = time.monotonic() + 30
+        while (answer := client.metadata("kept")).topics[0].partitions[0].leader_id != -1:
+            assert time.monotonic() < waited_until
+        address = f"{answer.brokers[0].host}:{answer.brokers[0].port}"
+        assert [node.node_id for node in answer.brokers] == [1]
+        assert (address, answer.controller_id) == (broker.bootstrap, -1)
 
 
 @pytest.mark.parametrize("name", ["", "a b", ".", "..", "x" * 250, "ü"])

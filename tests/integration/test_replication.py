@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,11 @@ import pytest
 from skylog.kernel.errors import ErrorCode
 from skylog.testing.cluster import Cluster
 from skylog.wire.batch import split_batches
+from skylog.wire.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from skylog.wire.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -355,6 +361,39 @@ def test_followers_that_may_not_fetch() -> None:
         )
         assert refusal(ReplicaState(own, good), follower) == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert refusal(ReplicaState(own, good)) == 0
+
+
+def test_a_follower_that_asked_before_there_was_anything_is_heard() -> None:
+    """Else a partition that nobody writes to would lose the follower, and not let it in again."""
+    with Cluster(2, 1, settings=CALM) as cluster:
+        create(cluster, "t", factor=2)
+        leader, (follower,) = led(cluster, "t"), followers(cluster, "t")
+        stop_fetching(follower)
+        own, epoch = follower.node_id, follower.node._lifecycle.broker_epoch
+        parts = [FetchPartition(n, 0, 0, partition_max_bytes=1 << 20) for n in (0, 1)]
+        request = FetchRequest(
+            max_wait_ms=60_000,
+            min_bytes=1,
+            session_epoch=0,
+            topics=[FetchTopic("", topic_id(cluster, "t"), parts)],
+            replica_state=ReplicaState(own, epoch),
+        )
+        sessions = leader.node._services.fetch_sessions
+        before = len(sessions)
+        with ZoneClient(leader.bootstrap) as client, ThreadPoolExecutor() as threads:
+            asking = threads.submit(client.ask, request, FETCH_BY_ID)
+            until(lambda: len(sessions) > before, "it is waiting")
+            assignment = [CreatePartitionsAssignment([leader.node_id, own])]
+            wanted = [CreatePartitionsTopic("t", 2, assignment)]
+            answer = ask(cluster, CreatePartitionsRequest(wanted, 30_000)).results[0]
+            assert answer.error_code == 0, answer
+            copy = replica(led(cluster, "t", 1), "t", 1)
+            assert send(leader, "t", [b"awake"], acks=1).error_code == 0
+            found = asking.result(60).responses[0].partitions
+        assert {each.partition_index: each.error_code for each in found} == {0: 0, 1: 0}
+        assert copy is not None
+        assert copy.leader is not None
+        assert copy.leader.followers[own].end_offset == 0
 
 
 def test_a_partition_that_moved_while_its_broker_was_away_is_put_aside() -> None:

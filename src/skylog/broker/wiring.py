@@ -231,6 +231,7 @@ class Node:
         await logs.start(self._services.configs.log_config)
         undo.push_async_callback(self._services.groups.close)
         undo.push_async_callback(self._services.transactions.close)
+        undo.push_async_callback(self._services.producer_ids.close)
         await self._bind(securities)
         # Other controllers may need this one before any broker can be let in.
         await self._listeners.serve(of_controller=True)

@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -47,6 +47,7 @@ class LocalNode:
     port: int
     rack: str | None = None
     controller_port: int = 0
+    host: str = HOST
 
     @property
     def is_broker(self) -> bool:
@@ -54,7 +55,11 @@ class LocalNode:
 
     @property
     def address(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
+
+    @property
+    def controller_address(self) -> str:
+        return f"{self.host}:{self.controller_port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,8 @@ class Plan:
     controllers: int = 1
     racks: tuple[str, ...] = ()
     settings: Mapping[str, str] | None = None
+    # Where each node listens, if not all of them on this machine's own address.
+    hosts: tuple[str, ...] = ()
 
 
 class LocalCluster:
@@ -154,9 +161,10 @@ class LocalCluster:
         if self.pid(node) is not None:
             return
         log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        pid = os.posix_spawn(  # this very program, in a session of its own
-            sys.executable,
-            [sys.executable, "-c", _MAIN, "server", str(self.file(node, "properties"))],
+        command = self.command(node)
+        pid = os.posix_spawnp(  # in a session of its own
+            command[0],
+            command,
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -166,6 +174,10 @@ class LocalCluster:
             setsid=True,
         )
         self.file(node, "pid").write_text(str(pid))
+
+    def command(self, node: LocalNode) -> list[str]:
+        """This very program."""
+        return [sys.executable, "-c", _MAIN, "server", str(self.file(node, "properties"))]
 
     def send(self, node: LocalNode, number: signal.Signals) -> None:
         pid = self.pid(node)
@@ -201,13 +213,11 @@ class LocalCluster:
     # -- making --------------------------------------------------------------------------------
 
     def settings(self, node: LocalNode, plan: Plan) -> dict[str, str]:
-        listeners = (
-            [f"{CONTROLLER}://{HOST}:{node.controller_port}"] if node.controller_port else []
-        )
+        listeners = [f"{CONTROLLER}://{node.controller_address}"] if node.controller_port else []
         if node.is_broker:
             listeners.insert(0, f"PLAINTEXT://{node.address}")
         replicas = str(min(3, plan.brokers))
-        servers = ",".join(f"{HOST}:{each.controller_port}" for each in self.controllers)
+        servers = ",".join(each.controller_address for each in self.controllers)
         found = {
             "process.roles": node.role,
             "node.id": str(node.id),
@@ -234,7 +244,7 @@ class LocalCluster:
             tuple(
                 Voter(
                     ReplicaKey(node.id, random_uuid(rng)),
-                    (Endpoint(CONTROLLER, HOST, node.controller_port),),
+                    (Endpoint(CONTROLLER, node.host, node.controller_port),),
                 )
                 for node in self.controllers
             )
@@ -244,7 +254,7 @@ class LocalCluster:
             plan = FormatPlan(
                 node.id,
                 self.cluster_id,
-                Endpoint(CONTROLLER, HOST, node.controller_port),
+                Endpoint(CONTROLLER, node.host, node.controller_port),
                 bootstrap_records(),
                 voters if votes else None,
                 joins=not votes,
@@ -268,7 +278,8 @@ def _nodes(plan: Plan) -> list[LocalNode]:
         port = next(ports)
         node_id = FIRST_CONTROLLER_ID + number
         nodes.append(LocalNode(node_id, "controller", port, controller_port=port))
-    return nodes
+    hosts = plan.hosts or (HOST,) * len(nodes)
+    return [replace(node, host=host) for node, host in zip(nodes, hosts, strict=True)]
 
 
 def _free_ports(count: int) -> list[int]:

@@ -42,6 +42,8 @@ FETCH_BYTES_UNDER_PRESSURE: Final = 1024 * 1024
 SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
 # How long a broker that starts waits for its coordinators before it says that it is up.
 START_LOADING_SECONDS_MAX: Final = 30.0
+# How long a producer waits for a block of ids before it is told to ask again, perhaps elsewhere.
+PRODUCER_IDS_WAIT_SECONDS_MAX: Final = 1.0
 # How long a broker that stops waits for files of diskless batches that nobody takes.
 DISKLESS_CLOSE_SECONDS_MAX: Final = 5.0
 # Produce requests of one connection whose batches are on their way to an object store; their bytes

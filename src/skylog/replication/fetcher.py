@@ -1,7 +1,7 @@
 """Fetches partitions from one leader and appends what comes, one request after the other.
 
-What a partition cannot do costs only itself: after an error it rests for a while, and one whose log
-fails is given up until metadata speaks of it again.
+What a partition cannot do costs only itself: after an error, be it a full disk here or at the
+leader, it rests for a while. One whose log is offline is given up until metadata speaks of it.
 """
 
 from __future__ import annotations
@@ -371,7 +371,7 @@ class Fetcher:
             log.debug("partition waits for metadata", partition=str(partition))
             self._give_up(partition)
             return
-        if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+        if partition.log.is_offline:
             log.error("partition not fetched any more", partition=str(partition), why=str(error))
             self._give_up(partition)
             return

@@ -13,6 +13,7 @@ from skylog.broker import lifecycle
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.lifecycle import Lifecycle
 from skylog.broker.producer_ids import ProducerIds
+from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.rng import system_random
 from skylog.kernel.settings import load_settings
@@ -118,6 +119,33 @@ async def test_without_a_block_clients_shall_try_again(refusal: Any) -> None:
         await soon(ids.next())
     assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert await soon(ids.next()) == 100
+
+
+async def test_nobody_waits_long_for_a_controller_that_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "PRODUCER_IDS_WAIT_SECONDS_MAX", 0.01)
+    controller = FakeController(block(100))
+    controller.hold = asyncio.Event()
+    ids = producer_ids(controller)
+    many = await soon(asyncio.gather(*(ids.next() for _ in range(3)), return_exceptions=True))
+    assert {refused.code for refused in many} == {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+    controller.hold.set()
+    monkeypatch.undo()
+    assert await soon(ids.next()) == 100
+    assert len(controller.requests) == 1
+
+
+async def test_a_question_that_nobody_waits_for_ends_with_the_node() -> None:
+    controller = FakeController(block(100))
+    controller.hold = asyncio.Event()
+    ids = producer_ids(controller)
+    waiting = asyncio.ensure_future(ids.next())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await soon(ids.close())
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_who_gives_up_waiting_leaves_the_block_to_others() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
+from skylog.log.segment import Segment
 from skylog.replication.fetcher import FetchPorts, FetchSettings
 from skylog.replication.fetchers import Fetchers
 from skylog.replication.partition import Partition
@@ -217,6 +219,7 @@ async def test_errors_are_waited_out(world: World, tmp_path: Path) -> None:
     await world.requests(1)
     world.leader.say(
         answer(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        answer(error_code=ErrorCode.KAFKA_STORAGE_ERROR),  # the leader's disk, not ours
         KafkaError(ErrorCode.NETWORK_EXCEPTION, ambiguous=True),
         FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
         FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR),
@@ -242,16 +245,40 @@ async def test_a_fenced_follower_waits_for_metadata(world: World, tmp_path: Path
     assert world.fetchers.failed_count == 0
 
 
-async def test_a_full_disk_costs_one_partition(
+async def test_a_full_disk_is_waited_out(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tried = 0
+
     def full(*_: Any) -> None:
+        nonlocal tried
+        tried += 1
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space left")
 
-    monkeypatch.setattr(type(world.log), "append_as_follower", full)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(world.log), "append_as_follower", full)
+        world.follow(4)
+        world.leader.always = answer(records=records(tmp_path, 4), high_watermark=1)
+        world.leader.say()
+        await world.until(lambda: tried > 1)
+    await world.until(lambda: world.log.high_watermark == 1)
+    world.leader.always = None
+    assert world.fetchers.failed_count == 0
+
+
+async def test_a_log_that_is_offline_is_given_up(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(Segment, "sync_log", broken)
+    world.log.append([batch(b"v")], 4, 1)
+    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+        world.log.sync()
     world.follow(4)
     await world.requests(1)
-    world.leader.say(answer(records=records(tmp_path, 4), high_watermark=1))
+    world.leader.say(answer(records=records(tmp_path, 4, start=1), high_watermark=1))
     await world.until(lambda: world.fetchers.failed_count == 1)
 
 

@@ -96,8 +96,8 @@ class Fetch:
         self.incremental = incremental
         self.replica_id = replica_of(request, context.version)
         self.from_follower = self.replica_id >= 0
-        # A look after a wait tells nothing new of a follower.
-        self._first_look = True
+        # Whether what a follower asks of the partition that is looked at has not been noted yet.
+        self._unheard = True
         self._read_committed = request.isolation_level == READ_COMMITTED
         self.bytes_max = min(
             request.max_bytes,
@@ -126,7 +126,6 @@ class Fetch:
         found = Collected()
         budget = self.bytes_max
         self.seen = self.session.progress
-        self._first_look = before is None
         remote: list[tuple[Entry, DisklessPartition]] = []
         for entry in tuple(self.session.ready):
             try:
@@ -134,6 +133,8 @@ class Fetch:
                 if answer is None:
                     entry.moved = False
                     partition = self._locate(entry)
+                    # A look after a wait tells nothing new, unless there was nothing to look at.
+                    self._unheard = before is None or entry in before.refused
                     if isinstance(partition, DisklessPartition):
                         near = self._nearer(partition)
                         if near is None:
@@ -191,7 +192,7 @@ class Fetch:
         log = partition.log
         offset, last_epoch = wanted.fetch_offset, max(wanted.last_fetched_epoch, -1)
         diverging = find_divergence(log, offset, last_epoch)
-        if self.from_follower and self._first_look and diverging is None:
+        if self.from_follower and self._unheard and diverging is None:
             self._hear_follower(entry, partition)
         answer = PartitionData(
             entry.index,

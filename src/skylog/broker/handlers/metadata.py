@@ -159,8 +159,10 @@ def _finish(
     services = context.services
     alive = services.image.alive_nodes(context.listener)
     view = ClientView(context, alive)
+    # Who is told of no broker at all may throw away all it knows, and never come back.
+    shown = alive or services.image.nodes(context.listener)
     response.brokers = [
-        MetadataResponseBroker(node.id, node.host, node.port, node.rack) for node in alive
+        MetadataResponseBroker(node.id, node.host, node.port, node.rack) for node in shown
     ]
     # Clients send admin requests to "the controller"; any broker takes them and passes them on.
     response.controller_id = alive[services.rng.randrange(len(alive))].id if alive else -1
