@@ -307,6 +307,7 @@ async def test_two_stores_on_one_directory(tmp_path: Path) -> None:
 async def test_a_closed_store_refuses_and_closes_twice(tmp_path: Path) -> None:
     closed: list[str] = []
     store = LocalStore(tmp_path, InlineExecutor(), on_close=lambda: closed.append("once"))
+    await store.put(KEY, b"data")
     await store.close()
     await store.close()
     assert closed == ["once"]
