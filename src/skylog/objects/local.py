@@ -3,7 +3,7 @@
 A put writes a new file, syncs it, renames it to its key and syncs the directory. Every step down
 from the root opens one segment without following links, so no key and no link that somebody left
 in the directory leads out of it. Several processes may share a directory. The folders that objects
-were put into stay open, so that a put is not mostly a walk.
+were put into stay open, so that neither a put nor a get of what was put is mostly a walk.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LocalStore:
         self._rng = rng or system_random()
         self._files = files or Files()
         self._synced: set[tuple[int, int]] = set()  # directories whose names are on disk
-        self._kept: dict[str, int] = {}  # open folders, of puts alone
+        self._kept: dict[str, int] = {}  # open folders whose names are on disk
         try:
             self._make_root(root)
             self._root = self._files.open_root(root)
@@ -103,7 +103,8 @@ class LocalStore:
             return
         if self._on_close:
             self._on_close()
-        for folder in (root, *self._kept.values()):
+        kept, self._kept = self._kept, {}
+        for folder in (root, *kept.values()):
             self._files.close(folder)
 
     async def _run(self, what: ObjectKey | str, work: Callable[[], T]) -> T:
@@ -268,8 +269,7 @@ class LocalStore:
     def _opened(self, key: ObjectKey) -> Iterator[tuple[int, int, int]]:
         """File, size and time of a stored object."""
         *path, name = _segments(key)
-        with self._folder(path) as folder:
-            file = self._files.open_file(folder, name)
+        file = self._open(path, name)
         try:
             found = os.fstat(file)
             if not stat.S_ISREG(found.st_mode):
@@ -277,6 +277,14 @@ class LocalStore:
             yield file, found.st_size, found.st_mtime_ns // 1_000_000
         finally:
             self._files.close(file)
+
+    def _open(self, path: Sequence[str], name: str) -> int:
+        kept = self._kept.get("/".join(path))
+        if kept is not None:
+            with suppress(FileNotFoundError):  # perhaps in a folder that has taken its place
+                return self._files.open_file(kept, name)
+        with self._folder(path) as folder:
+            return self._files.open_file(folder, name)
 
 
 def failure(what: ObjectKey | str, error: OSError) -> ObjectError:

@@ -326,6 +326,35 @@ async def test_bytes_from_the_store_are_checked_once_and_own_ones_not_again(
     assert len(engine.store.gets) == 1
 
 
+async def test_an_object_is_checked_while_others_are_still_being_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = await Engine(CountingStore).start()
+    await engine.writer.append(1, [item(b"a")])
+    await engine.writer.append(2, [item(b"b")])
+    slow = engine.plane.commits[1].object_key
+    checked, released, get = asyncio.Event(), asyncio.Event(), engine.store.get
+
+    def noting(data: Any) -> int:
+        checked.set()
+        return crc32c(data)
+
+    async def slowly(key: Any, start: int = 0, end: int | None = None) -> Any:
+        if str(key) == slow:
+            await released.wait()
+        return await get(key, start, end)
+
+    monkeypatch.setattr(patch, "crc32c", noting)
+    monkeypatch.setattr(engine.store, "get", slowly)
+    request = ReadRequest(TOPIC_ID, 0, 0, 1 << 20)
+    fetch = asyncio.ensure_future(engine.cold().fetch([request], 1 << 20))
+    async with asyncio.timeout(30):
+        await checked.wait()
+    assert not fetch.done()
+    released.set()
+    assert records((await fetch)[0].records) == [(0, b"a"), (1, b"b")]
+
+
 async def test_an_answer_does_not_hold_an_object_of_which_it_uses_little() -> None:
     engine = await Engine(CountingStore).start()
     large = b"x" * LARGE

@@ -99,6 +99,29 @@ async def test_a_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> N
     await store.close()
 
 
+async def test_what_was_put_is_read_without_a_walk(tmp_path: Path) -> None:
+    walked: list[str] = []
+
+    class Walking(Files):
+        def open_folder(self, folder: int, name: str) -> int:
+            walked.append(name)
+            return super().open_folder(folder, name)
+
+    store = LocalStore(tmp_path, InlineExecutor(), files=Walking())
+    await store.put(KEY, b"data")
+    walked.clear()
+    assert await store.get(KEY) == b"data"
+    assert walked == []
+    with pytest.raises(NotFound):
+        await store.get(ObjectKey.named("backup", "a", "b", "other"))
+    shutil.rmtree(tmp_path / "backup")
+    other = opened(tmp_path)
+    await other.put(KEY, b"theirs")
+    assert await store.get(KEY) == b"theirs"
+    await other.close()
+    await store.close()
+
+
 async def test_few_folders_are_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skylog.objects.local.OBJECT_FOLDERS_KEPT_MAX", 3)
     before = open_files()
@@ -307,6 +330,7 @@ async def test_two_stores_on_one_directory(tmp_path: Path) -> None:
 async def test_a_closed_store_refuses_and_closes_twice(tmp_path: Path) -> None:
     closed: list[str] = []
     store = LocalStore(tmp_path, InlineExecutor(), on_close=lambda: closed.append("once"))
+    await store.put(KEY, b"data")
     await store.close()
     await store.close()
     assert closed == ["once"]

@@ -88,12 +88,12 @@ class ObjectReader:
         get: Callable[[Range], Awaitable[HeldObject]],
     ) -> HeldObject:
         async with slots:
+            if self._settings.hedge_ms <= 0:
+                return await get(wanted)
             return await self._hedge(lambda: get(wanted))
 
     async def _hedge(self, get: Callable[[], Awaitable[HeldObject]]) -> HeldObject:
         first = asyncio.ensure_future(get())
-        if self._settings.hedge_ms <= 0:
-            return await first
         done, _ = await asyncio.wait({first}, timeout=self._settings.hedge_ms / 1000)
         if done:
             return first.result()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from skylog.diskless.plane import BatchCoordinate, ControlPlane, FindRequest, FindResult
 from skylog.diskless.reader.cache import HeldObject, ObjectCache
@@ -61,16 +61,8 @@ class ReadResult:
         return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
 
 
-class _Source(NamedTuple):
-    """Where the bytes of a range are, or why they are not."""
-
-    range: Range
-    held: HeldObject | ObjectError
-    # An answer uses too little of the object to hold all of it until the client has taken it.
-    sparse: bool
-
-
-_Sources: TypeAlias = dict[str, list[_Source]]
+# Batches as they are served, or why the object that holds them was not read.
+_Placed: TypeAlias = dict[BatchCoordinate, Served | ObjectError]
 
 
 @dataclass(slots=True)
@@ -130,47 +122,52 @@ class DisklessReader:
     async def read_found(self, found: Sequence[FindResult]) -> list[ReadResult]:
         """The records of what the plane has found, each range of an object read once."""
         runs = [runs_of(one.batches) for one in found]
-        sources = await self._read_all(runs)
-        return [await self._answer(*one, sources) for one in zip(found, runs, strict=True)]
+        placed = await self._place_all(runs)
+        return [await self._answer(*one, placed) for one in zip(found, runs, strict=True)]
 
     async def read_batch(self, coordinate: BatchCoordinate) -> bytearray:
         """One batch, for who looks for a record in it."""
-        served = await self._serve(coordinate, await self._read_all([[coordinate]]))
+        served = await self._serve(coordinate, await self._place_all([[coordinate]]))
         if served.error is not None:
             raise served.error
         return bytearray().join(served.parts)
 
-    async def _read_all(self, runs: Sequence[Sequence[BatchCoordinate]]) -> _Sources:
-        """Every range, those that are not in the cache all at once."""
-        wanted = ranges_of(runs)
-        held: list[HeldObject | ObjectError | None] = [*map(self.objects.cached, wanted)]
-        missing = [place for place, one in enumerate(held) if one is None]
-        if missing:
-            read = await asyncio.gather(
-                *(self.objects.read(wanted[place]) for place in missing), return_exceptions=True
-            )
-            for place, outcome in zip(missing, read, strict=True):
-                if isinstance(outcome, BaseException) and not isinstance(outcome, ObjectError):
-                    raise outcome
-                held[place] = outcome
-        used: dict[str, int] = {}
-        for partition in runs:
+    async def _place_all(self, partitions: Sequence[Sequence[BatchCoordinate]]) -> _Placed:
+        """Every run, what is not in the cache read all at once."""
+        runs: dict[str, list[BatchCoordinate]] = {}
+        for partition in partitions:
             for run in partition:
-                used[run.object_key] = used.get(run.object_key, 0) + run.byte_size
-        sources: _Sources = {}
-        for where, one in zip(wanted, held, strict=True):
-            if one is not None:
-                sparse = isinstance(one, HeldObject) and used[where.key] * USED_SHARE < one.size
-                sources.setdefault(where.key, []).append(_Source(where, one, sparse))
-        return sources
+                runs.setdefault(run.object_key, []).append(run)
+        placed: _Placed = {}
+        missing = []
+        for wanted in ranges_of(partitions):
+            held = self.objects.cached(wanted)
+            if held is None:
+                missing.append(self._read(wanted, runs[wanted.key], placed))
+            else:
+                _place(wanted, held, runs[wanted.key], placed)
+        for outcome in await asyncio.gather(*missing, return_exceptions=True) if missing else ():
+            if outcome is not None:
+                raise outcome
+        return placed
+
+    async def _read(self, wanted: Range, runs: Sequence[BatchCoordinate], placed: _Placed) -> None:
+        """Read a range and place what it holds at once, without waiting for the others: its bytes
+        are in the processor's caches now."""
+        try:
+            held = await self.objects.read(wanted)
+        except ObjectError as error:
+            placed.update(dict.fromkeys(_within(wanted, runs), error))
+        else:
+            _place(wanted, held, runs, placed)
 
     async def _answer(
-        self, found: FindResult, runs: Sequence[BatchCoordinate], sources: _Sources
+        self, found: FindResult, runs: Sequence[BatchCoordinate], placed: _Placed
     ) -> ReadResult:
         parts: list[Buffer] = []
         size, error = 0, found.error
         for run in runs:
-            served = await self._serve(run, sources)
+            served = await self._serve(run, placed)
             parts += served.parts
             size += served.size
             if served.error is not None:
@@ -179,15 +176,11 @@ class DisklessReader:
                 break
         return ReadResult(error, parts, size, found.log_start_offset, found.high_watermark)
 
-    async def _serve(self, run: BatchCoordinate, sources: _Sources) -> Served:
+    async def _serve(self, run: BatchCoordinate, placed: _Placed) -> Served:
         """Its batches, up to the first that is not what it should be."""
-        start, end = run.byte_offset, run.byte_offset + run.byte_size
-        for source in sources[run.object_key]:
-            if source.range.start <= start and end <= source.range.end:
-                break
-        if isinstance(source.held, ObjectError):
-            return self._missing(run, source.held)
-        served = _placed(run, source.held, sparse=source.sparse)
+        served = placed[run]
+        if isinstance(served, ObjectError):
+            return self._missing(run, served)
         if served.error is not None:
             return await self._serve_again(run, served.error)
         return served
@@ -212,6 +205,24 @@ class DisklessReader:
         served = Served(run)
         served.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         return served
+
+
+def _within(wanted: Range, runs: Sequence[BatchCoordinate]) -> list[BatchCoordinate]:
+    """Those of an object's runs that lie in a range of it."""
+    return [
+        run
+        for run in runs
+        if wanted.start <= run.byte_offset and run.byte_offset + run.byte_size <= wanted.end
+    ]
+
+
+def _place(
+    wanted: Range, held: HeldObject, runs: Sequence[BatchCoordinate], placed: _Placed
+) -> None:
+    # An answer that uses too little of an object does not hold it until the client has taken it.
+    sparse = sum(run.byte_size for run in runs) * USED_SHARE < held.size
+    for run in _within(wanted, runs):
+        placed[run] = _placed(run, held, sparse=sparse)
 
 
 def _placed(run: BatchCoordinate, held: HeldObject, *, sparse: bool) -> Served:
