@@ -7,6 +7,7 @@ whose topic has been deleted needs no marker. Decisions that wait for one node g
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -27,6 +28,9 @@ from skylog.wire.messages.write_txn_markers_response import WriteTxnMarkersRespo
 
 _log = get_logger("transactions.markers")
 RETRY_MS: Final = 100
+# Turns of the event loop that the answer to who asked for a decision needs to leave: a producer
+# prepares its next transaction while many markers of this one are written.
+_ANSWER_TURNS: Final = 3
 NO_LEADER: Final = -1
 # Answers after which a partition needs nothing more. That of an epoch says that a later one of the
 # producer has been there, and the coordinator gives one out only after the transaction's end.
@@ -110,6 +114,8 @@ class Markers:
     async def _send(self, node_id: int) -> None:
         """Requests to one node, one after the other, until nothing waits for it."""
         try:
+            for _ in range(_ANSWER_TURNS):
+                await asyncio.sleep(0)
             while waiting := self._waiting.pop(node_id, None):
                 for at in range(0, len(waiting), TRANSACTION_MARKERS_PER_REQUEST_MAX):
                     await self._send_some(
