@@ -63,6 +63,14 @@ async def test_every_partition_gets_its_marker(shell: Shell) -> None:
     assert await state(shell) == "CompleteCommit"
 
 
+async def test_a_producer_hears_of_the_decision_before_markers_are_written(shell: Shell) -> None:
+    outcome = await end(shell, await begin(shell, A, B))
+    assert outcome.error is NONE
+    assert not shell.partitions.requests
+    await turn()
+    assert len(shell.partitions.requests) == 1
+
+
 async def test_no_marker_before_the_decision_is_committed() -> None:
     shell = Shell(lagging=True)
     await shell.lead()
