@@ -88,6 +88,8 @@ class Group:
     # What all members have to leave behind before the group counts as settled.
     epoch_before: int = 0
     topic_id: Any = None
+    # That of all members, where they can share one.
+    connection: ClientConnection | None = None
 
     @property
     def settled(self) -> bool:
@@ -259,16 +261,18 @@ class Load:
             await _until_found(connection, group.name)
         await connection.close()
 
-    async def form(self, size: int) -> Phase:
-        async def grow(group: Group) -> None:
-            members = [await self._new(group) for _ in range(size)]
-            await asyncio.gather(*(self._enter(member) for member in members))
+    async def add(self, size: int) -> Phase:
+        """So many join each group; their connections are there when that begins."""
 
-        return await self._until_settled(grow)
+        async def connect(group: Group) -> list[Member]:
+            return [await self._new(group) for _ in range(size)]
 
-    async def add_one(self) -> Phase:
+        made = await asyncio.gather(*(connect(group) for group in self.groups))
+        new = dict(zip((group.name for group in self.groups), made, strict=True))
+
         async def grow(group: Group) -> None:
-            await self._enter(await self._new(group))
+            group.members += new[group.name]
+            await asyncio.gather(*(self._enter(member) for member in new[group.name]))
 
         return await self._until_settled(grow)
 
@@ -286,15 +290,15 @@ class Load:
         await asyncio.gather(*(self._part(member) for member in members))
 
     async def _new(self, group: Group) -> Member:
-        if self._protocol == "consumer" and group.members:
-            connection = group.members[0].connection
-        else:
-            async with self._limit:
-                connection = await self._connect()
-        made = ConsumerMember if self._protocol == "consumer" else ClassicMember
-        member = made(group, connection)
-        group.members.append(member)
-        return member
+        if self._protocol == "classic":
+            return ClassicMember(group, await self._connected())
+        if group.connection is None:
+            group.connection = await self._connected()
+        return ConsumerMember(group, group.connection)
+
+    async def _connected(self) -> ClientConnection:
+        async with self._limit:
+            return await self._connect()
 
     async def _enter(self, member: Member) -> None:
         await member.join()
@@ -367,13 +371,19 @@ async def _until_found(connection: ClientConnection, group: str) -> None:
 
 async def run(given: argparse.Namespace) -> dict[str, Phase]:
     address = parse_bootstrap(given.bootstrap)[0]
-    settings, ports = ClientSettings((address,), client_id="bench"), system_ports()
+    settings = ClientSettings(
+        (address,),
+        client_id="bench",
+        connect_timeout_ms=PHASE_SECONDS_MAX * 1000,
+        request_timeout_ms=PHASE_SECONDS_MAX * 1000,
+    )
+    ports = system_ports()
     load = Load(given.protocol, lambda: open_connection(address, settings, ports), given.pid)
     await load.prepare(given.prefix, given.groups)
-    phases = {"form": await load.form(given.members)}
+    phases = {"form": await load.add(given.members)}
     interval = load.groups[0].members[0].interval_seconds
     phases["steady"] = await load.steady(interval * given.intervals)
-    phases["join"] = await load.add_one()
+    phases["join"] = await load.add(1)
     phases["leave"] = await load.remove_one()
     await load.close()
     return phases
