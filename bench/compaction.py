@@ -1,6 +1,8 @@
 """Compaction of a local log: how fast a pass is, what memory it takes, and what it leaves.
 
 python -m bench.compaction [--megabytes N]
+
+For cleaners of brokers, beside Kafka's, there is ``python -m bench --only compaction``.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,16 +55,18 @@ CASES = (
 )
 
 
-def resident_bytes() -> int:
-    with Path("/proc/self/statm").open() as file:
+def resident_bytes(pid: int) -> int:
+    with Path(f"/proc/{pid}/statm").open() as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 class PeakMemory:
-    """The most memory that was resident, looked at every few milliseconds."""
+    """The most memory that a process had resident, looked at every few milliseconds."""
 
-    def __init__(self) -> None:
-        self.peak = self.before = resident_bytes()
+    def __init__(self, pid: int | None = None) -> None:
+        """Of this process, unless another is named."""
+        self._pid = os.getpid() if pid is None else pid
+        self.peak = self.before = resident_bytes(self._pid)
         self._enough = threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
@@ -75,11 +80,11 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self._enough.wait(0.005):
-            self.peak = max(self.peak, resident_bytes())
+            self.peak = max(self.peak, resident_bytes(self._pid))
 
 
-def fill(log: Log, case: Case, total: int) -> int:
-    """Append ``total`` bytes of uncompressed records; returns how many records that is."""
+def batches(case: Case, total: int) -> Iterator[bytearray]:
+    """Batches with ``total`` bytes of uncompressed records, the same ones each time."""
     rng = random.Random(7)
     count = total // (case.value_bytes + 30)
     keys = max(count // case.versions, 1)
@@ -93,7 +98,14 @@ def fill(log: Log, case: Case, total: int) -> int:
         # Half of a value can be compressed.
         half = case.value_bytes // 2
         pairs = [(b"key-%012d" % n, rng.randbytes(half) + b"v" * half) for n in numbers]
-        data = bytearray(encode_batch(pairs, timestamp=SystemClock().now_ms(), codec=case.codec))
+        yield bytearray(encode_batch(pairs, timestamp=SystemClock().now_ms(), codec=case.codec))
+        done += case.records
+
+
+def fill(log: Log, case: Case, total: int) -> int:
+    """Append these batches; returns how many records that is."""
+    done = 0
+    for data in batches(case, total):
         log.append([Batch(memoryview(data))], 0, SystemClock().now_ms())
         done += case.records
     log.high_watermark = log.log_end_offset

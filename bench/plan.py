@@ -39,5 +39,12 @@ class Plan:
 @contextlib.contextmanager
 def both(plan: Plan) -> Iterator[dict[str, Cluster]]:
     """Both sides up, one doing nothing while the other is measured."""
+    with both_with(*(new_cluster(side, plan.classpath) for side in SIDES)) as clusters:
+        yield clusters
+
+
+@contextlib.contextmanager
+def both_with(*clusters: Cluster) -> Iterator[dict[str, Cluster]]:
+    """The same with clusters that are not as shipped."""
     with contextlib.ExitStack() as stack:
-        yield {side: stack.enter_context(new_cluster(side, plan.classpath)) for side in SIDES}
+        yield {cluster.name: stack.enter_context(cluster) for cluster in clusters}

@@ -13,10 +13,12 @@ from functools import partial
 from confluent_kafka import Producer
 
 from bench import (
+    cleaners,
     clients,
     diskless,
     diskless_java,
     diskless_latency,
+    groups,
     spark,
     spark_s3,
     transactions,
@@ -258,6 +260,8 @@ SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
     "latency": latency,
     "partitions": partitions,
     "transactions": transactions.transactions,
+    "groups": groups.groups,
+    "compaction": cleaners.compaction,
     "diskless-throughput": diskless.throughput,
     "diskless-java": diskless_java.java,
     "diskless-latency": diskless_latency.latency,

@@ -29,11 +29,13 @@ class ReplicationCollector(Collector):
         below = sum(not partition.enough_in_sync for partition in led)
         at = sum(len(partition.isr) == partition.min_in_sync for partition in led)
         moving = sum(partition.reassigning for partition in led)
+        late = self._replication.late_transactions.partition_count
         for name, text, count in (
             ("leadercount", "Classic partitions that this broker leads", len(led)),
             ("underminisrpartitioncount", "Led partitions below min.insync.replicas", below),
             ("atminisrpartitioncount", "Led partitions at min.insync.replicas", at),
             ("reassigningpartitions", "Led partitions that are being moved", moving),
+            ("partitionswithlatetransactionscount", "Led partitions with late transactions", late),
         ):
             yield GaugeMetricFamily(f"{_MANAGER}_{name}", text, value=count)
         yield from self._isrs()

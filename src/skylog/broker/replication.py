@@ -9,6 +9,7 @@ from skylog.controller.image.configs import CLUSTER_DEFAULT, ConfigResource, Con
 from skylog.replication.fetcher import FetchPorts, FetchSettings
 from skylog.replication.fetchers import Fetchers
 from skylog.replication.isr_updates import IsrUpdates
+from skylog.replication.late_transactions import LateTransactions
 from skylog.replication.leader import Brokers, Membership
 from skylog.replication.manager import ReplicaManager, ReplicaPorts
 from skylog.replication.throttle import UNLIMITED, ReplicationQuota, throttled_partitions
@@ -57,6 +58,7 @@ class Replication:
     # What leaders send to throttled followers, and what followers fetch.
     leader_quota: ReplicationQuota
     follower_quota: ReplicationQuota
+    late_transactions: LateTransactions
 
     def reconfigure(self, settings: BrokerSettings) -> None:
         """Dynamic settings changed."""
@@ -105,7 +107,8 @@ def open_replication(
         exists=lambda topic, index: image.partition(topic, index) is not None,
     )
     replicas = ReplicaManager(node_id, around.logs, ports)
-    return Replication(replicas, fetchers, isr_updates, leader_quota, follower_quota)
+    late = LateTransactions(replicas, clock, settings.transactions.timeout_ms_max)
+    return Replication(replicas, fetchers, isr_updates, leader_quota, follower_quota, late)
 
 
 def brokers_by_metadata(image: ClusterImage) -> Brokers:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from skylog.broker.txn_markers import write_markers
+from skylog.kernel.limits import LATE_TRANSACTION_CHECK_INTERVAL_MS
 from skylog.transactions.coordinator import TransactionCoordinator
 from skylog.transactions.settings import TransactionSettings
 
@@ -75,8 +76,11 @@ def open_transactions(
 
 
 def start_passes(services: Services, background: Background) -> None:
-    """Look now and then for transactions whose time is over, and for ids that nobody uses."""
+    """Look now and then for transactions whose time is over, for ids that nobody uses, and for
+    transactions that a partition should not have open any more."""
     coordinator, settings = services.transactions, services.settings.transactions
     every = background.every
     every(settings.abort_check_interval_ms, "time out transactions", coordinator.abort_timed_out)
     every(settings.expiry_check_interval_ms, "expire transactional ids", coordinator.expire_ids)
+    late = services.replication.late_transactions
+    every(LATE_TRANSACTION_CHECK_INTERVAL_MS, "look for late transactions", late.review)

@@ -140,6 +140,9 @@ GROUP_PASS_RECORDS_BYTES_MAX: Final = 512 * 1024
 # have their turn.
 TRANSACTION_MARKERS_PER_REQUEST_MAX: Final = 1_000
 TRANSACTIONAL_IDS_PER_PASS_MAX: Final = 1_000
+# Beyond the longest time-out, how long the end of a transaction may take; and how often to look.
+LATE_TRANSACTION_BUFFER_MS: Final = 300_000
+LATE_TRANSACTION_CHECK_INTERVAL_MS: Final = 60_000
 
 # Frames: what one read may bring while no frame is in progress, and up to which size an incomplete
 # frame waits in the scratch for its rest instead of in a buffer of its own.

@@ -147,6 +147,12 @@ class Producers:
         """Where the oldest open transaction begins."""
         return next(iter(self._open), None)
 
+    @property
+    def oldest_transaction(self) -> ProducerEntry | None:
+        """The producer whose open transaction began first."""
+        producer_id = next(iter(self._open.values()), None)
+        return None if producer_id is None else self._entries.get(producer_id)
+
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the oldest transaction begins that is open, or whose marker could still be lost."""
         undecided = self._undecided

@@ -101,7 +101,10 @@ class SegmentIndexes:
 
     @property
     def indexes_are_full(self) -> bool:
-        return self.offset_index(block=True).is_full or self.time_index(block=True).is_full
+        index, time_index = self._index, self._time_index
+        if index is None or time_index is None:
+            index, time_index = self.offset_index(block=True), self.time_index(block=True)
+        return index.is_full or time_index.is_full
 
     def drop_indexes(self) -> None:
         """Free the memory of a segment that is not written to; the files have it all."""

@@ -114,6 +114,11 @@ class LogWriter(LogReader):
             return self.high_watermark
         return min(max(unstable, self.log_start_offset), self.high_watermark)
 
+    @property
+    def oldest_transaction(self) -> ProducerEntry | None:
+        """The producer whose open transaction began first."""
+        return self._producers.oldest_transaction
+
     def active_producers(self) -> list[ProducerEntry]:
         return list(self._producers)
 

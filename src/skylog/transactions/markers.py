@@ -7,6 +7,7 @@ whose topic has been deleted needs no marker. Decisions that wait for one node g
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -27,6 +28,12 @@ from skylog.wire.messages.write_txn_markers_response import WriteTxnMarkersRespo
 
 _log = get_logger("transactions.markers")
 RETRY_MS: Final = 100
+# Where there are more markers than this, whoever asked for the decision is answered first, so that
+# a producer prepares its next transaction while they are written. Fewer take less time than a
+# producer needs to come back, which then finds its transaction complete.
+_MARKERS_BEFORE_ANSWER_MAX: Final = 16
+# Turns of the event loop until such an answer has left.
+_ANSWER_TURNS: Final = 3
 NO_LEADER: Final = -1
 # Answers after which a partition needs nothing more. That of an epoch says that a later one of the
 # producer has been there, and the coordinator gives one out only after the transaction's end.
@@ -110,6 +117,10 @@ class Markers:
     async def _send(self, node_id: int) -> None:
         """Requests to one node, one after the other, until nothing waits for it."""
         try:
+            count = sum(len(partitions) for _, partitions in self._waiting[node_id])
+            if count > _MARKERS_BEFORE_ANSWER_MAX:
+                for _ in range(_ANSWER_TURNS):
+                    await asyncio.sleep(0)
             while waiting := self._waiting.pop(node_id, None):
                 for at in range(0, len(waiting), TRANSACTION_MARKERS_PER_REQUEST_MAX):
                     await self._send_some(

@@ -160,5 +160,5 @@ class SyncedLog(LaggingLog):
 
 
 async def turn() -> None:
-    for _ in range(12):
+    for _ in range(20):
         await asyncio.sleep(0)

@@ -63,6 +63,19 @@ async def test_every_partition_gets_its_marker(shell: Shell) -> None:
     assert await state(shell) == "CompleteCommit"
 
 
+@pytest.mark.parametrize(("count", "sent"), [(2, 1), (100, 0)])
+async def test_a_producer_does_not_wait_for_many_markers(
+    shell: Shell, count: int, sent: int
+) -> None:
+    outcome = await end(shell, await begin(shell, *(("topic", index) for index in range(count))))
+    assert outcome.error is NONE
+    assert len(shell.partitions.requests) == sent
+    await turn()
+    assert len(shell.partitions.requests) == 1
+    assert len(shell.partitions.markers) == count
+    assert await state(shell) == "CompleteCommit"
+
+
 async def test_no_marker_before_the_decision_is_committed() -> None:
     shell = Shell(lagging=True)
     await shell.lead()
