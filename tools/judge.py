@@ -187,12 +187,13 @@ class Round:
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
-    with_word: str = ""
+    whose_source_has: str = ""
 
     def numbers(self, tests: Path) -> list[str]:
         """Those of the tests; the ones that bring their own brokers say so in their names."""
         sources = [path for path in tests.glob("0*-*.c*") if "mock" not in path.name]
-        found = {path.name[:4] for path in sources if self.with_word in path.read_text()}
+        has = re.compile(self.whose_source_has)
+        found = {path.name[:4] for path in sources if has.search(path.read_text())}
         return sorted(found.intersection(self.only or found))
 
 
@@ -201,7 +202,7 @@ ROUNDS = (
     Round(
         "consumer:",
         environment={"TEST_CONSUMER_GROUP_PROTOCOL": "consumer"},
-        with_word="subscribe",
+        whose_source_has="subscribe|group_protocol",
     ),
     Round(
         "noautocreate:",
@@ -249,7 +250,7 @@ def librdkafka_round(suite: Path, each: Round) -> list[str]:
         def run(number: str) -> str:
             report = Path(directory) / f"{number}.json"
             # Without tests of the library alone, of a network that is torn, and of known issues.
-            command = ["./test-runner", "-p1", "-Q", "-L", "-E", "-K", *each.arguments, number]
+            command = ["./test-runner", "-p1", "-L", "-E", "-K", *each.arguments, number]
             said = librdkafka_test(command, suite / "tests", environment, report)
             found = librdkafka_report(number, report.read_text() if report.exists() else "")
             return said + "".join(

@@ -89,7 +89,7 @@ def test_which_numbers_of_librdkafka_are_run(tmp_path: Path) -> None:
     (tmp_path / "0147-consumer_mock.c").write_text("subscribe();")
     (tmp_path / "test.c").write_text("subscribe();")
     assert Round("").numbers(tmp_path) == ["0001", "0045", "0098"]
-    assert Round("", with_word="subscribe").numbers(tmp_path) == ["0045", "0098"]
+    assert Round("", whose_source_has="subs|none").numbers(tmp_path) == ["0045", "0098"]
     assert Round("", only=("0045", "0107")).numbers(tmp_path) == ["0045"]
 
 
