@@ -70,7 +70,7 @@ def test_the_report_of_one_number_of_librdkafka() -> None:
         "0045_subscribe_many_updates": "RUNNING",
     }
     report = json.dumps({"tests": {name: {"state": state} for name, state in states.items()}})
-    assert librdkafka_report("0045", report) == {
+    assert librdkafka_report("0045", report, 1) == {
         "0045_subscribe_update": "PASS",
         "0045_subscribe_update_mock": "SKIP",
         "0045_resubscribe_with_regex": "FAIL",
@@ -78,8 +78,11 @@ def test_the_report_of_one_number_of_librdkafka() -> None:
     }
 
 
-def test_a_number_of_librdkafka_without_a_report_broke_off() -> None:
-    assert librdkafka_report("0045", "") == {"0045": "FAIL"}
+def test_a_number_of_librdkafka_that_broke_off_failed() -> None:
+    assert librdkafka_report("0045", "", -9) == {"0045": "FAIL"}
+    report = json.dumps({"tests": {"0045_subscribe_update": {"state": "PASSED"}}})
+    leaks = {"0045_subscribe_update": "PASS", "0045": "FAIL"}
+    assert librdkafka_report("0045", report, -6) == leaks
 
 
 def test_which_numbers_of_librdkafka_are_run(tmp_path: Path) -> None:
