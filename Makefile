@@ -11,7 +11,7 @@ SEED ?= 1
 SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test interop judge-franz-go judge-kafka-python lint sim chaos bench docs generate lock clean
+.PHONY: help setup run test interop judge-franz-go judge-kafka-python judge-librdkafka lint sim chaos bench docs generate lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -49,6 +49,10 @@ judge-franz-go: setup ## franz-go's own integration suite against skylog
 
 judge-kafka-python: setup ## kafka-python's own integration suite against skylog
 	$(BIN)/python tools/judge.py kafka-python
+
+judge-librdkafka: setup ## librdkafka's own integration suite against clusters of skylog
+	@tools/interop_setup.sh librdkafka
+	$(BIN)/python tools/judge.py librdkafka
 
 lint: setup ## ruff, mypy, import contracts, size and drift checks
 	$(BIN)/ruff check .

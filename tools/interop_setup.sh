@@ -1,6 +1,7 @@
 #!/bin/sh
 # Install what `make interop` needs beyond .venv: Kafka's jars, kcat, kafkajs, a franz-go client, and
-# the object-storage servers versitygw (S3) and Azurite (Azure).
+# the object-storage servers versitygw (S3) and Azurite (Azure). With the argument librdkafka, build
+# librdkafka's own tests, too.
 # Everything but system packages lands in ${XDG_CACHE_HOME:-~/.cache}/skylog. Does nothing twice.
 set -eu
 
@@ -9,6 +10,7 @@ kafkajs_snappy=1.1.0
 go_toolchain=1.24.13
 versitygw=1.8.0
 azurite=3.37.0
+rdkafka_sys=4.10.0
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/skylog
@@ -113,5 +115,63 @@ if [ "$(cat "$emulator/.complete" 2>/dev/null)" != "$azurite" ]; then
     npm install --prefix "$emulator" --no-audit --no-fund --loglevel=error --ignore-scripts \
         "azurite@$azurite" >&2 || fail "cannot fetch azurite"
     echo "$azurite" >"$emulator/.complete"
+fi
+
+# The crate carries librdkafka's sources whole, tests included. What they call of a Kafka release is
+# a folder with jars in libs/ and commands in bin/.
+librdkafka_tests() {
+    need cargo cargo
+    need make make
+    need g++ g++
+    # The tests of statistics and of transactions that are read are left out without RapidJSON.
+    has_header rapidjson/schema.h || apt_install rapidjson-dev
+    has_header zstd.h || apt_install libzstd-dev
+    has_header openssl/ssl.h || apt_install libssl-dev
+    has_header zlib.h || apt_install zlib1g-dev
+    scratch=$(mktemp -d)
+    mkdir "$scratch/src"
+    touch "$scratch/src/lib.rs"
+    cat >"$scratch/Cargo.toml" <<MANIFEST
+[package]
+name = "librdkafka-tests"
+version = "0.0.0"
+edition = "2021"
+[dependencies]
+rdkafka-sys = "=$rdkafka_sys"
+MANIFEST
+    (cd "$scratch" && cargo vendor --quiet) >/dev/null || fail "cannot fetch rdkafka-sys"
+    rm -rf "$suite"
+    cp -R "$scratch/vendor/rdkafka-sys/librdkafka" "$suite"
+    rm -rf "$scratch"
+
+    jars=$("$here/tools/kafka_jars.sh")/lib
+    mkdir -p "$suite/kafka/bin"
+    ln -s "$jars" "$suite/kafka/libs"
+    kafka_command kafka-run-class.sh ""
+    kafka_command kafka-topics.sh org.apache.kafka.tools.TopicCommand
+    kafka_command kafka-acls.sh org.apache.kafka.tools.AclCommand
+    (
+        cd "$suite"
+        bash ./configure --disable-gssapi --disable-curl
+        make -j2 libs
+        make -j2 -C tests build
+        make -C tests java KAFKA_PATH="$suite/kafka"
+    ) >"$suite/build.log" 2>&1 || fail "cannot build librdkafka's tests: see $suite/build.log"
+    touch "$suite/.complete"
+}
+
+has_header() {
+    echo "#include <$1>" | g++ -E -x c++ - >/dev/null 2>&1
+}
+
+kafka_command() { # the command's name, and its class
+    printf '#!/bin/sh\nexec java -XX:TieredStopAtLevel=1 -cp "$CLASSPATH:%s/*" %s "$@"\n' \
+        "$jars" "$2" >"$suite/kafka/bin/$1"
+    chmod +x "$suite/kafka/bin/$1"
+}
+
+suite=$cache/librdkafka-tests-$rdkafka_sys
+if [ "${1:-}" = librdkafka ] && [ ! -f "$suite/.complete" ]; then
+    librdkafka_tests
 fi
 echo "interop: ready" >&2

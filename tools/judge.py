@@ -1,15 +1,16 @@
 """Run a client's own integration suite against a skylog, and compare with what is expected.
 
-    python tools/judge.py franz-go|kafka-python
+    python tools/judge.py franz-go|kafka-python|librdkafka
 
-The suite comes with the client's package, in the version that the tests of real clients use. What
-is expected to fail stands in tests/judges/expected-<client>.txt, a test in each line with the
-reason after a #. Anything else that fails is an error, and so is a test of the list that passes or
-is gone: the list only gets shorter.
+The suite comes with the client's package, where the tests of real clients pin a version, in that
+one. What is expected to fail stands in tests/judges/expected-<client>.txt, a test in each line with
+the reason after a #. Anything else that fails is an error, and so is a test of the list that passes
+or is gone: the list only gets shorter.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -17,10 +18,12 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from skylog.testing import Broker
+from skylog.testing import Broker, Cluster
 
 ROOT = Path(__file__).parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "skylog"
@@ -57,9 +60,27 @@ class ExternalService:
     def stop(self):
         pass
 """
+# A test of librdkafka with all its subtests; the runner's own limits are shorter.
+LIBRDKAFKA_SECONDS_MAX = 600
+# How many of them run at once: they wait more than they work.
+LIBRDKAFKA_AT_ONCE = 4
+# What librdkafka's scripts give the brokers that its tests meet, and Kafka's defaults: some of them
+# count the rebalances of members that come together.
+LIBRDKAFKA_CLUSTER = {
+    "group.initial.rebalance.delay.ms": "3000",
+    "broker.heartbeat.interval.ms": "2000",
+    "broker.session.timeout.ms": "9000",
+    "num.partitions": "4",
+    "default.replication.factor": "3",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "log.level": "WARN",
+}
 PYTEST_RESULT = re.compile(r"^(PASSED|FAILED|ERROR) (\S+::\S+)", re.M)
 PYTEST_SKIPPED = re.compile(r"^SKIPPED \[\d+\] (\S+):", re.M)
 GO_RESULT = re.compile(r"^\s*--- (PASS|FAIL|SKIP): (\S+) \(", re.M)
+LIBRDKAFKA_RESULT = re.compile(r"^=== (PASS|FAIL|SKIP) (\S+)", re.M)
 
 
 def expected_failures(text: str) -> dict[str, str]:
@@ -161,10 +182,140 @@ def pytest_results(output: str) -> dict[str, str]:
     return found | dict.fromkeys(PYTEST_SKIPPED.findall(output), "SKIP")
 
 
-Suite = Callable[[str], tuple[str, int]]
+@dataclass(frozen=True)
+class Round:
+    """One way through librdkafka's tests: which of them, on what cluster, with what settings."""
+
+    prefix: str
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    whose_source_has: str = ""
+
+    def numbers(self, tests: Path) -> list[str]:
+        """Those of the tests; the ones that bring their own brokers say so in their names."""
+        sources = [path for path in tests.glob("0*-*.c*") if "mock" not in path.name]
+        has = re.compile(self.whose_source_has)
+        found = {path.name[:4] for path in sources if has.search(path.read_text())}
+        return sorted(found.intersection(self.only or found))
+
+
+ROUNDS = (
+    Round(""),
+    Round(
+        "consumer:",
+        environment={"TEST_CONSUMER_GROUP_PROTOCOL": "consumer"},
+        whose_source_has="subscribe|group_protocol",
+    ),
+    Round(
+        "noautocreate:",
+        arguments=("-s", "noautocreate"),
+        settings={"auto.create.topics.enable": "false"},
+        only=("0045", "0107", "0111"),
+    ),
+)
+
+
+def librdkafka() -> tuple[str, int]:
+    """The output of librdkafka's tests that need no control over brokers and sockets."""
+    suites = sorted(CACHE.glob("librdkafka-tests-*/.complete"))
+    if not suites:
+        sys.exit("librdkafka's tests are not built: tools/interop_setup.sh librdkafka")
+    suite = suites[-1].parent
+    output = [text for each in ROUNDS for text in librdkafka_round(suite, each)]
+    return "\n".join(output), 0
+
+
+def librdkafka_round(suite: Path, each: Round) -> list[str]:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        Cluster(
+            racks=("RACK1", "RACK2", "RACK3"), settings={**LIBRDKAFKA_CLUSTER, **each.settings}
+        ) as c,
+        ThreadPoolExecutor(LIBRDKAFKA_AT_ONCE) as at_once,
+    ):
+        given = Path(directory) / "test.conf"
+        given.write_text(
+            f"bootstrap.servers={c.bootstrap}\n"
+            "broker.address.family=v4\n"
+            "test.timeout.multiplier=3\n"
+        )
+        environment = {
+            **os.environ,
+            **each.environment,
+            "BROKERS": c.bootstrap,
+            "KAFKA_PATH": str(suite / "kafka"),
+            "LD_LIBRARY_PATH": "../src:../src-cpp",
+            "RDKAFKA_TEST_CONF": str(given),
+            "TEST_KAFKA_VERSION": "4.3.1",
+        }
+
+        def run(number: str) -> str:
+            report = Path(directory) / f"{number}.json"
+            # Without tests of the library alone, of a network that is torn, and of known issues.
+            command = ["./test-runner", "-p1", "-L", "-E", "-K", *each.arguments, number]
+            said, code = librdkafka_test(command, suite / "tests", environment, report)
+            found = librdkafka_report(number, report.read_text() if report.exists() else "", code)
+            results = [f"=== {result} {each.prefix}{name}" for name, result in found.items()]
+            return "\n".join([said, *results] if "FAIL" in found.values() else results)
+
+        return list(at_once.map(run, each.numbers(suite / "tests")))
+
+
+def librdkafka_test(
+    command: list[str], directory: Path, environment: Mapping[str, str], report: Path
+) -> tuple[str, int]:
+    """What the test says, and its exit code. One that hangs is killed with its whole process."""
+    try:
+        ran = subprocess.run(
+            command,
+            cwd=directory,
+            env={**environment, "TEST_REPORT": str(report)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=LIBRDKAFKA_SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired:
+        report.unlink(missing_ok=True)
+        return f"{command[-1]} did not end", 1
+    return ran.stdout, ran.returncode
+
+
+def librdkafka_report(number: str, report: str, code: int) -> dict[str, str]:
+    """Results by the report of a test's process; one that broke off is a failure of its own."""
+    kinds = {"PASSED": "PASS", "SKIPPED": "SKIP"}
+    tests = json.loads(report)["tests"] if report else {}
+    found = {
+        name: kinds.get(test["state"], "FAIL")
+        for name, test in tests.items()
+        if name.startswith(f"{number}_")
+    }
+    if code != 0 and "FAIL" not in found.values():
+        found[number] = "FAIL"
+    return found
+
+
+def librdkafka_results(output: str) -> dict[str, str]:
+    return {name: result for result, name in LIBRDKAFKA_RESULT.findall(output)}
+
+
+def with_broker(run: Callable[[str], tuple[str, int]]) -> Callable[[], tuple[str, int]]:
+    def start() -> tuple[str, int]:
+        with Broker(SETTINGS) as broker:
+            return run(broker.bootstrap)
+
+    return start
+
+
+Suite = Callable[[], tuple[str, int]]
 JUDGES: dict[str, tuple[Suite, Callable[[str], dict[str, str]]]] = {
-    "franz-go": (franz_go, go_results),
-    "kafka-python": (kafka_python, pytest_results),
+    "franz-go": (with_broker(franz_go), go_results),
+    "kafka-python": (with_broker(kafka_python), pytest_results),
+    "librdkafka": (librdkafka, librdkafka_results),
 }
 
 
@@ -175,8 +326,7 @@ def main() -> None:
     kept = ROOT / "tests" / "judges" / f"expected-{client}.txt"
     expected = expected_failures(kept.read_text())
     run, parse = JUDGES[client]
-    with Broker(SETTINGS) as broker:
-        output, code = run(broker.bootstrap)
+    output, code = run()
     results = parse(output)
     found = complaints(results, expected, code)
     if found:

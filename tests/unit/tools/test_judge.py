@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from tools.judge import JUDGES, ROOT, complaints, expected_failures, go_results, pytest_results
+from tools.judge import (
+    JUDGES,
+    ROOT,
+    Round,
+    complaints,
+    expected_failures,
+    go_results,
+    librdkafka_report,
+    librdkafka_results,
+    pytest_results,
+)
 
 OUTPUT = """
 === RUN   TestPing
@@ -36,6 +49,51 @@ def test_results_of_pytest() -> None:
         "t/b.py::three": "FAIL",
         "t/b.py:52": "SKIP",
     }
+
+
+def test_results_of_librdkafka() -> None:
+    said = "broker up\n=== PASS 0001_multiobj\nlate\n=== FAIL consumer:0045_subscribe_update"
+    assert librdkafka_results(said + "\n=== SKIP 0004_conf") == {
+        "0001_multiobj": "PASS",
+        "consumer:0045_subscribe_update": "FAIL",
+        "0004_conf": "SKIP",
+    }
+
+
+def test_the_report_of_one_number_of_librdkafka() -> None:
+    states = {
+        "<MAIN>": "PASSED",
+        "0001_multiobj": "SKIPPED",
+        "0045_subscribe_update": "PASSED",
+        "0045_subscribe_update_mock": "SKIPPED",
+        "0045_resubscribe_with_regex": "FAILED",
+        "0045_subscribe_many_updates": "RUNNING",
+    }
+    report = json.dumps({"tests": {name: {"state": state} for name, state in states.items()}})
+    assert librdkafka_report("0045", report, 1) == {
+        "0045_subscribe_update": "PASS",
+        "0045_subscribe_update_mock": "SKIP",
+        "0045_resubscribe_with_regex": "FAIL",
+        "0045_subscribe_many_updates": "FAIL",
+    }
+
+
+def test_a_number_of_librdkafka_that_broke_off_failed() -> None:
+    assert librdkafka_report("0045", "", -9) == {"0045": "FAIL"}
+    report = json.dumps({"tests": {"0045_subscribe_update": {"state": "PASSED"}}})
+    leaks = {"0045_subscribe_update": "PASS", "0045": "FAIL"}
+    assert librdkafka_report("0045", report, -6) == leaks
+
+
+def test_which_numbers_of_librdkafka_are_run(tmp_path: Path) -> None:
+    (tmp_path / "0001-multiobj.c").write_text("produce();")
+    (tmp_path / "0045-subscribe_update.c").write_text("subscribe();")
+    (tmp_path / "0098-consumer-txn.cpp").write_text("subscribe();")
+    (tmp_path / "0147-consumer_mock.c").write_text("subscribe();")
+    (tmp_path / "test.c").write_text("subscribe();")
+    assert Round("").numbers(tmp_path) == ["0001", "0045", "0098"]
+    assert Round("", whose_source_has="subs|none").numbers(tmp_path) == ["0045", "0098"]
+    assert Round("", only=("0045", "0107")).numbers(tmp_path) == ["0045"]
 
 
 def test_the_list() -> None:
