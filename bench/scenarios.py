@@ -14,6 +14,9 @@ from confluent_kafka import Producer
 
 from bench import (
     clients,
+    cluster_failover,
+    cluster_partitions,
+    cluster_throughput,
     diskless,
     diskless_java,
     diskless_latency,
@@ -265,6 +268,9 @@ SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
     "diskless-lagging": diskless_latency.lagging,
     "diskless-commits": diskless.commits,
     "local-segments": local_segments,
+    "cluster-throughput": cluster_throughput.throughput,
+    "cluster-failover": cluster_failover.failovers,
+    "cluster-partitions": cluster_partitions.partitions,
     "spark-scan": spark.scan,
     "spark-partition": spark.partition,
     "spark-s3": spark_s3.s3,
