@@ -1,4 +1,4 @@
-"""What is set up for three nodes, what the kernel says of their connections, and fail-over times."""
+"""How three nodes are set up, what the kernel says of their connections, and fail-over times."""
 
 from __future__ import annotations
 
