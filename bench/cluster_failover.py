@@ -12,7 +12,7 @@ import contextlib
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,6 +36,15 @@ BATCHES, QUICK_BATCHES = 1_000_000, 100_000
 VICTIMS = ("leader", "leader that is the active controller too")
 
 
+# When a record was sent, and when it was acknowledged.
+Times = tuple[float, float]
+
+
+def first_after(acknowledged: Iterable[Times], moment: float) -> float | None:
+    """When the first record was acknowledged that was sent later than ``moment``."""
+    return min((done for sent, done in acknowledged if sent > moment), default=None)
+
+
 class Load:
     """A producer that sends to one partition, at a steady rate, until ``with`` ends."""
 
@@ -44,8 +53,7 @@ class Load:
         self._topic, self._partition = topic, partition
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
-        # (sent, acknowledged)
-        self._acknowledged: list[tuple[float, float]] = []
+        self._acknowledged: list[Times] = []
         self._failed: list[KafkaError] = []
 
     def __enter__(self) -> Self:
@@ -61,10 +69,9 @@ class Load:
         return len(self._acknowledged)
 
     def first_after(self, moment: float) -> float | None:
-        """When the first record was acknowledged that was sent later than ``moment``."""
         if self._failed:
             raise RuntimeError(f"a record was not delivered: {self._failed[0]}")
-        return min((done for sent, done in self._acknowledged if sent > moment), default=None)
+        return first_after(self._acknowledged, moment)
 
     def _run(self) -> None:
         value = bytes(clients.RECORD_BYTES)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
+
 import pytest
 
-from bench.cluster_failover import Load
+from bench.cluster_failover import first_after
 from bench.cluster_partitions import _idle_figures
 from bench.cluster_throughput import CLASSIC_GOAL, Rows, Run
-from bench.three import RACKS, Three, connection_bytes
+from bench.three import RACKS, Between, Three, connection_bytes
 
 # As `ss -tinHO` shows it: counters that are zero are left out.
 SHOWN = """\
@@ -25,6 +28,33 @@ def test_bytes_are_those_that_arrived_in_both_directions() -> None:
         ("[::1]:9096", "[::1]:37711"): 2,
     }
     assert connection_bytes("") == {}
+
+
+@pytest.mark.skipif(shutil.which("ss") is None, reason="needs ss of iproute2")
+def test_only_what_passes_over_the_ports_is_counted() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+        listener.accept()[0] as server,
+    ):
+        client.sendall(bytes(500))
+        _receive(server, 500)
+        with Between([listener.getsockname()[1]]) as between:
+            client.sendall(bytes(3_000))
+            _receive(server, 3_000)
+            server.sendall(bytes(40_000))
+            _receive(client, 40_000)
+            client.sendall(b"!")  # carries the acknowledgement of all before
+            _receive(server, 1)
+        with Between([client.getsockname()[1]]) as elsewhere:
+            pass
+    assert between.total == 43_001
+    assert elsewhere.total == 0
+
+
+def _receive(end: socket.socket, size: int) -> None:
+    while size:
+        size -= len(end.recv(size))
 
 
 @pytest.mark.parametrize("side", ["skylog", "kafka"])
@@ -52,12 +82,10 @@ def test_nodes_of_both_sides_are_set_up_alike(side: str) -> None:
 
 
 def test_a_fail_over_ends_with_a_record_that_was_sent_after_the_kill() -> None:
-    load = Load("127.0.0.1:1", "topic", 0)
-    killed = 10.0
-    load._acknowledged += [(9.9, 10.5), (8.0, 8.1)]
-    assert load.first_after(killed) is None
-    load._acknowledged += [(10.2, 19.4), (10.1, 19.3)]
-    assert load.first_after(killed) == 19.3
+    acknowledged = [(9.9, 10.5), (8.0, 8.1)]
+    assert first_after(acknowledged, 10.0) is None
+    acknowledged += [(10.2, 19.4), (10.1, 19.3)]
+    assert first_after(acknowledged, 10.0) == 19.3
 
 
 def test_rows_are_of_the_same_kafka() -> None:
