@@ -34,7 +34,7 @@ QUICK = {
     "quick": True,
 }
 # Names for several parts at once.
-FAMILIES = ("diskless", "spark")
+FAMILIES = ("cluster", "diskless", "spark")
 
 
 def _options() -> argparse.Namespace:

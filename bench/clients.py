@@ -131,8 +131,10 @@ class Topics:
     def __init__(self, bootstrap: str) -> None:
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
 
-    def create(self, names: list[str], partitions: int = PARTITIONS, **configs: str) -> None:
-        new = [NewTopic(name, partitions, 1, config=configs) for name in names]
+    def create(
+        self, names: list[str], partitions: int = PARTITIONS, replicas: int = 1, **configs: str
+    ) -> None:
+        new = [NewTopic(name, partitions, replicas, config=configs) for name in names]
         for future in self._admin.create_topics(new, request_timeout=60).values():
             future.result()
 

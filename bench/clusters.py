@@ -11,6 +11,7 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -68,20 +69,40 @@ def kafka_classpath() -> str:
     return f"{base.stdout.strip()}/lib/*"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """Held together while they are drawn, so that they differ."""
+    with ExitStack() as held:
+        found = []
+        for _ in range(count):
+            probe = held.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            found.append(int(probe.getsockname()[1]))
+        return found
+
+
+def environment() -> dict[str, str]:
+    """Of skylog's processes: this tree, and as after an installation bytecode is kept, here
+    beside this run's other files."""
+    found = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return {**found, "PYTHONPYCACHEPREFIX": str(BYTECODE)}
 
 
 class Cluster(ABC):
-    """A cluster of one node; ``with`` stops it and removes its data."""
+    """A cluster of one node, or one node of a larger one; ``with`` stops it and removes its data.
+
+    ``ports`` are the broker's and the controller's, where others must know them beforehand.
+    """
 
     name: str
 
-    def __init__(self) -> None:
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, ports: tuple[int, int] | None = None
+    ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix=f"bench-{self.name}-"))
-        self._ports = free_port(), free_port()
+        self.settings = dict(settings or {})
+        broker, controller = ports or free_ports(2)
+        self._ports = broker, controller
         self._process: subprocess.Popen[bytes] | None = None
         self._output = (self.directory / "output.txt").open("wb")
 
@@ -104,16 +125,12 @@ class Cluster(ABC):
 
     def spawn(self) -> None:
         """Start the process; it may not answer yet."""
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-        # As after an installation: bytecode is kept, here beside this run's other files.
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        environment["PYTHONPYCACHEPREFIX"] = str(BYTECODE)
         self._process = subprocess.Popen(
             self.command(),
             stdout=self._output,
             stderr=subprocess.STDOUT,
             cwd=self.directory,
-            env=environment,
+            env=environment(),
         )
 
     def check_alive(self) -> None:
@@ -137,13 +154,26 @@ class Cluster(ABC):
                 return
         raise RuntimeError(f"{self.name} did not come up in {START_SECONDS_MAX} s")
 
+    @property
+    def votes_with_others(self) -> bool:
+        """Whether this is one of several nodes, which are formatted for each other."""
+        return "controller.quorum.voters" in self.settings
+
     def restart(self) -> None:
         """The same node with nothing in its memory."""
-        self._end()
+        self.end()
         self.spawn()
         self.wait_ready()
 
-    def _end(self) -> None:
+    def kill(self) -> None:
+        """kill -9, and it is gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def end(self) -> None:
+        """Stop it in good order; it may be started again."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -154,7 +184,7 @@ class Cluster(ABC):
             self._process = None
 
     def stop(self) -> None:
-        self._end()
+        self.end()
         self._output.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -178,18 +208,31 @@ class Skylog(Cluster):
 
     name = "skylog"
 
-    def __init__(self, settings: Mapping[str, str] | None = None, put_ms: int = 0) -> None:
-        super().__init__()
-        self._settings = settings or {}
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        put_ms: int = 0,
+        ports: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(settings, ports)
         self._put_ms = put_ms
-        self._http_port = free_port()
+        (self._http_port,) = free_ports(1)
 
     @property
     def metrics_url(self) -> str:
         return f"http://127.0.0.1:{self._http_port}/metrics"
 
     def prepare(self) -> None:
-        """Nothing: it formats its directory when it first starts."""
+        """A node of its own formats its directory when it first starts."""
+        if self.votes_with_others:
+            command = self._program("format", "--cluster-id", CLUSTER_ID)
+            subprocess.run(
+                command,
+                check=True,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                env=environment(),
+            )
 
     def wait_ready(self) -> None:
         """Its metrics come a little after its broker."""
@@ -197,18 +240,21 @@ class Skylog(Cluster):
         self._wait_port(self._http_port)
 
     def command(self) -> list[str]:
+        return self._program("server")
+
+    def _program(self, *command: str) -> list[str]:
         broker, controller = self._ports
         overrides = {
             "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
             "log.dirs": str(self.directory / "data"),
             "http.listener": f"127.0.0.1:{self._http_port}",
-            **self._settings,
+            **self.settings,
         }
         arguments = [f"--override={key}={value}" for key, value in overrides.items()]
         entry = ["-c", "from skylog.cli.main import main; main()"]
         if self._put_ms:
             entry = ["-m", "bench.slow_puts", str(self._put_ms)]
-        return [sys.executable, *entry, "server", *arguments]
+        return [sys.executable, *entry, *command, *arguments]
 
 
 class Kafka(Cluster):
@@ -216,10 +262,14 @@ class Kafka(Cluster):
 
     name = "kafka"
 
-    def __init__(self, classpath: str, settings: Mapping[str, str] | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        classpath: str,
+        settings: Mapping[str, str] | None = None,
+        ports: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(settings, ports)
         self._classpath = classpath
-        self._settings = settings or {}
         self._properties = self.directory / "server.properties"
 
     def prepare(self) -> None:
@@ -227,9 +277,11 @@ class Kafka(Cluster):
         properties = KAFKA_PROPERTIES.format(
             broker=broker, controller=controller, directory=self.directory / "data"
         )
-        properties += "".join(f"{key}={value}\n" for key, value in self._settings.items())
+        properties += "".join(f"{key}={value}\n" for key, value in self.settings.items())
         self._properties.write_text(properties)
-        options = ["format", "--standalone", "-t", CLUSTER_ID, "-c", str(self._properties)]
+        options = ["format", "-t", CLUSTER_ID, "-c", str(self._properties)]
+        if not self.votes_with_others:
+            options.append("--standalone")
         subprocess.run(
             ["java", "-cp", self._classpath, "kafka.tools.StorageTool", *options],
             check=True,

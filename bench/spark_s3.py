@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.clusters import Skylog, free_port
+from bench.clusters import Skylog, free_ports
 from bench.measure import Figure, Goal
 from bench.plan import Plan
 from bench.slow_link import slow_link
@@ -32,7 +32,7 @@ def s3_server() -> Iterator[int]:
     program = shutil.which("versitygw") or cache / "skylog" / "versitygw"
     if not Path(program).exists():
         raise RuntimeError("versitygw is missing: tools/interop_setup.sh")
-    port = free_port()
+    (port,) = free_ports(1)
     with tempfile.TemporaryDirectory(prefix="bench-s3-") as directory:
         data, meta = Path(directory) / "data", Path(directory) / "meta"
         (data / BUCKET).mkdir(parents=True)

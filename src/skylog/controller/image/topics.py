@@ -8,9 +8,9 @@ may compare it with a later one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from skylog.controller.image.brokers import MIGRATING_DIRECTORY
 from skylog.controller.image.delta import Delta
@@ -32,7 +32,8 @@ NO_COORDINATOR = -1
 
 Replicas = tuple[int, ...]
 TopicIdPartition = tuple[Uuid, int]
-T = TypeVar("T", bound=Hashable)
+# Gives back an equal tuple, one for all partitions that have it.
+Share = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,12 @@ class Partition:
     diskless_coordinator: int = NO_COORDINATOR
 
     @classmethod
-    def from_record(cls, record: PartitionRecord) -> Partition:
-        replicas = tuple(record.replicas)
+    def from_record(cls, record: PartitionRecord, share: Share) -> Partition:
+        replicas = share(tuple(record.replicas))
         return cls(
             replicas=replicas,
-            directories=_directories(record.directories, len(replicas)),
-            isr=tuple(record.isr),
+            directories=share(_directories(record.directories, len(replicas))),
+            isr=share(tuple(record.isr)),
             leader=record.leader,
             leader_epoch=record.leader_epoch,
             partition_epoch=record.partition_epoch,
@@ -89,15 +90,19 @@ class Partition:
             diskless_coordinator_id=self.diskless_coordinator,
         )
 
-    def merge(self, record: PartitionChangeRecord) -> Partition:
+    def merge(self, record: PartitionChangeRecord, share: Share | None = None) -> Partition:
         """The partition after a change: its epoch grows, the leader's when a leader is named."""
         led = record.leader != NO_LEADER_CHANGE
-        replicas = _or(record.replicas, self.replicas)
+        replicas = _or(record.replicas, self.replicas, share)
+        directories = self.directories
+        if record.replicas is not None or record.directories is not None:
+            found = _or(record.directories, directories)
+            directories = _or(_directories(found, len(replicas)), directories, share)
         recovery = record.leader_recovery_state
         return Partition(
             replicas=replicas,
-            directories=_directories(_or(record.directories, self.directories), len(replicas)),
-            isr=_or(record.isr, self.isr),
+            directories=directories,
+            isr=_or(record.isr, self.isr, share),
             leader=record.leader if led else self.leader,
             leader_epoch=self.leader_epoch + 1 if led else self.leader_epoch,
             partition_epoch=self.partition_epoch + 1,
@@ -127,8 +132,12 @@ class Partition:
         return self.directories[self.replicas.index(replica)]
 
 
-def _or(changed: Iterable[Any] | None, current: tuple[Any, ...]) -> tuple[Any, ...]:
-    return current if changed is None else tuple(changed)
+def _or(
+    changed: Iterable[Any] | None, current: tuple[Any, ...], share: Share | None = None
+) -> tuple[Any, ...]:
+    if changed is None:
+        return current
+    return tuple(changed) if share is None else share(tuple(changed))
 
 
 def _directories(found: Iterable[Uuid], replica_count: int) -> tuple[Uuid, ...]:
@@ -165,7 +174,7 @@ class Topics:
         # How many replicas each broker holds, and how many partitions it leads.
         self.replica_counts: Counter[int] = Counter()
         self.leader_counts: Counter[int] = Counter()
-        self._shared: dict[Hashable, Any] = {}
+        self._shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def partition(self, name: str, partition: int) -> Partition | None:
         topic = self.by_name.get(name)
@@ -187,7 +196,7 @@ class Topics:
 
     def apply_partition(self, record: PartitionRecord, delta: Delta) -> None:
         topic = self._topic(record.topic_id)
-        self._put(topic, record.partition_id, Partition.from_record(record), delta)
+        self._put(topic, record.partition_id, Partition.from_record(record, self._share), delta)
 
     def apply_change(self, record: PartitionChangeRecord, delta: Delta) -> None:
         topic = self._topic(record.topic_id)
@@ -195,7 +204,7 @@ class Topics:
         if current is None:
             invariant(False, f"{topic.name}-{record.partition_id} is there before it changes")
             return
-        self._put(topic, record.partition_id, current.merge(record), delta)
+        self._put(topic, record.partition_id, current.merge(record, self._share), delta)
 
     def apply_remove(self, record: RemoveTopicRecord, delta: Delta) -> Topic:
         topic = self._topic(record.topic_id)
@@ -236,7 +245,8 @@ class Topics:
 
     def _topic(self, topic_id: Uuid) -> Topic:
         topic = self.by_id.get(topic_id)
-        invariant(topic is not None, f"topic id {topic_id} is known")
+        if topic is None:  # the text costs something, and this is asked for every record
+            invariant(False, f"topic id {topic_id} is known")
         return topic  # type: ignore[return-value]
 
     def _put(self, topic: Topic, number: int, partition: Partition, delta: Delta) -> None:
@@ -247,7 +257,7 @@ class Topics:
         elif before.replicas != partition.replicas or before.leader != partition.leader:
             self._count(before, -1)
             self._count(partition, 1)
-        topic.partitions[number] = self._compact(partition)
+        topic.partitions[number] = partition
         key = (topic.topic_id, number)
         _keep(self.leaderless, key, partition.leader == NO_LEADER)
         _keep(self.imbalanced, key, partition.leader != partition.preferred_replica)
@@ -261,17 +271,8 @@ class Topics:
         if partition.leader != NO_LEADER:
             _add(self.leader_counts, partition.leader, by)
 
-    def _compact(self, partition: Partition) -> Partition:
-        share = self._share
-        return replace(
-            partition,
-            replicas=share(partition.replicas),
-            directories=share(partition.directories),
-            isr=share(partition.isr),
-        )
-
-    def _share(self, value: T) -> T:
-        return self._shared.setdefault(value, value)  # type: ignore[no-any-return]
+    def _share(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self._shared.setdefault(value, value)
 
 
 def _add(counts: Counter[int], broker_id: int, by: int) -> None:
