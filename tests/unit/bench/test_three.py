@@ -9,7 +9,8 @@ import pytest
 
 from bench.cluster_failover import first_after
 from bench.cluster_partitions import _idle_figures
-from bench.cluster_throughput import CLASSIC_GOAL, Rows, Run
+from bench.cluster_throughput import CLASSIC_GOAL, Rows, Run, _turns
+from bench.plan import Plan
 from bench.three import RACKS, Between, Three, connection_bytes
 
 # As `ss -tinHO` shows it: counters that are zero are left out.
@@ -101,3 +102,10 @@ def test_idle_cpu_is_judged_by_what_partitions_add() -> None:
     assert (empty.skylog, full.skylog) == ([8.0], [9.0])
     assert added.skylog == [2.0, 1.0, 0.0]
     assert added.met
+
+
+def test_rounds_that_count_come_after_those_that_warm_up() -> None:
+    turns = _turns(Plan("", rounds=2), ("skylog", "kafka"))
+    assert [side for number, side in turns if number < 0] == ["skylog", "kafka"] * 3
+    assert turns[6:] == [(0, "skylog"), (0, "kafka"), (1, "kafka"), (1, "skylog")]
+    assert _turns(Plan("", rounds=1, quick=True), ("kafka",)) == [(0, "kafka")]
