@@ -67,8 +67,8 @@ sim: setup ## Histories of the state machines that the suite does not try (SEEDS
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; \
 	  $(BIN)/pytest -n auto tests/property --hypothesis-profile=seeded --hypothesis-seed=$$seed || exit 1; done
 
-chaos: setup ## Kill, pause and restart the nodes of a cluster under load (SECONDS=600 SEED=1)
-	$(BIN)/python -m tests.chaos.campaign --seconds $(SECONDS) --seed $(SEED)
+chaos: setup ## Kill, pause and restart the nodes of a cluster under load (SECONDS=600 SEED=1 CHAOS="--network --disks")
+	$(BIN)/python -m tests.chaos.campaign --seconds $(SECONDS) --seed $(SEED) $(CHAOS)
 
 bench: setup ## Side by side with Apache Kafka on this machine; prints the table
 	$(BIN)/python -m bench

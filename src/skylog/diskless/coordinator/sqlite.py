@@ -236,7 +236,8 @@ class SqliteState:
         except BaseException:
             # What is known in memory is ahead of the tables now.
             self._forget_known()
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # which a full disk has ended already
+                self._db.execute("ROLLBACK")
             self._applied = schema.applied(self._db)
             raise
 

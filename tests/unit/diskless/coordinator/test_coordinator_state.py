@@ -90,6 +90,19 @@ def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    store = sqlite_at(tmp_path)
+    fill(store, [1, 2, 3])
+    before = digest(store)
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(sqlite3.OperationalError, match="full"), store.transaction():
+        for number in range(1000):
+            store.add_file(FileState(f"more-{number}", 1, 1, -1, (0,), 10 + number, 1, 1), ())
+    assert digest(store) == before
+    store.close()
+
+
 def test_a_snapshot_view_stands_still(tmp_path: Path) -> None:
     # DC-40
     store = sqlite_at(tmp_path)
