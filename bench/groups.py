@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from bench import clients
 from bench.clusters import ROOT, SIDES, Cluster
-from bench.group_members import PARTITIONS, TOPIC, Phase
+from bench.group_load import Phase
+from bench.group_members import PARTITIONS, TOPIC
 from bench.measure import Figure
 from bench.plan import Plan, both
 
@@ -79,7 +80,7 @@ def _values(phases: Mapping[str, Phase], count: int) -> list[float]:
 def _play(
     cluster: Cluster, protocol: str, prefix: str, count: int, intervals: int
 ) -> dict[str, Phase]:
-    command = [sys.executable, "-m", "bench.group_members", protocol, cluster.bootstrap]
+    command = [sys.executable, "-m", "bench.group_load", protocol, cluster.bootstrap]
     command += [str(cluster.pid), prefix, "--groups", str(count), "--members", str(MEMBERS)]
     command += ["--intervals", str(intervals)]
     done = subprocess.run(

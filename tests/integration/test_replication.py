@@ -186,6 +186,7 @@ def test_who_lags_leaves_the_isr_and_comes_back() -> None:
         assert found[under] == 1
         assert found["kafka_server_replicamanager_underminisrpartitioncount"] == 1
         assert found["kafka_server_replicamanager_isrshrinks_total"] == 1
+        assert found["kafka_server_replicamanager_partitionswithlatetransactionscount"] == 0
         # What was acknowledged by the leader alone is not shown while too few are in sync.
         assert values_of(fetch(leader, topic_id(cluster, "t")).records) == [b"one"]
         slow.stop()

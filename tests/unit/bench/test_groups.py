@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.group_members import PARTITIONS, ConsumerMember, Group, Phase
+from bench.group_load import Phase
+from bench.group_members import PARTITIONS, ConsumerMember, Group
 from bench.groups import _rows, _values
 
 
