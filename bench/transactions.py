@@ -31,9 +31,9 @@ CLIENTS = ("Java", "librdkafka")
 CALL_SECONDS_MAX = 60
 # Records that a transaction of librdkafka copies, as many as Java's consumer hands out at once.
 COPY_BATCH = 2_000
-# Java's sender looks whether all records are sent, and then whether there is a commit to send. On
-# a busy machine a whole transaction may begin between the two looks: then its commit goes first,
-# to Kafka as well, and this is how the coordinator must answer.
+# Java's sender looks whether all records are sent, and then whether there is a commit to send. By
+# its source, a whole transaction may begin between the two looks on a busy machine, and then its
+# commit goes first. This is how a coordinator answers that; it may have other causes, too.
 OVERTAKEN = "InvalidTxnStateException"
 ATTEMPTS = 3
 
@@ -101,7 +101,7 @@ def _rate(
         except RuntimeError as error:
             if not left or OVERTAKEN not in str(error):
                 raise
-            plan.say("a commit has overtaken its records in the client: once more")
+            plan.say("Java was refused a commit (INVALID_TXN_STATE): once more")
         else:
             break
     topics.delete([topic])
