@@ -14,11 +14,10 @@ from typing import Final
 
 from skylog.client.bulk import Split
 
-# To start a task costs Spark about as much as to read 8 MiB, as measured. Large enough that this
-# is little; as large as Spark makes its tasks that read files.
-TASK_BYTES: Final = 128 * 1024 * 1024
+TASK_BYTES: Final = 64 * 1024 * 1024
+# To start a task costs as much as to read a few megabytes.
 TASK_BYTES_MIN: Final = 8 * 1024 * 1024
-_SPLITS_PER_TASK: Final = 16
+_SPLITS_PER_TASK: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
