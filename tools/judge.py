@@ -281,15 +281,12 @@ def librdkafka_test(
             env={**environment, "TEST_REPORT": str(report)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
             check=False,
             timeout=LIBRDKAFKA_SECONDS_MAX,
         )
-    except subprocess.TimeoutExpired:
-        report.unlink(missing_ok=True)
-        return f"{command[-1]} did not end", 1
-    return ran.stdout, ran.returncode
+    except subprocess.TimeoutExpired as hung:
+        return f"{(hung.stdout or b'').decode(errors='replace')}\n{command[-1]} did not end", 1
+    return ran.stdout.decode(errors="replace"), ran.returncode
 
 
 def librdkafka_report(number: str, report: str, code: int) -> dict[str, str]:
