@@ -34,7 +34,7 @@ def activate(state: ControllerState, now_ms: int) -> Result[None]:
         # A broker that shares our process is as new as we are: nobody holds its old session.
         if not (settings.combined and broker.broker_id == settings.node_id)
     ]
-    timers = [session_timer(state, broker) for broker in alive]
+    timers = [session_timer(broker, settings.session_timeout_ms) for broker in alive]
     timers += [*election_timers(state), offline_timer()]
     timers.append(warning_timer(state.replica_pacing().warning_interval_ms))
     return Result(None, records, contacts, timers)

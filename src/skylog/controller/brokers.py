@@ -75,7 +75,7 @@ def register_broker(
         )
     existing = state.image.broker(message.broker_id)
     same = existing is not None and existing.incarnation_id == message.incarnation_id
-    if existing is not None and not same and _has_session(state, existing, now_ms):
+    if existing is not None and not same and _session_left_ms(state, existing, now_ms) > 0:
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             f"Another broker {message.broker_id} is registered and alive. If it was restarted, "
@@ -126,13 +126,11 @@ def _registration(message: BrokerRegistrationRequest) -> RegisterBrokerRecord:
     )
 
 
-def _has_session(state: ControllerState, broker: Broker, now_ms: int) -> bool:
+def _session_left_ms(state: ControllerState, broker: Broker, now_ms: int) -> int:
     session = state.sessions.get(broker.broker_id)
-    return (
-        session is not None
-        and session.epoch == broker.epoch
-        and now_ms - session.now_ms < state.settings.session_timeout_ms
-    )
+    if session is None or session.epoch != broker.epoch:
+        return 0
+    return max(session.now_ms + state.settings.session_timeout_ms - now_ms, 0)
 
 
 def _check_directories(state: ControllerState, broker_id: int, directories: list[Uuid]) -> None:
@@ -181,7 +179,7 @@ def heartbeat(
         is_fenced=fenced,
         should_shut_down=following is _Next.SHUTDOWN_NOW,
     )
-    timer = session_timer(state, broker)
+    timer = session_timer(broker, state.settings.session_timeout_ms)
     if following is _Next.SHUTDOWN_NOW:
         return Result(response, records, [Departed(broker.broker_id)], [CancelTimer(timer.key)])
     if fenced:
@@ -198,12 +196,9 @@ def heartbeat(
     return Result(response, records, [contact], [timer])
 
 
-def session_timer(state: ControllerState, broker: Broker) -> StartTimer:
-    return StartTimer(
-        ("broker-session", broker.broker_id),
-        state.settings.session_timeout_ms,
-        SessionExpired(broker.broker_id, broker.epoch),
-    )
+def session_timer(broker: Broker, delay_ms: int) -> StartTimer:
+    expired = SessionExpired(broker.broker_id, broker.epoch)
+    return StartTimer(("broker-session", broker.broker_id), delay_ms, expired)
 
 
 def _next_state(
@@ -320,8 +315,10 @@ def expire_session(state: ControllerState, request: SessionExpired, now_ms: int)
     broker = state.image.broker(request.broker_id)
     if broker is None or broker.epoch != request.epoch or broker.fenced:
         return Result(None)
-    if _has_session(state, broker, now_ms):
-        return Result(None, effects=[session_timer(state, broker)])
+    left_ms = _session_left_ms(state, broker, now_ms)
+    if left_ms > 0:
+        # Timers may be early by a moment: only that moment is waited for, not a session more.
+        return Result(None, effects=[session_timer(broker, left_ms)])
     return Result(None, _fence(state, broker))
 
 

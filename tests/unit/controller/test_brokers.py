@@ -112,6 +112,20 @@ def test_a_session_that_was_renewed_does_not_expire() -> None:
     bench.run(SessionExpired(7, 0))
 
 
+def test_a_timer_that_comes_a_moment_early_costs_a_moment() -> None:
+    """Not a whole session more, in which nobody would lead the dead broker's partitions."""
+    bench = Bench(brokers=2)
+    timer = bench.timers["broker-session", 1]
+    bench.now_ms += timer.delay_ms - 1
+    bench.run(timer.request)
+    assert bench.image.is_alive(1)
+    left = bench.timers["broker-session", 1]
+    assert left.delay_ms == 1
+    bench.now_ms += 1
+    bench.run(left.request)
+    assert bench.image.broker(1).fenced
+
+
 @pytest.mark.parametrize("levels", [LEVELS, NO_ELR])
 def test_the_only_replica_leads_again_when_its_broker_is_back(levels: dict[str, int]) -> None:
     bench = Bench(brokers=1, levels=levels)
