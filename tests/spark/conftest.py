@@ -17,12 +17,18 @@ HERE = Path(__file__).parent
 Load = Callable[..., DataFrame]
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A JVM is heavy: one worker of the suite runs all tests that need it."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            item.add_marker(pytest.mark.timeout(300))
+    """A JVM is heavy: one worker of the suite runs all tests that need it, and before others.
+
+    Nodes that tests kill leave their files open, and Py4J waits with select, which knows only the
+    first 1,024 of a process.
+    """
+    ours = [item for item in items if HERE in item.path.parents]
+    for item in ours:
+        item.add_marker(pytest.mark.xdist_group("spark"))
+        item.add_marker(pytest.mark.timeout(300))
+    items[:] = [*ours, *(item for item in items if HERE not in item.path.parents)]
 
 
 @pytest.fixture(scope="session")

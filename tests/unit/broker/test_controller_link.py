@@ -85,7 +85,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def new_link(
     lines: FakeLines, quorum: FakeQuorum, *, local: Any = None, image: ClusterImage | None = None
 ) -> ControllerLink:
-    node: Any = SimpleNamespace(heartbeat_interval_ms=100, request_timeout_ms=500)
+    node: Any = SimpleNamespace(heartbeat_interval_ms=3_000, request_timeout_ms=3_000)
     found: Any = ControllerLink(local, quorum, lines, image or ClusterImage(), node)  # type: ignore[arg-type]
     return found  # type: ignore[no-any-return]
 
