@@ -59,31 +59,29 @@ def librdkafka(
     command += ["--partitions", str(partitions)]
     if niceness:
         command = ["nice", "-n", str(niceness), *command]
+    result: dict[str, float] = json.loads(output_of(command, role).splitlines()[-1])
+    return result
+
+
+def output_of(command: list[str], name: str) -> str:
+    """What a client in a process of its own has said."""
     done = subprocess.run(
         command,
-        check=True,
+        check=False,
         capture_output=True,
         text=True,
         cwd=ROOT,
         timeout=CLIENT_SECONDS_MAX,
     )
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return result
+    if done.returncode:
+        raise RuntimeError(f"{name} failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    return done.stdout
 
 
 def _tool(classpath: str, name: str, arguments: list[str]) -> str:
     # Without a configuration of its own, log4j would write of itself to where the figures go.
     command = ["java", TOOL_HEAP, *JVM, "-cp", classpath, f"org.apache.kafka.tools.{name}"]
-    done = subprocess.run(
-        [*command, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=CLIENT_SECONDS_MAX,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{name} failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    return done.stdout
+    return output_of([*command, *arguments], name)
 
 
 def java_produce(

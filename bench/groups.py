@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping
 
 from bench import clients
-from bench.clusters import ROOT, SIDES, Cluster
+from bench.clusters import SIDES, Cluster
 from bench.group_load import Phase
 from bench.group_members import PARTITIONS, TOPIC
 from bench.measure import Figure
@@ -83,15 +82,5 @@ def _play(
     command = [sys.executable, "-m", "bench.group_load", protocol, cluster.bootstrap]
     command += [str(cluster.pid), prefix, "--groups", str(count), "--members", str(MEMBERS)]
     command += ["--intervals", str(intervals)]
-    done = subprocess.run(
-        command,
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=clients.CLIENT_SECONDS_MAX,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{protocol}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = json.loads(clients.output_of(command, protocol).splitlines()[-1])
     return {name: Phase(**phase) for name, phase in found.items()}

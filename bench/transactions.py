@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import time
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench import clients
-from bench.clusters import JVM, ROOT, SIDES, Cluster
+from bench.clusters import JVM, SIDES, Cluster
 from bench.measure import MEGABYTE, Figure, Goal, spent
 from bench.plan import Plan, both
 
@@ -125,17 +124,10 @@ def _client(plan: Plan, client: str, given: list[str]) -> float:
         command = ["java", "-Xmx512M", *JVM, "-cp", plan.classpath, SOURCE, *given]
     else:
         command = [sys.executable, "-m", "bench.transactions", *given]
-    done = subprocess.run(
-        command,
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=clients.CLIENT_SECONDS_MAX,
-    )
-    found = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    if done.returncode or not found:
-        raise RuntimeError(f"{client}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    said = clients.output_of(command, client)
+    found = [line for line in said.splitlines() if line.startswith("RESULT ")]
+    if not found:
+        raise RuntimeError(f"{client} told no result:\n{said[-2000:]}")
     return float(found[-1].split()[1])
 
 
