@@ -156,7 +156,8 @@ class LogCleaner:
         except _GoneError:
             return False
         except OSError as error:
-            self._failed(log, error)
+            if not log.is_deleted:
+                self._failed(log, error)
             return False
         except KafkaError as error:
             # What was read while it was being cut says nothing.

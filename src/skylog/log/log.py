@@ -53,11 +53,6 @@ class Log(LogWriter):
             raise storage_error(f"close of {self.directory} failed", error) from error
         self._files.forget_under(self.directory)
 
-    @property
-    def is_deleted(self) -> bool:
-        failure = self._failure
-        return failure is not None and failure.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
     def mark_deleted(self) -> None:
         """The partition is gone: whoever still holds the log learns it from the next call."""
         self._failure = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -158,8 +153,7 @@ class Log(LogWriter):
                 self._files, self.directory, copy.base_offset, self.config, copy.created_ms
             )
         except OSError as error:
-            self._fail(error)
-            raise storage_error(f"compaction of {self.directory} failed", error) from error
+            raise self._fail(f"compaction of {self.directory} failed", error) from error
         self._segments = [*segments[:first], new, *segments[after:]]
         self._directory_unsynced = True
         self._show()
@@ -171,8 +165,7 @@ class Log(LogWriter):
         try:
             self._files.sync_directory(self.directory)
         except OSError as error:
-            self._fail(error)
-            raise storage_error(f"sync of {self.directory} failed", error) from error
+            raise self._fail(f"sync of {self.directory} failed", error) from error
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -195,8 +188,7 @@ class Log(LogWriter):
                 self._segments[keep - 1].finish_indexes()
             self._reload(offset)
         except OSError as error:
-            self._fail(error)
-            raise storage_error(f"truncation of {self.directory} failed", error) from error
+            raise self._fail(f"truncation of {self.directory} failed", error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log goes on at ``offset``, after a snapshot. Blocks."""
@@ -207,8 +199,7 @@ class Log(LogWriter):
             self._epochs_unwritten = True
             self._reload(offset)
         except OSError as error:
-            self._fail(error)
-            raise storage_error(f"truncation of {self.directory} failed", error) from error
+            raise self._fail(f"truncation of {self.directory} failed", error) from error
 
     def _reload(self, end: int) -> None:
         """Take the state from the files again, which were cut back to ``end``."""

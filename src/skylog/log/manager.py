@@ -334,7 +334,8 @@ class LogManager(LogHost):
         try:
             await self._executor.run(how)
         except KafkaError as error:
-            _logger.error("flush failed", directory=log.directory, error=str(error))
+            if not log.is_deleted:
+                _logger.error("flush failed", directory=log.directory, error=str(error))
 
     async def checkpoint(self) -> None:
         """Write recovery points and log starts."""

@@ -102,6 +102,11 @@ class LogReader:
     def is_offline(self) -> bool:
         return self._failure is not None
 
+    @property
+    def is_deleted(self) -> bool:
+        failure = self._failure
+        return failure is not None and failure.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     def epoch_of(self, offset: int) -> int:
         """The leader epoch of ``offset``, −1 when it is not known."""
         return self._epochs.of(offset)

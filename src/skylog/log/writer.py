@@ -285,14 +285,12 @@ class LogWriter(LogReader):
     def _write_failed(self, segment: Segment, error: OSError) -> NoReturn:
         """Cut off what a failed write may have left, so that the next one starts clean."""
         _logger.error("append failed", directory=self.directory, error=str(error))
-        torn = False
+        what = f"append to {self.topic}-{self.partition} failed"
         try:
             segment.cut_torn()
         except OSError as worse:
-            torn = True
-            self._fail(worse)
-        what = f"append to {self.topic}-{self.partition} failed"
-        raise storage_error(what, error, ambiguous=torn) from error
+            raise self._fail(what, worse, ambiguous=True) from error
+        raise storage_error(what, error) from error
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Begin a new segment. Raises OSError with the old one still in use."""
@@ -360,9 +358,8 @@ class LogWriter(LogReader):
             if not self._sync_companions():
                 return
         except OSError as error:
-            self._fail(error)
             what = f"sync of {self.directory} failed"
-            raise storage_error(what, error, ambiguous=True) from error
+            raise self._fail(what, error, ambiguous=True) from error
         self.recovery_point = max(self.recovery_point, end)
 
     def _sync_companions(self) -> bool:
@@ -383,10 +380,17 @@ class LogWriter(LogReader):
         try:
             segment.sync_indexes()
         except OSError as error:
-            self._fail(error)
+            self._fail(f"sync of {self.directory} failed", error)
             raise
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, what: str, error: OSError, *, ambiguous: bool = False) -> KafkaError:
+        """Take the log offline; returns what to raise.
+
+        One that was deleted while a thread worked on it misses its directory: no disk failed.
+        """
+        if self._failure is not None and self.is_deleted:
+            return self._failure
         self._failure = storage_error(f"{self.directory} is offline", error)
         _logger.error("log is offline", directory=self.directory, error=str(error))
         self._host.failed(self)
+        return storage_error(what, error, ambiguous=ambiguous)

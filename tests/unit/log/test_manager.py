@@ -275,6 +275,27 @@ async def test_no_clean_mark_when_a_log_failed(tmp_path: Path) -> None:
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
+async def test_a_log_that_is_deleted_while_it_is_synced_has_not_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = FaultyFiles()
+    manager = LogManager([str(tmp_path)], ManualClock(NOW), InlineExecutor(), files=files)
+    await manager.start()
+    log = manager.get_or_create("t", 0, FIRST, LogConfig(flush_ms=0))
+    fill(log, [b"v"])
+
+    def delete(call: str, path: str) -> None:
+        if (call, path) == ("open", log.directory):
+            manager.delete("t", 0)
+
+    files.fail = delete
+    await manager.flush()
+    assert log.is_deleted
+    await manager.close()
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+    assert "ERROR" not in capsys.readouterr().err
+
+
 async def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="file"):
