@@ -251,6 +251,8 @@ class Restore:
                 known.add(file.object_key)
                 if file.live_batches:
                     live.add(file.object_key)
+        if not self._machines:  # a controller: which objects belong to whom is not its business
+            return report
         report.partitions.sort(key=lambda one: (one.topic, one.partition))
         hold = self._hold(manifest)
         for prefix in (PREFIX, STAGED_PREFIX):
