@@ -9,8 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -24,6 +25,7 @@ from skylog.objects.store import Exists, NotFound, ObjectError, Outcome
 from tests.unit.objects.test_keys import HOSTILE, mutated
 
 KEY = ObjectKey.named("backup", "a", "b", "c")
+T = TypeVar("T")
 
 
 class FaultyFiles(Files):
@@ -87,6 +89,29 @@ async def test_a_put_is_synced_before_it_has_a_name_and_its_name_after(
     files.steps.clear()
     await store.put(ObjectKey.named("backup", "a", "b", "d"), b"data", if_absent=if_absent)
     assert files.steps == ["write", "sync", name, "sync"]
+    await store.close()
+
+
+async def test_small_puts_without_syncs_are_done_at_once(tmp_path: Path) -> None:
+    class Counted(InlineExecutor):
+        runs = 0
+
+        async def run(self, work: Callable[[], T]) -> T:
+            self.runs += 1
+            return await super().run(work)
+
+    executor, files = Counted(), FaultyFiles()
+    store = LocalStore(tmp_path, executor, files=files, inline_bytes_max=5)
+    await store.put(KEY, b"data")
+    await store.put(KEY, [b"da", b"ta"])
+    assert executor.runs == 0
+    await store.put(KEY, b"large")
+    assert executor.runs == 1
+    files._fail_at = len(files.steps)
+    with pytest.raises(ObjectError) as raised:
+        await store.put(KEY, b"none")
+    assert raised.value.kind is Outcome.NOT_DONE
+    assert await store.get(KEY) == b"large"
     await store.close()
 
 
