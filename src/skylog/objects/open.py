@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.executor import ThreadExecutor
+from skylog.kernel.limits import OBJECT_INLINE_BYTES_MAX
 from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings.storage import StorageSettings
 from skylog.objects.files import Files, UnsyncedFiles
@@ -111,6 +112,7 @@ def _open_base(
             clock=clock,
             rng=rng,
             files=Files() if settings.file_sync else UnsyncedFiles(),
+            inline_bytes_max=0 if settings.file_sync else OBJECT_INLINE_BYTES_MAX,
             on_close=threads.close,
         )
     # Imported here: a node without a bucket needs neither the library nor the time to load it.

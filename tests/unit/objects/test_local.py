@@ -9,8 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -24,6 +25,7 @@ from skylog.objects.store import Exists, NotFound, ObjectError, Outcome
 from tests.unit.objects.test_keys import HOSTILE, mutated
 
 KEY = ObjectKey.named("backup", "a", "b", "c")
+T = TypeVar("T")
 
 
 class FaultyFiles(Files):
@@ -64,8 +66,10 @@ def opened(root: Path, files: Files | None = None) -> LocalStore:
     return LocalStore(root, InlineExecutor(), files=files)
 
 
-def open_files() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+def open_folders(root: Path) -> int:
+    """Of this directory alone: what earlier tests left may be closed at any moment."""
+    links = [path.resolve() for path in Path("/proc/self/fd").iterdir()]
+    return sum(link.is_relative_to(root) for link in links)
 
 
 async def keys_of(store: LocalStore) -> list[str]:
@@ -85,6 +89,29 @@ async def test_a_put_is_synced_before_it_has_a_name_and_its_name_after(
     files.steps.clear()
     await store.put(ObjectKey.named("backup", "a", "b", "d"), b"data", if_absent=if_absent)
     assert files.steps == ["write", "sync", name, "sync"]
+    await store.close()
+
+
+async def test_small_puts_without_syncs_are_done_at_once(tmp_path: Path) -> None:
+    class Counted(InlineExecutor):
+        runs = 0
+
+        async def run(self, work: Callable[[], T]) -> T:
+            self.runs += 1
+            return await super().run(work)
+
+    executor, files = Counted(), FaultyFiles()
+    store = LocalStore(tmp_path, executor, files=files, inline_bytes_max=5)
+    await store.put(KEY, b"data")
+    await store.put(KEY, [b"da", b"ta"])
+    assert executor.runs == 0
+    await store.put(KEY, b"large")
+    assert executor.runs == 1
+    files._fail_at = len(files.steps)
+    with pytest.raises(ObjectError) as raised:
+        await store.put(KEY, b"none")
+    assert raised.value.kind is Outcome.NOT_DONE
+    assert await store.get(KEY) == b"large"
     await store.close()
 
 
@@ -124,14 +151,13 @@ async def test_what_was_put_is_read_without_a_walk(tmp_path: Path) -> None:
 
 async def test_few_folders_are_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skylog.objects.local.OBJECT_FOLDERS_KEPT_MAX", 3)
-    before = open_files()
     store = opened(tmp_path)
     for number in range(10):
         await store.put(ObjectKey.named("backup", str(number), "a"), b"data")
         await store.put(ObjectKey.named("backup", str(number), "b"), b"data")
-    assert open_files() == before + 1 + 3
+    assert open_folders(tmp_path) == 1 + 3
     await store.close()
-    assert open_files() == before
+    assert open_folders(tmp_path) == 0
 
 
 @pytest.mark.parametrize("if_absent", [False, True])

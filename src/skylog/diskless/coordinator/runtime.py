@@ -8,10 +8,11 @@ loading    active: the log is applied up to its end · unloaded: ``unload``, not
 active     unloaded: ``unload`` (leadership lost), a failed append or sync, a failing cache
 =========  =====================================================================================
 
-The event loop appends and replies; the machine and its cache belong to one thread, which works in
-turns. Writes do not wait for one another: while some wait for the high watermark, the next ones
-are judged on top of them. A reply is told once the high watermark has passed everything that it
-rests on; the cache takes that up before it answers any question that comes later.
+The event loop appends and replies; the machine and its cache are used in turns, the short ones in
+the event loop, the others on a thread. Writes do not wait for one another: while some wait for the
+high watermark, the next ones are judged on top of them. A reply is told once the high watermark has
+passed everything that it rests on. Then the tail has it too; the cache takes up several commits at
+once, a moment later, but before it answers any question that comes meanwhile.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ from itertools import islice, takewhile
 from typing import Any, TypeVar
 
 from skylog.diskless.coordinator.checkpoints import Checkpoints
+from skylog.diskless.coordinator.following import Following
+from skylog.diskless.coordinator.gathering import Gathering
 from skylog.diskless.coordinator.loading import Loader
 from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.ports import Ports, RuntimeSettings
-from skylog.diskless.coordinator.queries import find_batches
 from skylog.diskless.coordinator.requests import Find, FindBatches, ForgetFiles, StrictRead, Write
 from skylog.diskless.coordinator.snapshot_records import snapshot_records
 from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
 from skylog.diskless.coordinator.state import StateStore, StateView
-from skylog.diskless.coordinator.tail import NotInTail, Tail
+from skylog.diskless.coordinator.tail import NotInTail
 from skylog.diskless.coordinator.turn import Handled, PendingBatch, Turn
 from skylog.diskless.coordinator.waiter import Waiter
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.limits import (
     DISKLESS_PENDING_REQUESTS_MAX,
     DISKLESS_REQUESTS_PER_TURN_MAX,
-    DISKLESS_TAIL_BATCHES_MAX,
 )
 from skylog.kernel.logging import get_logger
 from skylog.quorum.snapshots import SnapshotId
@@ -69,7 +70,7 @@ class CoordinatorRuntime:
         self._state = State.UNLOADED
         self._machine: CoordinatorMachine | None = None
         self._applied = 0
-        self._tail = Tail(DISKLESS_TAIL_BATCHES_MAX)
+        self._following = Following(ports.moved)
         # Callers stay in their line until their turn is over.
         self._finds: deque[Waiter] = deque()
         self._requests: deque[Waiter] = deque()
@@ -77,6 +78,7 @@ class CoordinatorRuntime:
         self._replies: deque[Waiter] = deque()
         self._batches: deque[PendingBatch] = deque()
         self._wakeup = asyncio.Event()
+        self._gathering = Gathering(self._wakeup.set)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._bytes_since_snapshot = 0
         self._snapshot_task: asyncio.Task[Any] | None = None
@@ -111,16 +113,21 @@ class CoordinatorRuntime:
 
     async def find(self, request: Find | ForgetFiles) -> Any:
         """An answer from committed state, at once; whoever was told of a commit finds it."""
-        current = self._state is State.ACTIVE and self._applied >= self._log.high_watermark
+        current = (
+            self._state is State.ACTIVE and self._following.end_offset >= self._log.high_watermark
+        )
         if current and isinstance(request, FindBatches):
             with suppress(NotInTail):
-                return find_batches(self._tail, request)
+                return self._following.find(request)
         return await self._enqueue(self._finds, request)
+
+    async def caught_up(self) -> None:
+        """Until the cache has everything that is committed by now."""
+        await self.find(ForgetFiles(()))
 
     async def look(self, read: Callable[[StateView, Snapshots], T]) -> T:
         """Read committed state at leisure, on a thread beside the coordinator's own."""
-        # Its turn comes after everything that is committed by now.
-        await self.find(ForgetFiles(()))
+        await self.caught_up()
         machine, snapshots = self._machine, self._ports.snapshots
         if machine is None:
             raise self._not_active()
@@ -172,6 +179,7 @@ class CoordinatorRuntime:
             return
         self._machine = machine
         self._applied = machine.state.applied.end_offset
+        self._following.begin(self._applied)
         self._bytes_since_snapshot = self._log.size
         self._state = State.ACTIVE
         self._start(self._work(life, machine))
@@ -197,9 +205,10 @@ class CoordinatorRuntime:
         self._life += 1
         self._state = State.UNLOADED
         self._machine = None
-        self._tail = Tail(DISKLESS_TAIL_BATCHES_MAX)
+        self._following.begin(0)
         self._log.close()
         self._batches.clear()
+        self._gathering.begin()
         self._wakeup.set()
         for line in (self._finds, self._requests, self._reads, self._replies):
             while line:
@@ -238,10 +247,14 @@ class CoordinatorRuntime:
                     self._wakeup.clear()
                     await self._wakeup.wait()
                     continue
-                await run(partial(turn.run, machine))
+                if turn.is_short:
+                    turn.run(machine)
+                else:
+                    await run(partial(turn.run, machine))
                 if life == self._life:
                     self._finish(turn)
                     self._checkpoints.turn_is_over(machine.state, changed=bool(turn.committed))
+                await asyncio.sleep(0)
         except Exception as error:  # noqa: BLE001 - whatever it was, the cache is in doubt now
             await self._beside()
             await run(machine.state.close)
@@ -262,7 +275,7 @@ class CoordinatorRuntime:
         high_watermark = self._log.high_watermark
         committed = list(takewhile(lambda b: b.end_offset <= high_watermark, self._batches))
         applied = committed[-1].end_offset if committed else self._applied
-        return Turn(
+        turn = Turn(
             [waiter.request for waiter in self._finds],
             committed,
             [w.request for w in takewhile(lambda w: w.end_offset <= applied, self._reads)],
@@ -270,29 +283,33 @@ class CoordinatorRuntime:
             self._log.end_offset,
             self._ports.clock.now_ms(),
             self._settings.batch_bytes_max,
+            self._following.end_offset,
         )
+        self._gathering.leave(turn)
+        return turn
 
     def _finish(self, turn: Turn) -> None:
         for outcome in turn.found:
             self._finds.popleft().settle(outcome)
         for outcome in turn.read:
             self._reads.popleft().settle(outcome)
-        self._tail.follow(turn.changed, turn.topics_deleted)
         for batch in turn.committed:
             self._applied = batch.end_offset
             self._bytes_since_snapshot += len(batch.encoded)
             self._batches.popleft()
+        if turn.committed:
+            self._gathering.begin()
+        self._following.turn(turn)
         for handled in turn.handled:
             if not self._proceed(self._requests.popleft(), handled, turn.now_ms):
                 return
-        self._reply()
-        for partition, high_watermark in turn.moved():
-            self._ports.moved(partition, high_watermark)
+        self._committed()
         self._snapshot_if_due()
 
     def _committed(self) -> None:
         self._wakeup.set()
         self._reply()
+        self._following.commits(self._batches, self._log.high_watermark)
 
     def _reply(self) -> None:
         high_watermark = self._log.high_watermark
@@ -344,6 +361,7 @@ class CoordinatorRuntime:
 
     async def snapshot(self) -> SnapshotId:
         """Write the committed state to a file while work goes on, then shorten the log."""
+        await self.caught_up()
         machine, life = self._machine, self._life
         if machine is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
