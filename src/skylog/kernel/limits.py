@@ -21,6 +21,8 @@ HANDSHAKE_SECONDS_MAX: Final = 30.0
 TLS_HANDSHAKE_SECONDS_MAX: Final = 10.0
 # An answer that nobody reads holds memory; after this long without progress it is given up.
 WRITE_STALL_SECONDS_MAX: Final = 60.0
+# A connection to /metrics and /health ends after so long, whatever its client does or does not.
+HTTP_CONNECTION_SECONDS_MAX: Final = 30.0
 # Requests read ahead of the one in work; beyond that the client's socket is the queue.
 CONNECTION_REQUESTS_WAITING_MAX: Final = 64
 CONNECTION_WAITING_BYTES_MAX: Final = 1024 * 1024
