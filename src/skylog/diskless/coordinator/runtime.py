@@ -11,8 +11,7 @@ active     unloaded: ``unload`` (leadership lost), a failed append or sync, a fa
 The event loop appends and replies; the machine and its cache are used in turns, the short ones in
 the event loop, the others on a thread. Writes do not wait for one another: while some wait for the
 high watermark, the next ones are judged on top of them. A reply is told once the high watermark has
-passed everything that it rests on. Then the tail has it too; the cache takes up several commits at
-once, a moment later, but before it answers any question that comes meanwhile.
+passed all that it rests on; the cache takes that up before it answers a question that comes later.
 """
 
 from __future__ import annotations
@@ -78,6 +77,8 @@ class CoordinatorRuntime:
         self._replies: deque[Waiter] = deque()
         self._batches: deque[PendingBatch] = deque()
         self._wakeup = asyncio.Event()
+        self._resting = False  # no turn is under way
+        self._broken: Exception | None = None
         self._gathering = Gathering(self._wakeup.set)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._bytes_since_snapshot = 0
@@ -113,10 +114,8 @@ class CoordinatorRuntime:
 
     async def find(self, request: Find | ForgetFiles) -> Any:
         """An answer from committed state, at once; whoever was told of a commit finds it."""
-        current = (
-            self._state is State.ACTIVE and self._following.end_offset >= self._log.high_watermark
-        )
-        if current and isinstance(request, FindBatches):
+        followed = self._following.end_offset >= self._log.high_watermark
+        if followed and self._state is State.ACTIVE and isinstance(request, FindBatches):
             with suppress(NotInTail):
                 return self._following.find(request)
         return await self._enqueue(self._finds, request)
@@ -143,10 +142,9 @@ class CoordinatorRuntime:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
     def _not_active(self) -> KafkaError:
-        loading = self._state is State.LOADING
-        return KafkaError(
-            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
-        )
+        if self._state is State.LOADING:
+            return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return KafkaError(ErrorCode.NOT_COORDINATOR)
 
     async def _enqueue(self, line: deque[Waiter], request: Any) -> Any:
         if self._state is not State.ACTIVE:
@@ -155,8 +153,22 @@ class CoordinatorRuntime:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Too many requests wait.")
         waiter = Waiter(request, asyncio.get_running_loop().create_future())
         line.append(waiter)
-        self._wakeup.set()
+        if self._machine is None or not self._resting or not self._turn_at_once(self._machine):
+            self._wakeup.set()
         return await waiter.future
+
+    def _turn_at_once(self, machine: CoordinatorMachine) -> bool:
+        """Spare whoever asks the ways through the loop. False: it is not short, or has failed."""
+        turn = self._next_turn()
+        if not turn.is_short:
+            return False
+        try:
+            turn.run(machine)
+        except Exception as error:  # noqa: BLE001 - raised where all turns fail
+            self._broken, self._resting = error, False
+            return False
+        self._finish(turn, machine)
+        return True
 
     # Life
 
@@ -172,10 +184,9 @@ class CoordinatorRuntime:
             if life == self._life:
                 self.unload()
             raise
-        if machine is None:
-            return
-        if life != self._life:
-            await self._ports.executor.run(machine.state.close)
+        if machine is None or life != self._life:
+            if machine is not None:
+                await self._ports.executor.run(machine.state.close)
             return
         self._machine = machine
         self._applied = machine.state.applied.end_offset
@@ -204,7 +215,7 @@ class CoordinatorRuntime:
         """Give the coordinator up, for example because leadership is lost; every caller hears."""
         self._life += 1
         self._state = State.UNLOADED
-        self._machine = None
+        self._machine, self._resting = None, False
         self._following.begin(0)
         self._log.close()
         self._batches.clear()
@@ -240,36 +251,41 @@ class CoordinatorRuntime:
 
     async def _work(self, life: int, machine: CoordinatorMachine) -> None:
         run = self._ports.executor.run
+        failure = None
         try:
             while life == self._life:
+                await self._checkpoints.between_turns(machine.state, self._ports.executor)
                 turn = self._next_turn()
                 if turn.idle:
-                    self._wakeup.clear()
-                    await self._wakeup.wait()
+                    await self._rest()
                     continue
                 if turn.is_short:
                     turn.run(machine)
                 else:
                     await run(partial(turn.run, machine))
                 if life == self._life:
-                    self._finish(turn)
-                    self._checkpoints.turn_is_over(machine.state, changed=bool(turn.committed))
-                await asyncio.sleep(0)
+                    self._finish(turn, machine)
+                await asyncio.sleep(0)  # others have waited
         except Exception as error:  # noqa: BLE001 - whatever it was, the cache is in doubt now
-            await self._beside()
-            await run(machine.state.close)
-            await run(self._ports.factory.drop)
-            if life == self._life:
-                self._fail(error)
-            return
-        await self._beside()
-        await run(machine.state.close)
-
-    async def _beside(self) -> None:
-        """Until nobody else has the cache open."""
+            failure = error
         if self._snapshot_task is not None:
             await asyncio.wait({self._snapshot_task})
         await self._checkpoints.settled()
+        await run(machine.state.close)  # nobody else has it open now
+        if failure is not None:
+            await run(self._ports.factory.drop)
+            if life == self._life:
+                self._fail(failure)
+
+    async def _rest(self) -> None:
+        """Until there is something to do; meanwhile others may take short turns."""
+        self._wakeup.clear()
+        self._resting = True
+        await self._wakeup.wait()
+        self._resting = False
+        broken, self._broken = self._broken, None
+        if broken is not None:
+            raise broken
 
     def _next_turn(self) -> Turn:
         high_watermark = self._log.high_watermark
@@ -288,11 +304,10 @@ class CoordinatorRuntime:
         self._gathering.leave(turn)
         return turn
 
-    def _finish(self, turn: Turn) -> None:
-        for outcome in turn.found:
-            self._finds.popleft().settle(outcome)
-        for outcome in turn.read:
-            self._reads.popleft().settle(outcome)
+    def _finish(self, turn: Turn, machine: CoordinatorMachine) -> None:
+        for line, outcomes in ((self._finds, turn.found), (self._reads, turn.read)):
+            for outcome in outcomes:
+                line.popleft().settle(outcome)
         for batch in turn.committed:
             self._applied = batch.end_offset
             self._bytes_since_snapshot += len(batch.encoded)
@@ -305,11 +320,13 @@ class CoordinatorRuntime:
                 return
         self._committed()
         self._snapshot_if_due()
+        self._checkpoints.turn_is_over(machine.state, changed=bool(turn.committed))
 
     def _committed(self) -> None:
-        self._wakeup.set()
         self._reply()
         self._following.commits(self._batches, self._log.high_watermark)
+        if self._reads or not self._gathering.goes_on(self._batches):
+            self._wakeup.set()
 
     def _reply(self) -> None:
         high_watermark = self._log.high_watermark
@@ -344,9 +361,8 @@ class CoordinatorRuntime:
     # Snapshots
 
     def _snapshot_if_due(self) -> None:
-        if self._bytes_since_snapshot < self._settings.snapshot_bytes:
-            return
-        if self._snapshot_task is None:
+        due = self._bytes_since_snapshot >= self._settings.snapshot_bytes
+        if due and self._snapshot_task is None:
             self._bytes_since_snapshot = 0
             self._snapshot_task = self._start(self._take_snapshot())
 
