@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, Literal, TypeAlias, get_args
 
 from skylog.kernel.errors import SkylogError
@@ -29,8 +28,6 @@ _FRESH: Final = re.compile(r"([0-9a-f]{2})/([0-9a-f]{12})[0-9a-f]{18}([0-9a-f]{2
 _NAMED: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,16})*\Z", re.ASCII)
 _OWNED: Final = re.compile(r"([0-9a-f]{16})/(.*)\Z", re.ASCII | re.DOTALL)
 _SEGMENTS_MAX: Final = 6
-# Keys on their way: each is read when it is made, put and committed.
-KEYS_REMEMBERED: Final = 256
 
 
 class BadKey(SkylogError, ValueError):  # noqa: N818
@@ -66,7 +63,19 @@ class ObjectKey:
         """Read a key; refuses everything that the others would not have made."""
         if len(text) > KEY_CHARACTERS_MAX:
             raise BadKey(f"object key of {len(text)} characters")
-        return _parsed(text)
+        kind, _, rest = text.partition("/")
+        if kind not in KINDS:
+            raise BadKey(f"not an object key: {text!r}")
+        owned = _OWNED.match(rest) if kind == "staging" else None
+        fresh = _FRESH.match(owned[2] if owned else rest)
+        if fresh and (kind != "staging" or owned):
+            if fresh[1] != fresh[3]:
+                raise BadKey(f"object key whose digits do not fit: {text!r}")
+            return cls(text, int(fresh[2], 16))
+        segments = rest.split("/")
+        if kind == "wal" or len(segments) > _SEGMENTS_MAX or not all(map(_NAMED.match, segments)):
+            raise BadKey(f"not an object key: {text!r}")
+        return cls(text, None)
 
     @property
     def kind(self) -> str:
@@ -80,23 +89,6 @@ class ObjectKey:
 
     def __str__(self) -> str:
         return self.text
-
-
-@lru_cache(KEYS_REMEMBERED)
-def _parsed(text: str) -> ObjectKey:
-    kind, _, rest = text.partition("/")
-    if kind not in KINDS:
-        raise BadKey(f"not an object key: {text!r}")
-    owned = _OWNED.match(rest) if kind == "staging" else None
-    fresh = _FRESH.match(owned[2] if owned else rest)
-    if fresh and (kind != "staging" or owned):
-        if fresh[1] != fresh[3]:
-            raise BadKey(f"object key whose digits do not fit: {text!r}")
-        return ObjectKey(text, int(fresh[2], 16))
-    segments = rest.split("/")
-    if kind == "wal" or len(segments) > _SEGMENTS_MAX or not all(map(_NAMED.match, segments)):
-        raise BadKey(f"not an object key: {text!r}")
-    return ObjectKey(text, None)
 
 
 def staging_owner(principal: str) -> str:

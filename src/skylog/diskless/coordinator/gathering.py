@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from skylog.diskless.coordinator.turn import PendingBatch, Turn, may_gather
+from skylog.diskless.coordinator.turn import Turn
 from skylog.kernel.limits import DISKLESS_GATHERED_SECONDS_MAX
 
 
@@ -25,10 +25,6 @@ class Gathering:
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(DISKLESS_GATHERED_SECONDS_MAX, self._end)
-
-    def goes_on(self, batches: Iterable[PendingBatch]) -> bool:
-        """Whether these may wait for the time to be up."""
-        return self._timer is not None and may_gather(batches)
 
     def begin(self) -> None:
         """Anew: nothing waits."""

@@ -77,8 +77,6 @@ class CoordinatorRuntime:
         self._replies: deque[Waiter] = deque()
         self._batches: deque[PendingBatch] = deque()
         self._wakeup = asyncio.Event()
-        self._resting = False  # no turn is under way
-        self._broken: Exception | None = None
         self._gathering = Gathering(self._wakeup.set)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._bytes_since_snapshot = 0
@@ -153,22 +151,8 @@ class CoordinatorRuntime:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Too many requests wait.")
         waiter = Waiter(request, asyncio.get_running_loop().create_future())
         line.append(waiter)
-        if self._machine is None or not self._resting or not self._turn_at_once(self._machine):
-            self._wakeup.set()
+        self._wakeup.set()
         return await waiter.future
-
-    def _turn_at_once(self, machine: CoordinatorMachine) -> bool:
-        """Spare whoever asks the ways through the loop. False: it is not short, or has failed."""
-        turn = self._next_turn()
-        if not turn.is_short:
-            return False
-        try:
-            turn.run(machine)
-        except Exception as error:  # noqa: BLE001 - raised where all turns fail
-            self._broken, self._resting = error, False
-            return False
-        self._finish(turn, machine)
-        return True
 
     # Life
 
@@ -215,7 +199,7 @@ class CoordinatorRuntime:
         """Give the coordinator up, for example because leadership is lost; every caller hears."""
         self._life += 1
         self._state = State.UNLOADED
-        self._machine, self._resting = None, False
+        self._machine = None
         self._following.begin(0)
         self._log.close()
         self._batches.clear()
@@ -257,7 +241,8 @@ class CoordinatorRuntime:
                 await self._checkpoints.between_turns(machine.state, self._ports.executor)
                 turn = self._next_turn()
                 if turn.idle:
-                    await self._rest()
+                    self._wakeup.clear()
+                    await self._wakeup.wait()
                     continue
                 if turn.is_short:
                     turn.run(machine)
@@ -276,16 +261,6 @@ class CoordinatorRuntime:
             await run(self._ports.factory.drop)
             if life == self._life:
                 self._fail(failure)
-
-    async def _rest(self) -> None:
-        """Until there is something to do; meanwhile others may take short turns."""
-        self._wakeup.clear()
-        self._resting = True
-        await self._wakeup.wait()
-        self._resting = False
-        broken, self._broken = self._broken, None
-        if broken is not None:
-            raise broken
 
     def _next_turn(self) -> Turn:
         high_watermark = self._log.high_watermark
@@ -323,10 +298,9 @@ class CoordinatorRuntime:
         self._checkpoints.turn_is_over(machine.state, changed=bool(turn.committed))
 
     def _committed(self) -> None:
+        self._wakeup.set()
         self._reply()
         self._following.commits(self._batches, self._log.high_watermark)
-        if self._reads or not self._gathering.goes_on(self._batches):
-            self._wakeup.set()
 
     def _reply(self) -> None:
         high_watermark = self._log.high_watermark

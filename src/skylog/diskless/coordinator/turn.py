@@ -4,7 +4,7 @@ the state's."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,16 +49,6 @@ class PendingBatch:
         return Applied(self.end_offset, self.timestamp_ms, base_offset, crc)
 
 
-def may_gather(batches: Iterable[PendingBatch]) -> bool:
-    """Whether all are commits, and few."""
-    count = 0
-    for batch in batches:
-        if batch.changed is None:
-            return False
-        count += batch.batches
-    return count < DISKLESS_GATHERED_BATCHES_MAX
-
-
 @dataclass(frozen=True, slots=True)
 class Handled:
     """``end_offset``: where the high watermark must be before the reply may be told.
@@ -101,7 +91,8 @@ class Turn:
     @property
     def may_gather(self) -> bool:
         """Whether nothing needs the committed batches in the state yet."""
-        return self._has_commits_only and may_gather(self.committed)
+        count = sum(batch.batches for batch in self.committed)
+        return self._has_commits_only and count < DISKLESS_GATHERED_BATCHES_MAX
 
     @property
     def is_short(self) -> bool:
