@@ -244,7 +244,7 @@ class CoordinatorRuntime:
                     self._wakeup.clear()
                     await self._wakeup.wait()
                     continue
-                if turn.is_short:
+                if turn.is_short(machine):
                     turn.run(machine)
                 else:
                     await run(partial(turn.run, machine))
@@ -343,7 +343,7 @@ class CoordinatorRuntime:
     async def _take_snapshot(self) -> None:
         try:
             with self._ports.snapshot_stage.run():
-                await self.snapshot()
+                await self._write_snapshot()
         except (KafkaError, StorageError, OSError) as error:
             _log.error("no snapshot", coordinator=self.coordinator_id, why=str(error))
         finally:
@@ -352,6 +352,10 @@ class CoordinatorRuntime:
     async def snapshot(self) -> SnapshotId:
         """Write the committed state to a file while work goes on, then shorten the log."""
         await self.caught_up()
+        return await self._write_snapshot()
+
+    async def _write_snapshot(self) -> SnapshotId:
+        """Of what the cache has: it must not wait for turns, which may wait for it."""
         machine, life = self._machine, self._life
         if machine is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
