@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.wire.buffers import Buffer
+from skylog.wire.buffers import Buffer, room
 
 # Linux takes at most this many pieces in one call.
 IOV_MAX: Final = 1024
@@ -119,13 +119,19 @@ class Files:
         os.truncate(path, size)
 
     def rename(self, source: str, target: str) -> None:
-        self.forget(source)
-        self.forget(target)
-        os.replace(source, target)  # noqa: PTH105 — paths are plain text here
+        """Rename a file, or a directory with what lies in it.
+
+        Under the lock: what a thread opened meanwhile would stay in the table, and on the disk.
+        """
+        with self._lock:
+            os.replace(source, target)  # noqa: PTH105 — paths are plain text here
+            for path in (source, target, *self._under.get(source, ())):
+                self._drop(path)
 
     def remove(self, path: str) -> None:
-        self.forget(path)
-        Path(path).unlink(missing_ok=True)
+        with self._lock:
+            Path(path).unlink(missing_ok=True)
+            self._drop(path)
 
     # -- what is made of them ------------------------------------------------------------------
 
@@ -149,7 +155,7 @@ class Files:
     def read(self, path: str, position: int, size: int, *, block: bool = True) -> memoryview:
         """Up to ``size`` bytes; fewer at the end of the file or, unblocked, of what is cached."""
         descriptor = self.descriptor(path)
-        buffer = memoryview(bytearray(size))
+        buffer = memoryview(room(size))
         done = 0
         while done < size:
             try:

@@ -56,7 +56,6 @@ class Log(LogWriter):
     def mark_deleted(self) -> None:
         """The partition is gone: whoever still holds the log learns it from the next call."""
         self._failure = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        self._files.forget_under(self.directory)
 
     # -- the start -----------------------------------------------------------------------------
 

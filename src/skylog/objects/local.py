@@ -83,6 +83,17 @@ class LocalStore:
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         return await self._run(key, lambda: self._get(key, start, end))
 
+    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
+        """What is in the page cache: copying it takes less than telling a thread to."""
+        if not self._files.knows_cached:
+            return None
+        try:
+            with self._opened(key) as (file, size, _):
+                first, stop = check_range(key, start, end, size)
+                return self._files.read_cached(file, first, stop - first)
+        except (OSError, ObjectError):
+            return None  # ``get`` says why
+
     async def head(self, key: ObjectKey) -> ObjectInfo:
         return await self._run(key, lambda: self._head(key))
 

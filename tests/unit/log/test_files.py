@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
+import threading
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,34 @@ def test_a_path_that_comes_to_mean_another_file_is_opened_again(tmp_path: Path) 
     files.remove(old)
     with pytest.raises(FileNotFoundError):
         files.read(old, 0, 10)
+
+
+@pytest.mark.parametrize("what", ["file", "directory"])
+def test_what_a_thread_opens_while_it_is_renamed_does_not_stay_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    files, directory = Files(4), tmp_path / "log"
+    directory.mkdir()
+    path = str(directory / "segment")
+    files.create(path)
+    renamed = path if what == "file" else str(directory)
+
+    def reader() -> None:
+        with contextlib.suppress(FileNotFoundError):
+            files.descriptor(path)
+
+    thread = threading.Thread(target=reader)
+    replace = os.replace
+
+    def replace_beside_a_reader(source: str, target: str) -> None:
+        thread.start()
+        thread.join(0.2)  # it waits for us, or has the file open
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace_beside_a_reader)
+    files.rename(renamed, renamed + ".deleted")
+    thread.join()
+    assert files.open_files == open_descriptors(tmp_path) == 0
 
 
 def test_more_pieces_than_one_call_takes_are_written_in_order(tmp_path: Path) -> None:

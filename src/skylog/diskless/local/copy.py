@@ -194,6 +194,6 @@ def _parts(batches: list[Batch], bytes_max: int) -> Iterator[list[Batch]]:
 
 def remove_directory(files: Files, directory: str) -> None:
     """Remove a copy's files. Raises OSError when one of them stays."""
-    files.forget_under(directory)
     if Path(directory).is_dir():
         shutil.rmtree(directory)
+    files.forget_under(directory)  # not before: a reader may open one as long as it is there
