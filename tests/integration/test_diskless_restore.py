@@ -19,6 +19,7 @@ from skylog.diskless.files.orphans import OrphanScanner
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import StorageError
 from skylog.testing import Broker
+from skylog.testing.cluster import Cluster
 
 DEADLINE_SECONDS = 60.0
 
@@ -33,21 +34,21 @@ def settings(bucket: Path, **more: str) -> dict[str, str]:
     }
 
 
-def create(broker: Broker, name: str, partitions: int = 3) -> None:
+def create(broker: Broker | Cluster, name: str, partitions: int = 3) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     topic = NewTopic(name, partitions, 1, config={"diskless.enable": "true"})
     for future in admin.create_topics([topic]).values():
         future.result()
 
 
-def produce(broker: Broker, topic: str, values: list[str], partitions: int = 3) -> None:
+def produce(broker: Broker | Cluster, topic: str, values: list[str], partitions: int = 3) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
     for number, value in enumerate(values):
         producer.produce(topic, value, partition=number % partitions)
     assert producer.flush(DEADLINE_SECONDS) == 0
 
 
-def consume(broker: Broker, topic: str, count: int, partitions: int = 3) -> set[str]:
+def consume(broker: Broker | Cluster, topic: str, count: int, partitions: int = 3) -> set[str]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none"})
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
     found: set[str] = set()

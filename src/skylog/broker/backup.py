@@ -1,4 +1,8 @@
-"""What a broker backs up into its object store, and where it comes from."""
+"""What a node backs up into the object store, and where it comes from.
+
+A broker has coordinators and the cluster's metadata, a controller only the latter: but without its
+copy there would be nobody to elect.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,26 @@ from typing import TYPE_CHECKING, Protocol
 
 from skylog.broker.diskless_planes import COORDINATORS_DIRECTORY
 from skylog.diskless.files.backup import LogToBackup, MetadataBackup, NodeIdentity
+from skylog.diskless.files.passes import PacedPass
 from skylog.kernel.ids import METADATA_TOPIC_ID
 from skylog.kernel.topics import CLUSTER_METADATA, DISKLESS_METADATA
 from skylog.quorum.election_file import FILE_NAME as ELECTION_NAME
 
 if TYPE_CHECKING:
-    from skylog.broker.diskless import DisklessEngine
+    from skylog.broker.background import Background
     from skylog.controller.image import ClusterImage
     from skylog.kernel.clock import Clock
     from skylog.kernel.executor import Executor
     from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
     from skylog.log.manager import LogManager
+    from skylog.objects.store import ObjectStore
     from skylog.quorum.node import QuorumNode
     from skylog.quorum.storage import NodeStorage
 
 
 class Parts(Protocol):
-    """The parts of a broker that its backup needs; ``services.Services`` has them."""
+    """The parts of a node that its backup needs; ``services.Services`` has them."""
 
     @property
     def settings(self) -> BrokerSettings: ...
@@ -36,9 +42,6 @@ class Parts(Protocol):
     def logs(self) -> LogManager: ...
 
     @property
-    def diskless(self) -> DisklessEngine: ...
-
-    @property
     def clock(self) -> Clock: ...
 
     @property
@@ -48,11 +51,16 @@ class Parts(Protocol):
     def executor(self) -> Executor: ...
 
 
-def open_backup(parts: Parts, storage: NodeStorage, quorum: QuorumNode) -> MetadataBackup | None:
-    """None where a backup is of no use: on the disks that it is for, or not wanted."""
+def is_wanted(settings: BrokerSettings) -> bool:
+    """On the disks that it is for, a backup is of no use."""
+    return bool(settings.diskless.storage_url) and settings.diskless.backup_interval_ms > 0
+
+
+def open_backup(
+    parts: Parts, store: ObjectStore, storage: NodeStorage, quorum: QuorumNode
+) -> MetadataBackup:
+    """What copies this node's metadata into ``store``."""
     settings = parts.settings
-    if not settings.diskless.storage_url or settings.diskless.backup_interval_ms == 0:
-        return None
     directories = [storage.metadata_dir, *storage.directory_ids]
     identity = NodeIdentity(
         storage.cluster_id,
@@ -78,11 +86,31 @@ def open_backup(parts: Parts, storage: NodeStorage, quorum: QuorumNode) -> Metad
         identity,
         sources,
         (storage.metadata_log / ELECTION_NAME).read_text,
-        parts.diskless.store,
+        store,
         clock=parts.clock,
         rng=parts.rng,
         executor=parts.executor,
     )
+
+
+def start_backup(
+    backup: MetadataBackup,
+    image: ClusterImage,
+    clock: Clock,
+    interval_ms: int,
+    background: Background,
+) -> PacedPass:
+    """Back up again and again, once the cluster has diskless topics."""
+    paced = PacedPass(
+        "backup",
+        backup,
+        clock,
+        interval_ms,
+        first_ms=interval_ms,
+        wanted=lambda: image.topic(DISKLESS_METADATA) is not None,
+    )
+    background.every(paced.turn_ms, "diskless backup", paced.run)
+    return paced
 
 
 def coordinators_directory(settings: BrokerSettings) -> Path:

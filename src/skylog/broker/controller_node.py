@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skylog.broker.access import check_access
+from skylog.broker.backup import is_wanted, open_backup, start_backup
 from skylog.broker.followers import AclFollower, ConfigFollower, QuotaFollower
 from skylog.broker.lifecycle import Lifecycle
 from skylog.broker.listeners import listener_securities
@@ -17,12 +18,14 @@ from skylog.broker.wiring import (
     Node,
 )
 from skylog.log.manager import LogManager
+from skylog.objects.open import open_store
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from skylog.broker.diskless import DisklessEngine
     from skylog.broker.publisher import Follower
+    from skylog.quorum.storage import NodeStorage
 
 
 class ControllerNode(Node):
@@ -80,11 +83,25 @@ class ControllerNode(Node):
         await self._bind(securities)
         self._follow()
         await self._listeners.serve(of_controller=True)
+        self._start_backup(storage)
         every = self._background.every
         undo.push_async_callback(self._background.stop)
         every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", part.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
+
+    def _start_backup(self, storage: NodeStorage) -> None:
+        if not is_wanted(self.settings):
+            return
+        diskless = self.settings.diskless
+        store = open_store(
+            diskless.storage_url, self.settings.storage, clock=self._clock, rng=self._rng
+        )
+        self._undo.push_async_callback(store.close)
+        backup = open_backup(self._services, store, storage, self._part.quorum)
+        start_backup(
+            backup, self._image, self._clock, diskless.backup_interval_ms, self._background
+        )
 
     def _follow(self) -> None:
         services = self._services

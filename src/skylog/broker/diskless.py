@@ -42,14 +42,12 @@ from skylog.objects.open import open_store, parse_url
 if TYPE_CHECKING:
     from skylog.broker.auto_create import AutoCreate
     from skylog.broker.diskless_local import LocalSegments
+    from skylog.client.settings import Ports
     from skylog.controller.image import ClusterImage, Delta
     from skylog.controller.image.topics import Topic
     from skylog.diskless.coordinator.calls import Peers
     from skylog.diskless.coordinator.registry import DisklessCoordinators
-    from skylog.kernel.clock import Clock
-    from skylog.kernel.executor import Executor
     from skylog.kernel.ids import Uuid
-    from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
     from skylog.kernel.settings.diskless import DisklessSettings
     from skylog.log.files import Files
@@ -210,12 +208,11 @@ def open_engine(
     image: ClusterImage,
     peers: Peers,
     files: Files,
-    executor: Executor,
-    clock: Clock,
-    rng: Random,
+    ports: Ports,
 ) -> DisklessEngine:
     """Put the engine together from the node's settings."""
     diskless = settings.diskless
+    clock, rng, executor = ports.clock, ports.rng, ports.executor
     locations = CoordinatorLocations(image, settings.node.node_id)
     coordinators = open_coordinators(settings, files, clock, executor, peers, locations)
     cluster = ClusterCoordinators(coordinators, locations, peers, rng)
@@ -223,7 +220,14 @@ def open_engine(
     plane = open_plane(settings, cluster, coordinator_of, clock, rng)
     url = storage_url_of(settings)
     stats = StoreStats()
-    store = open_store(url, settings.storage, stats=stats, clock=clock, rng=rng)
+    store = open_store(
+        url,
+        settings.storage,
+        stats=stats,
+        clock=clock,
+        rng=rng,
+        beside_logs=not settings.diskless.storage_url,
+    )
     cache = ObjectCache(diskless.cache_bytes_max)
     writer = DisklessWriter(
         WriterSettings(

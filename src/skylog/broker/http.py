@@ -13,12 +13,27 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from skylog.kernel import limits
 from skylog.kernel.executor import Executor
 from skylog.kernel.metrics import CONTENT_TYPE, Metrics
 
 BACKLOG = 64
 Health = Callable[[], dict[str, Any]]
+
+
+class _Connection(H11Protocol):
+    """Ends by and by: there are few of them, and clients that only hold theirs shut others out."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        seconds = limits.HTTP_CONNECTION_SECONDS_MAX
+        self._end = asyncio.get_running_loop().call_later(seconds, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end.cancel()
+        super().connection_lost(exc)
 
 
 class _Server(uvicorn.Server):
@@ -51,6 +66,7 @@ class HttpServer:
         )
         config = uvicorn.Config(
             app,
+            http=_Connection,
             log_config=None,
             access_log=False,
             lifespan="off",

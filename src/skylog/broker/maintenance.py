@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from skylog.broker.backup import start_backup
 from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.cleaner import FileCleaner
 from skylog.diskless.files.orphans import OrphanScanner
@@ -133,8 +134,8 @@ def start_maintenance(
     )
     every(settings.cleaner_interval_ms, "topics", topics, settings.cleaner_interval_ms)
     if backup is not None:
-        interval_ms = settings.backup_interval_ms
-        every(interval_ms, "backup", backup, interval_ms, has_diskless_topics)
+        paced = start_backup(backup, parts.image, clock, settings.backup_interval_ms, background)
+        maintenance.passes.append(paced)
     if engine.local is not None:
         filler = engine.local.filler
         background.every(FILLER_RESTART_MS, "diskless local segments", filler.run, first_ms=0)

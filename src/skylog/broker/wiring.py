@@ -17,7 +17,7 @@ from skylog.broker.access import broker_access, check_access
 from skylog.broker.audit import new_authorizer
 from skylog.broker.auto_create import AutoCreate
 from skylog.broker.background import Background
-from skylog.broker.backup import open_backup
+from skylog.broker.backup import is_wanted, open_backup
 from skylog.broker.compaction import start_cleaner
 from skylog.broker.configs import Configs
 from skylog.broker.diskless import OBJECTS_DIRECTORY, DisklessFollower, open_engine
@@ -55,7 +55,6 @@ from skylog.broker.translate import (
 from skylog.client.settings import Ports
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
-from skylog.diskless.files.backup import MetadataBackup
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.executor import ThreadExecutor
@@ -73,6 +72,7 @@ from skylog.security.quotas import ClientQuotas
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
+    from skylog.broker.diskless import DisklessEngine
     from skylog.broker.http import HttpServer
 
 log = get_logger("broker.node")
@@ -245,7 +245,7 @@ class Node:
         # Followers must be able to fetch, or coordinators that are led here would never be loaded.
         await self._listeners.serve(of_controller=False)
         await until_loaded(self._services)
-        self._start_background(part, logs, open_backup(self._services, storage, part.quorum))
+        self._start_background(part, logs, storage)
 
     async def _start_quorum(self, storage: NodeStorage) -> QuorumPart:
         self._part = await QuorumPart.start(
@@ -300,11 +300,12 @@ class Node:
             traffic=traffic,
             memory=self._memory,
             router=Router(self._image, settings.managed_replication.zone_by_listener),
-            diskless=open_engine(
-                settings, self._image, self._peers, self._files, self._executor, clock, self._rng
-            ),
+            diskless=self._open_engine(),
             settled=self._background.settled,
         )
+
+    def _open_engine(self) -> DisklessEngine:
+        return open_engine(self.settings, self._image, self._peers, self._files, self._ports)
 
     async def _follow_metadata(self, logs: LogManager) -> None:
         services = self._services
@@ -345,9 +346,7 @@ class Node:
 
     # -- running -------------------------------------------------------------------------------
 
-    def _start_background(
-        self, part: QuorumPart, logs: LogManager, backup: MetadataBackup | None
-    ) -> None:
+    def _start_background(self, part: QuorumPart, logs: LogManager, storage: NodeStorage) -> None:
         every = self._background.every
         self._undo.push_async_callback(self._background.stop)
         every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)
@@ -358,8 +357,11 @@ class Node:
         lag_ms = self.settings.replication.lag_ms_max
         every(max(lag_ms // 2, 1), "in-sync replicas", self._services.replicas.review_isrs)
         self.cleaner = start_cleaner(self._services, self._background)
+        services, backup = self._services, None
+        if is_wanted(self.settings):
+            backup = open_backup(services, services.diskless.store, storage, part.quorum)
         self.maintenance = start_maintenance(
-            self._services, self.settings.diskless, self._background, backup
+            services, self.settings.diskless, self._background, backup
         )
 
     def _limit_connections(self, settings: BrokerSettings) -> None:

@@ -21,6 +21,8 @@ HANDSHAKE_SECONDS_MAX: Final = 30.0
 TLS_HANDSHAKE_SECONDS_MAX: Final = 10.0
 # An answer that nobody reads holds memory; after this long without progress it is given up.
 WRITE_STALL_SECONDS_MAX: Final = 60.0
+# A connection to /metrics and /health ends after so long, whatever its client does or does not.
+HTTP_CONNECTION_SECONDS_MAX: Final = 30.0
 # Requests read ahead of the one in work; beyond that the client's socket is the queue.
 CONNECTION_REQUESTS_WAITING_MAX: Final = 64
 CONNECTION_WAITING_BYTES_MAX: Final = 1024 * 1024
@@ -170,8 +172,8 @@ FETCH_SESSION_PARTITIONS_MAX: Final = 1_000_000
 OBJECT_TEMPORARY_AGE_MS_MAX: Final = 60 * 60 * 1000
 # Folders that a local directory of objects keeps open: all of those that WAL objects go to.
 OBJECT_FOLDERS_KEPT_MAX: Final = 512
-# What is put into a local directory without syncs in the event loop: to hand it to a thread takes
-# longer than the copy into the page cache.
+# What is put into a directory beside the logs, without syncs, in the event loop: to hand it to a
+# thread takes longer than the copy into the page cache.
 OBJECT_INLINE_BYTES_MAX: Final = 512 * 1024
 # Keys that one bulk deletion names, as in S3; what a listing counts as one request.
 OBJECT_KEYS_PER_REQUEST: Final = 1000
@@ -182,9 +184,11 @@ DISKLESS_CACHED_ROWS_MAX: Final = 100_000
 DISKLESS_PENDING_REQUESTS_MAX: Final = 10_000
 DISKLESS_REQUESTS_PER_TURN_MAX: Final = 32
 # Turns after which a coordinator's write-ahead log is carried into its database by another thread,
-# and pages after which, if that is not enough, its own thread does it while everybody waits.
+# pages after which, if that is not enough, its own thread does it while everybody waits, and pages
+# after which SQLite does so itself, wherever that is.
 DISKLESS_TURNS_PER_CHECKPOINT: Final = 32
 DISKLESS_CHECKPOINT_PAGES_MAX: Final = 4_096
+DISKLESS_AUTO_CHECKPOINT_PAGES: Final = 16_384
 # Batches of commits in a turn that is done in the event loop; what takes longer goes to a thread.
 DISKLESS_INLINE_BATCHES_MAX: Final = 128
 # Commits wait in memory until so many batches have gathered, or so long, before they go to the

@@ -406,10 +406,10 @@ def all_cached(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_what_is_in_memory_is_read_without_a_thread(tmp_path: Path) -> None:
     store = opened(tmp_path)
     await store.put(KEY, b"0123456789")
-    before = open_files()
+    before = open_folders(tmp_path)
     assert store.get_now(KEY, 2, 6) == b"2345"
     assert store.get_now(KEY, 2, 11) is None
-    assert open_files() == before
+    assert open_folders(tmp_path) == before
     await store.close()
     assert store.get_now(KEY, 2, 6) is None
 

@@ -19,7 +19,7 @@ class Gathering:
 
     def leave(self, turn: Turn) -> None:
         """Take out of a turn what may still wait."""
-        if self._is_over or not turn.may_gather:
+        if self._is_over or not turn.committed or not turn.may_gather:
             return
         turn.committed = ()
         if self._timer is None:

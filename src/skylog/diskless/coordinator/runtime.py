@@ -11,8 +11,7 @@ active     unloaded: ``unload`` (leadership lost), a failed append or sync, a fa
 The event loop appends and replies; the machine and its cache are used in turns, the short ones in
 the event loop, the others on a thread. Writes do not wait for one another: while some wait for the
 high watermark, the next ones are judged on top of them. A reply is told once the high watermark has
-passed everything that it rests on. Then the tail has it too; the cache takes up several commits at
-once, a moment later, but before it answers any question that comes meanwhile.
+passed all that it rests on; the cache takes that up before it answers a question that comes later.
 """
 
 from __future__ import annotations
@@ -113,10 +112,8 @@ class CoordinatorRuntime:
 
     async def find(self, request: Find | ForgetFiles) -> Any:
         """An answer from committed state, at once; whoever was told of a commit finds it."""
-        current = (
-            self._state is State.ACTIVE and self._following.end_offset >= self._log.high_watermark
-        )
-        if current and isinstance(request, FindBatches):
+        followed = self._following.end_offset >= self._log.high_watermark
+        if followed and self._state is State.ACTIVE and isinstance(request, FindBatches):
             with suppress(NotInTail):
                 return self._following.find(request)
         return await self._enqueue(self._finds, request)
@@ -143,10 +140,9 @@ class CoordinatorRuntime:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
     def _not_active(self) -> KafkaError:
-        loading = self._state is State.LOADING
-        return KafkaError(
-            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
-        )
+        if self._state is State.LOADING:
+            return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return KafkaError(ErrorCode.NOT_COORDINATOR)
 
     async def _enqueue(self, line: deque[Waiter], request: Any) -> Any:
         if self._state is not State.ACTIVE:
@@ -172,10 +168,9 @@ class CoordinatorRuntime:
             if life == self._life:
                 self.unload()
             raise
-        if machine is None:
-            return
-        if life != self._life:
-            await self._ports.executor.run(machine.state.close)
+        if machine is None or life != self._life:
+            if machine is not None:
+                await self._ports.executor.run(machine.state.close)
             return
         self._machine = machine
         self._applied = machine.state.applied.end_offset
@@ -240,36 +235,32 @@ class CoordinatorRuntime:
 
     async def _work(self, life: int, machine: CoordinatorMachine) -> None:
         run = self._ports.executor.run
+        failure = None
         try:
             while life == self._life:
+                await self._checkpoints.between_turns(machine.state, self._ports.executor)
                 turn = self._next_turn()
                 if turn.idle:
                     self._wakeup.clear()
                     await self._wakeup.wait()
                     continue
-                if turn.is_short:
+                if turn.is_short(machine):
                     turn.run(machine)
                 else:
                     await run(partial(turn.run, machine))
                 if life == self._life:
-                    self._finish(turn)
-                    self._checkpoints.turn_is_over(machine.state, changed=bool(turn.committed))
-                await asyncio.sleep(0)
+                    self._finish(turn, machine)
+                await asyncio.sleep(0)  # others have waited
         except Exception as error:  # noqa: BLE001 - whatever it was, the cache is in doubt now
-            await self._beside()
-            await run(machine.state.close)
-            await run(self._ports.factory.drop)
-            if life == self._life:
-                self._fail(error)
-            return
-        await self._beside()
-        await run(machine.state.close)
-
-    async def _beside(self) -> None:
-        """Until nobody else has the cache open."""
+            failure = error
         if self._snapshot_task is not None:
             await asyncio.wait({self._snapshot_task})
         await self._checkpoints.settled()
+        await run(machine.state.close)  # nobody else has it open now
+        if failure is not None:
+            await run(self._ports.factory.drop)
+            if life == self._life:
+                self._fail(failure)
 
     def _next_turn(self) -> Turn:
         high_watermark = self._log.high_watermark
@@ -288,11 +279,10 @@ class CoordinatorRuntime:
         self._gathering.leave(turn)
         return turn
 
-    def _finish(self, turn: Turn) -> None:
-        for outcome in turn.found:
-            self._finds.popleft().settle(outcome)
-        for outcome in turn.read:
-            self._reads.popleft().settle(outcome)
+    def _finish(self, turn: Turn, machine: CoordinatorMachine) -> None:
+        for line, outcomes in ((self._finds, turn.found), (self._reads, turn.read)):
+            for outcome in outcomes:
+                line.popleft().settle(outcome)
         for batch in turn.committed:
             self._applied = batch.end_offset
             self._bytes_since_snapshot += len(batch.encoded)
@@ -305,6 +295,7 @@ class CoordinatorRuntime:
                 return
         self._committed()
         self._snapshot_if_due()
+        self._checkpoints.turn_is_over(machine.state, changed=bool(turn.committed))
 
     def _committed(self) -> None:
         self._wakeup.set()
@@ -344,16 +335,15 @@ class CoordinatorRuntime:
     # Snapshots
 
     def _snapshot_if_due(self) -> None:
-        if self._bytes_since_snapshot < self._settings.snapshot_bytes:
-            return
-        if self._snapshot_task is None:
+        due = self._bytes_since_snapshot >= self._settings.snapshot_bytes
+        if due and self._snapshot_task is None:
             self._bytes_since_snapshot = 0
             self._snapshot_task = self._start(self._take_snapshot())
 
     async def _take_snapshot(self) -> None:
         try:
             with self._ports.snapshot_stage.run():
-                await self.snapshot()
+                await self._write_snapshot()
         except (KafkaError, StorageError, OSError) as error:
             _log.error("no snapshot", coordinator=self.coordinator_id, why=str(error))
         finally:
@@ -362,6 +352,10 @@ class CoordinatorRuntime:
     async def snapshot(self) -> SnapshotId:
         """Write the committed state to a file while work goes on, then shorten the log."""
         await self.caught_up()
+        return await self._write_snapshot()
+
+    async def _write_snapshot(self) -> SnapshotId:
+        """Of what the cache has: it must not wait for turns, which may wait for it."""
         machine, life = self._machine, self._life
         if machine is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)

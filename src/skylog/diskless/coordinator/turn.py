@@ -91,16 +91,15 @@ class Turn:
     @property
     def may_gather(self) -> bool:
         """Whether nothing needs the committed batches in the state yet."""
-        return (
-            self._has_commits_only
-            and sum(batch.batches for batch in self.committed) < DISKLESS_GATHERED_BATCHES_MAX
-        )
+        count = sum(batch.batches for batch in self.committed)
+        return self._has_commits_only and count < DISKLESS_GATHERED_BATCHES_MAX
 
-    @property
-    def is_short(self) -> bool:
+    def is_short(self, machine: CoordinatorMachine) -> bool:
         """Whether it takes less than to hand it to a thread: few batches of commits, which need
         no more of the state than what was used last."""
         if not self._has_commits_only:
+            return False
+        if self.committed and machine.expires_by(self.committed[-1].timestamp_ms):
             return False
         count = sum(batch.batches for batch in self.committed)
         count += sum(len(one.file.batches) for one in self.requests if isinstance(one, CommitFile))

@@ -351,6 +351,21 @@ async def test_a_failing_cache_is_dropped_and_built_again() -> None:
         assert await opened.digest() != before
 
 
+async def test_a_cache_that_fails_under_a_commit_is_built_again() -> None:
+    async with home() as opened:
+        runtime = await started(opened)
+        await runtime.submit(ask.CommitFile(opened.file((T0, 4))))
+        await runtime.caught_up()
+        runtime.machine.state._db.execute("DROP TABLE files")
+        tasks = [submit(runtime, ask.CommitFile(opened.file((T0, 1)))) for _ in range(2)]
+        for task in tasks:  # nothing was appended
+            assert await outcome_of(task) == (ErrorCode.NOT_COORDINATOR, False)
+        opened.timers.fire()
+        await opened.coordinators.loaded()
+        (committed,) = await runtime.submit(ask.CommitFile(opened.file((T0, 1))))
+        assert committed.assigned_base_offset == 4
+
+
 async def test_a_request_that_cannot_be_handled_harms_nobody() -> None:
     async with home() as opened:
         runtime = await started(opened)

@@ -27,6 +27,21 @@ def forever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "DISKLESS_GATHERED_SECONDS_MAX", 3600.0)
 
 
+@pytest.fixture
+def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[Turn]:
+    """Turns on a thread."""
+    turns: list[Turn] = []
+
+    async def run(_: InlineExecutor, work: Callable[[], T]) -> T:
+        turn = getattr(getattr(work, "func", None), "__self__", None)
+        if isinstance(turn, Turn):
+            turns.append(turn)
+        return work()
+
+    monkeypatch.setattr(InlineExecutor, "run", run)
+    return turns
+
+
 async def started(opened: Home) -> Any:
     await opened.lead(0)
     runtime = opened.runtime()
@@ -134,16 +149,7 @@ async def test_what_waits_is_not_lost_with_the_leader() -> None:
         assert found.high_watermark == 2
 
 
-async def test_short_turns_do_not_leave_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    handed_over: list[Turn] = []
-
-    async def run(_: InlineExecutor, work: Callable[[], T]) -> T:
-        turn = getattr(getattr(work, "func", None), "__self__", None)
-        if isinstance(turn, Turn):
-            handed_over.append(turn)
-        return work()
-
-    monkeypatch.setattr(InlineExecutor, "run", run)
+async def test_short_turns_do_not_leave_the_loop(handed_over: list[Turn]) -> None:
     async with home() as opened:
         runtime = await started(opened)
         handed_over.clear()
@@ -151,3 +157,17 @@ async def test_short_turns_do_not_leave_the_loop(monkeypatch: pytest.MonkeyPatch
         assert handed_over == []
         await runtime.submit(batches(opened, DISKLESS_INLINE_BATCHES_MAX + 1))
         assert any(turn.requests for turn in handed_over)
+
+
+async def test_what_expires_once_an_hour_does_not_hold_up_the_loop(handed_over: list[Turn]) -> None:
+    async with home() as opened:
+        runtime = await started(opened)
+        handed_over.clear()
+        opened.clock.advance(60 * 60 * 1000)
+        for end_offset in (3, 4):
+            await runtime.submit(batches(opened, DISKLESS_GATHERED_BATCHES_MAX))
+            async with asyncio.timeout(30):
+                while runtime.applied_offset != end_offset:  # noqa: ASYNC110 - nothing tells of it
+                    await asyncio.sleep(0)
+        (turn,) = handed_over  # of two that have applied as much
+        assert [batch.end_offset for batch in turn.committed] == [3]
