@@ -204,14 +204,15 @@ class Cluster(ABC):
 
 class Skylog(Cluster):
     """With its embedded defaults; only addresses and the directory are given, and what
-    ``settings`` says. A put into its object store takes ``put_ms`` longer than it would."""
+    ``settings`` says. With ``put_ms`` its object store is like a bucket: nothing of it is at hand,
+    and a put takes so much longer than it would."""
 
     name = "skylog"
 
     def __init__(
         self,
         settings: Mapping[str, str] | None = None,
-        put_ms: int = 0,
+        put_ms: int | None = None,
         ports: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(settings, ports)
@@ -252,7 +253,7 @@ class Skylog(Cluster):
         }
         arguments = [f"--override={key}={value}" for key, value in overrides.items()]
         entry = ["-c", "from skylog.cli.main import main; main()"]
-        if self._put_ms:
+        if self._put_ms is not None:
             entry = ["-m", "bench.slow_puts", str(self._put_ms)]
         return [sys.executable, *entry, *command, *arguments]
 

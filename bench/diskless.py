@@ -156,7 +156,7 @@ def requests(plan: Plan) -> list[Figure]:
     gigabyte = Figure("uploads at saturation", "per GB", None, note=note)
     size = plan.records * clients.RECORD_BYTES
     reads = [_Reads(plan, records) for records in sorted({CACHED_RECORDS, plan.records})]
-    with Skylog(BUCKET_BUDGET) as cluster:
+    with Skylog(BUCKET_BUDGET, put_ms=0) as cluster:
         for number in range(plan.rounds):
             plan.say(f"diskless requests, round {number + 1}")
             topic = f"saturated-{number}"

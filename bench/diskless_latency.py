@@ -34,7 +34,7 @@ def latency(plan: Plan) -> list[Figure]:
                 goal = None if put_ms else GOALS[mode]
                 name = f"diskless acknowledgements, puts of {put_ms} ms, {mode}"
                 rows = Figure(f"median of {name}", "ms", goal), Figure(f"p99 of {name}", "ms", goal)
-                with Skylog(settings, put_ms) as skylog:
+                with Skylog(settings, put_ms or None) as skylog:
                     sides: dict[str, Cluster] = {"skylog": skylog}
                     if kafka is not None and mode == ADAPTIVE and not put_ms:
                         sides["kafka"] = kafka

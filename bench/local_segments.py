@@ -31,7 +31,7 @@ def local_segments(plan: Plan) -> list[Figure]:
     for number in range(plan.rounds):
         for state in sorted(SETTINGS, reverse=number % 2 == 0):
             plan.say(f"local segments {state}, round {number + 1}")
-            with Skylog(SETTINGS[state]) as cluster:
+            with Skylog(SETTINGS[state], put_ms=0) as cluster:
                 rows[state].measure(plan, cluster)
     return [figure for one in rows.values() for figure in one.all]
 

@@ -1,4 +1,4 @@
-"""A node whose object store takes its time for each put, as a bucket does.
+"""A node whose object store takes its time for each put, and has nothing at hand, as a bucket.
 
 ``python -m bench.slow_puts MILLISECONDS server …``: all but the first argument are skylog's own.
 """
@@ -26,6 +26,9 @@ class SlowPuts:
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
         await asyncio.sleep(self._put_seconds)
         await self._inner.put(key, data, if_absent=if_absent)
+
+    def get_now(self, key: ObjectKey, start: int, end: int) -> None:
+        """Every read is a request."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

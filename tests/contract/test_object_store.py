@@ -147,6 +147,25 @@ async def test_a_range_that_is_not_there_is_refused(
     assert raised.value.kind is Outcome.REFUSED
 
 
+async def test_what_is_at_hand_is_what_a_get_gives(store: ObjectStore) -> None:
+    """A store may always say None; what else it says is right, and the caller's to change."""
+    data = random.Random(4).randbytes(300_000)
+    key, gone = fresh(), fresh()
+    for one in (key, gone):
+        await store.put(one, data)
+    for start, end in ((0, 1), (0, len(data)), (4095, 70_001), (5, 5)):
+        found = store.get_now(key, start, end)
+        assert found is None or found == data[start:end]
+        if found:
+            found[0] ^= 1
+            assert await store.get(key, start, end) == data[start:end]
+    for start, end in ((0, len(data) + 1), (-1, 5), (9, 3), (len(data) + 1, len(data) + 2)):
+        assert store.get_now(key, start, end) is None
+    await store.delete_many([gone])
+    assert store.get_now(gone, 0, 1) is None
+    assert store.get_now(fresh(), 0, 1) is None
+
+
 async def test_empty_objects(store: ObjectStore) -> None:
     key = fresh()
     await store.put(key, b"")

@@ -68,7 +68,7 @@ class Forbidden:
 
 
 def test_classic_topics_neither_reach_the_engine_nor_the_store() -> None:
-    # ENG-07, ENG-03 partly
+    # ENG-07
     with Broker(SETTINGS) as broker:
         create_topic(broker.bootstrap, "diskless")
         produce(broker.bootstrap, "diskless", [b"d"])
@@ -162,7 +162,7 @@ def partition(index: int) -> FetchPartition:
 
 
 def test_the_tail_costs_a_read_for_each_object() -> None:
-    # ENG-60 partly: another broker's reader has nothing in memory, either
+    # ENG-60 partly: one broker
     interval_ms = 200
     settings = {
         **SETTINGS,

@@ -164,9 +164,9 @@ class Life:
         keys = [file.object_key for file in self.files]
         described = await runtime.submit(ask.DescribeFiles(keys))
         assert described == await model.describe_files(keys)
-        before = self.home.digest()
+        before = await self.home.digest()
         await self.crash(10, lose_cache=True)
-        assert self.home.digest() == before
+        assert await self.home.digest() == before
 
 
 async def judge(model: MemoryPlane, one: Written) -> None:

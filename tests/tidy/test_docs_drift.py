@@ -13,3 +13,16 @@ def test_reference_pages_are_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "tools" / "generate_docs.py"), "--check"]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_diskless_coordinator_is_tested_at_every_level_and_measured() -> None:
+    # DC-63
+    page = (ROOT / "docs" / "requirements.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| DC-")]
+    # What tiered storage does to the coordinator's state comes with it.
+    assert [row.split()[1] for row in rows if "`tests/" not in row] == ["DC-38"]
+    for level in ("unit/diskless/coordinator", "contract", "property", "integration"):
+        assert any(f"`tests/{level}/" in row for row in rows), level
+    figures = (ROOT / "bench" / "README.md").read_text()
+    for measured in ("batches committed", "finding batches", "until its follower commits"):
+        assert measured in figures

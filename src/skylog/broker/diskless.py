@@ -220,7 +220,14 @@ def open_engine(
     plane = open_plane(settings, cluster, coordinator_of, clock, rng)
     url = storage_url_of(settings)
     stats = StoreStats()
-    store = open_store(url, settings.storage, stats=stats, clock=clock, rng=rng)
+    store = open_store(
+        url,
+        settings.storage,
+        stats=stats,
+        clock=clock,
+        rng=rng,
+        beside_logs=not settings.diskless.storage_url,
+    )
     cache = ObjectCache(diskless.cache_bytes_max)
     writer = DisklessWriter(
         WriterSettings(

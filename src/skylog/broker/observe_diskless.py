@@ -39,7 +39,11 @@ _READER: Final = {
     "missing": "Batches whose object could not be read",
 }
 _CACHE: Final = {"hits": "Reads from memory", "misses": "Reads that needed the store"}
-_OBJECTS: Final = {"gets": "Reads from the store", "hedged": "Reads that were asked for twice"}
+_OBJECTS: Final = {
+    "gets": "Reads from the store that had to be waited for",
+    "gets_at_once": "Reads from the store that it had in this machine's memory",
+    "hedged": "Reads that were asked for twice",
+}
 _LOCAL: Final = {
     "bytes": "Bytes copied to local segments",
     "reads": "Reads of partitions served from local segments",

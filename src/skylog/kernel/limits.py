@@ -172,6 +172,9 @@ FETCH_SESSION_PARTITIONS_MAX: Final = 1_000_000
 OBJECT_TEMPORARY_AGE_MS_MAX: Final = 60 * 60 * 1000
 # Folders that a local directory of objects keeps open: all of those that WAL objects go to.
 OBJECT_FOLDERS_KEPT_MAX: Final = 512
+# What is put into a directory beside the logs, without syncs, in the event loop: to hand it to a
+# thread takes longer than the copy into the page cache.
+OBJECT_INLINE_BYTES_MAX: Final = 512 * 1024
 # Keys that one bulk deletion names, as in S3; what a listing counts as one request.
 OBJECT_KEYS_PER_REQUEST: Final = 1000
 
@@ -181,9 +184,17 @@ DISKLESS_CACHED_ROWS_MAX: Final = 100_000
 DISKLESS_PENDING_REQUESTS_MAX: Final = 10_000
 DISKLESS_REQUESTS_PER_TURN_MAX: Final = 32
 # Turns after which a coordinator's write-ahead log is carried into its database by another thread,
-# and pages after which, if that is not enough, its own thread does it while everybody waits.
+# pages after which, if that is not enough, its own thread does it while everybody waits, and pages
+# after which SQLite does so itself, wherever that is.
 DISKLESS_TURNS_PER_CHECKPOINT: Final = 32
 DISKLESS_CHECKPOINT_PAGES_MAX: Final = 4_096
+DISKLESS_AUTO_CHECKPOINT_PAGES: Final = 16_384
+# Batches of commits in a turn that is done in the event loop; what takes longer goes to a thread.
+DISKLESS_INLINE_BATCHES_MAX: Final = 128
+# Commits wait in memory until so many batches have gathered, or so long, before they go to the
+# database together: nobody waits for that.
+DISKLESS_GATHERED_BATCHES_MAX: Final = 64
+DISKLESS_GATHERED_SECONDS_MAX: Final = 0.01
 # The latest batches of a coordinator that are found without its database; 46 bytes each, and some
 # hundred for each commit of a partition.
 DISKLESS_TAIL_BATCHES_MAX: Final = 32_768

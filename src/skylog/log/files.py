@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.wire.buffers import Buffer
+from skylog.wire.buffers import Buffer, room
 
 # Linux takes at most this many pieces in one call.
 IOV_MAX: Final = 1024
@@ -155,7 +155,7 @@ class Files:
     def read(self, path: str, position: int, size: int, *, block: bool = True) -> memoryview:
         """Up to ``size`` bytes; fewer at the end of the file or, unblocked, of what is cached."""
         descriptor = self.descriptor(path)
-        buffer = memoryview(bytearray(size))
+        buffer = memoryview(room(size))
         done = 0
         while done < size:
             try:

@@ -71,6 +71,10 @@ class FaultyStore:
             return bytes(turned)
         return data
 
+    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
+        """Never: all reads go where the faults are."""
+        return None
+
     async def head(self, key: ObjectKey) -> ObjectInfo:
         return await self._around(f"head {key}", lambda: self._inner.head(key))
 

@@ -5,6 +5,7 @@ Names are single path segments, always relative to an open directory, and links 
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -12,6 +13,8 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
+
+from skylog.wire.buffers import room
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -26,6 +29,10 @@ _BYTES_PER_WRITE: Final = 256 * 1024
 
 class Files:
     """The real system calls."""
+
+    # Some file systems cannot say what is cached. One over a network is among them, so that at most
+    # one file of it is opened by somebody who must not wait.
+    knows_cached = True
 
     def open_root(self, root: Path) -> int:
         return os.open(root, _FOLDER)
@@ -86,6 +93,20 @@ class Files:
                 break
             data += more
         return data
+
+    def read_cached(self, file: int, start: int, size: int) -> bytearray | None:
+        """All ``size`` bytes, if none of them has to come from the disk."""
+        data = room(size)
+        try:
+            read = os.preadv(file, [data], start, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            self.knows_cached = False
+            return None
+        return data if read == size else None
 
     def entries(self, folder: int) -> list[tuple[str, int | None, int]]:
         """Name, size and time of files; a directory has no size. Links and such are left out."""

@@ -24,6 +24,9 @@ class LimitedStore:
         async with self._slots:
             return await self._inner.get(key, start, end)
 
+    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
+        return self._inner.get_now(key, start, end)
+
     async def head(self, key: ObjectKey) -> ObjectInfo:
         async with self._slots:
             return await self._inner.head(key)

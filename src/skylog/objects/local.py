@@ -54,9 +54,12 @@ class LocalStore:
         clock: Clock | None = None,
         rng: Random | None = None,
         files: Files | None = None,
+        inline_bytes_max: int = 0,
         on_close: Callable[[], None] | None = None,
     ) -> None:
+        """``inline_bytes_max``: smaller puts are done at once, where nobody syncs."""
         self._executor = executor
+        self._inline_bytes_max = inline_bytes_max
         self._on_close = on_close
         self._rng = rng or system_random()
         self._files = files or Files()
@@ -71,10 +74,25 @@ class LocalStore:
         self._sweep((clock or SystemClock()).now_ms() - OBJECT_TEMPORARY_AGE_MS_MAX)
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
-        await self._run(key, lambda: self._put(key, data, if_absent))
+        put = partial(self._put, key, data, if_absent)
+        if size_of(data) < self._inline_bytes_max:
+            _guarded(key, put)
+        else:
+            await self._run(key, put)
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         return await self._run(key, lambda: self._get(key, start, end))
+
+    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
+        """What is in the page cache: copying it takes less than telling a thread to."""
+        if not self._files.knows_cached:
+            return None
+        try:
+            with self._opened(key) as (file, size, _):
+                first, stop = check_range(key, start, end, size)
+                return self._files.read_cached(file, first, stop - first)
+        except (OSError, ObjectError):
+            return None  # ``get`` says why
 
     async def head(self, key: ObjectKey) -> ObjectInfo:
         return await self._run(key, lambda: self._head(key))
@@ -108,13 +126,7 @@ class LocalStore:
             self._files.close(folder)
 
     async def _run(self, what: ObjectKey | str, work: Callable[[], T]) -> T:
-        def guarded() -> T:
-            try:
-                return work()
-            except OSError as error:
-                raise failure(what, error) from error
-
-        return await self._executor.run(guarded)
+        return await self._executor.run(partial(_guarded, what, work))
 
     def _put(self, key: ObjectKey, data: Payload, if_absent: bool) -> None:
         *path, name = _segments(key)
@@ -285,6 +297,13 @@ class LocalStore:
                 return self._files.open_file(kept, name)
         with self._folder(path) as folder:
             return self._files.open_file(folder, name)
+
+
+def _guarded(what: ObjectKey | str, work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except OSError as error:
+        raise failure(what, error) from error
 
 
 def failure(what: ObjectKey | str, error: OSError) -> ObjectError:

@@ -117,6 +117,13 @@ class MeteredStore:
             stats.bytes += len(data)
             return data
 
+    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
+        data = self._inner.get_now(key, start, end)
+        if data is not None:
+            with self.stats.counting("get") as stats:
+                stats.bytes += len(data)
+        return data
+
     async def head(self, key: ObjectKey) -> ObjectInfo:
         with self.stats.counting("head"):
             return await self._inner.head(key)

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.executor import ThreadExecutor
+from skylog.kernel.limits import OBJECT_INLINE_BYTES_MAX
 from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings.storage import StorageSettings
 from skylog.objects.files import Files, UnsyncedFiles
@@ -75,14 +76,19 @@ def open_store(
     stats: StoreStats | None = None,
     clock: Clock | None = None,
     rng: Random | None = None,
+    beside_logs: bool = False,
 ) -> ObjectStore:
-    """The store behind ``url``. What it is asked for is counted in ``stats``."""
+    """The store behind ``url``. What it is asked for is counted in ``stats``.
+
+    ``beside_logs``: a directory is on a disk whose page cache the event loop may wait for, as it
+    does when it appends to logs. Others may be on somebody else's machine.
+    """
     where = parse_url(url)
     counted = stats or StoreStats()
     if not where.is_remote:
         counted.prices = FREE
     clock, rng = clock or SystemClock(), rng or system_random()
-    metered = MeteredStore(_open_base(where, settings, clock, rng), counted)
+    metered = MeteredStore(_open_base(where, settings, clock, rng, beside_logs), counted)
     limited = LimitedStore(metered, settings.requests_max)
     return RetryingStore(limited, retry_policy(settings), clock=clock, rng=rng)
 
@@ -99,18 +105,20 @@ def retry_policy(settings: StorageSettings) -> RetryPolicy:
 
 
 def _open_base(
-    where: StorageUrl, settings: StorageSettings, clock: Clock, rng: Random
+    where: StorageUrl, settings: StorageSettings, clock: Clock, rng: Random, beside_logs: bool
 ) -> ObjectStore:
     if where.scheme == "memory":
         return MemoryStore(clock)
     if where.scheme == "file":
         threads = ThreadExecutor(_LOCAL_THREADS, "objects")
+        inline = beside_logs and not settings.file_sync
         return LocalStore(
             Path(where.path),
             threads,
             clock=clock,
             rng=rng,
             files=Files() if settings.file_sync else UnsyncedFiles(),
+            inline_bytes_max=OBJECT_INLINE_BYTES_MAX if inline else 0,
             on_close=threads.close,
         )
     # Imported here: a node without a bucket needs neither the library nor the time to load it.

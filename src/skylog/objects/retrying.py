@@ -102,6 +102,9 @@ class RetryingStore:
 
         return await self._repeat(f"get {key}", whole, Outcome.NOT_DONE)
 
+    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
+        return self._inner.get_now(key, start, end)
+
     async def head(self, key: ObjectKey) -> ObjectInfo:
         return await self._repeat(f"head {key}", lambda: self._inner.head(key), Outcome.NOT_DONE)
 

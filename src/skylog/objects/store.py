@@ -76,6 +76,13 @@ class ObjectStore(Protocol):
         """The bytes from ``start`` to ``end`` (exclusive; None is the object's end)."""
         ...
 
+    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
+        """The same bytes, which are then the caller's alone, if nobody has to be waited for.
+
+        None says no more than that ``get`` must be asked.
+        """
+        ...
+
     async def head(self, key: ObjectKey) -> ObjectInfo: ...
 
     async def delete_many(self, keys: Sequence[ObjectKey]) -> None: ...

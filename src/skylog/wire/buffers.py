@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, Final, cast
 
 Buffer = bytes | bytearray | memoryview
+
+_new_bytearray: Final = ctypes.pythonapi.PyByteArray_FromStringAndSize
+_new_bytearray.restype = ctypes.py_object
+_new_bytearray.argtypes = (ctypes.c_char_p, ctypes.c_ssize_t)
+
+
+def room(size: int) -> bytearray:
+    """Space for bytes that are about to be read.
+
+    It holds whatever lay there before: ``bytearray(size)`` would clear it first, which takes a
+    third as long as the read itself. Nobody may see more of it than was read.
+    """
+    made: Any = _new_bytearray(None, size)
+    return cast("bytearray", made)
 
 
 class Chain:

@@ -53,7 +53,8 @@ _ZSTD_SKIPPABLE: Final = 0x184D2A50
 _ZSTD_BLOCK_BYTES_MAX: Final = 128 * 1024
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
 
-# A decompressor must not be shared by threads, and a new one costs more than a small batch.
+# Neither compressors nor decompressors may be shared by threads; a new one costs more than a small
+# batch.
 _THREAD: Final = threading.local()
 
 _U32LE: Final = struct.Struct("<I")
@@ -73,8 +74,16 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
         return _compress_lz4(data, LZ4_LEVEL_DEFAULT if level is None else level)
     if codec == Compression.ZSTD:
         wanted = ZSTD_LEVEL_DEFAULT if level is None else level
-        return zstandard.ZstdCompressor(level=wanted).compress(data)
+        return _zstd_compressor(wanted).compress(data)
     raise ValueError(f"no codec {codec}")
+
+
+def _zstd_compressor(level: int) -> zstandard.ZstdCompressor:
+    """This thread's, of the level that it used last."""
+    held: tuple[int, zstandard.ZstdCompressor] | None = getattr(_THREAD, "zstd_compressor", None)
+    if held is None or held[0] != level:
+        held = _THREAD.zstd_compressor = level, zstandard.ZstdCompressor(level=level)
+    return held[1]
 
 
 def decompress(codec: int, data: Buffer, output_bytes_max: int) -> Buffer:

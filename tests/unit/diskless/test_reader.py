@@ -11,6 +11,7 @@ from crc32c import crc32c
 
 from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate
 from skylog.diskless.reader import DisklessReader, ObjectCache, ReadRequest, patch
+from skylog.diskless.reader import reader as reader_module
 from skylog.diskless.reader.cache import ENTRY_BYTES, HeldObject
 from skylog.diskless.reader.patch import VIEWED_BYTES_MIN, Served, serve
 from skylog.diskless.reader.plan import GAP_BYTES_MAX, Range, merged, ranges_of, runs_of
@@ -259,8 +260,8 @@ LARGE = VIEWED_BYTES_MIN
 
 
 @pytest.mark.parametrize("sizes", [[1], [1, 2, 3], [LARGE], [LARGE, LARGE, 1], [1, LARGE]])
-@pytest.mark.parametrize("copy", [True, False])
-def test_a_run_is_served_as_its_batches_are_one_by_one(sizes: list[int], copy: bool) -> None:
+@pytest.mark.parametrize("how", ["copy", "own", "view"])
+def test_a_run_is_served_as_its_batches_are_one_by_one(sizes: list[int], how: str) -> None:
     data, run = stored_run(sizes)
     expected, position, offset = b"", 0, 40
     for size in sizes:
@@ -268,9 +269,11 @@ def test_a_run_is_served_as_its_batches_are_one_by_one(sizes: list[int], copy: b
         one = run._replace(byte_size=len(batch), base_offset=offset, last_offset=offset + 1)
         expected += serve(one, [memoryview(data)[position : position + len(batch)]])
         position, offset = position + len(batch), offset + 2
-    served = Served(run, copy=copy)
-    served.add_all([memoryview(data)])
+    served = Served(run, copy=how == "copy", own=how == "own")
+    stored = bytearray(data)
+    served.add_all([memoryview(stored)])
     assert b"".join(served.parts) == expected
+    assert (stored == data) == (how != "own")
     assert served.size == len(expected)
     assert served.error is None
     assert [batch.base_offset for batch in split_batches(expected)] == [*range(40, offset, 2)]
@@ -278,11 +281,12 @@ def test_a_run_is_served_as_its_batches_are_one_by_one(sizes: list[int], copy: b
 
 
 @pytest.mark.parametrize("size", [1, LARGE])
-def test_the_good_beginning_of_a_run_is_served(size: int) -> None:
+@pytest.mark.parametrize("own", [True, False])
+def test_the_good_beginning_of_a_run_is_served(size: int, own: bool) -> None:
     data, run = stored_run([size] * 3)
     broken = bytearray(data)
     broken[-1] ^= 1
-    served = Served(run)
+    served = Served(run, own=own)
     served.add_all([memoryview(broken)])
     assert served.error is not None
     assert served.error.code is ErrorCode.CORRUPT_MESSAGE
@@ -369,6 +373,93 @@ async def test_an_answer_does_not_hold_an_object_of_which_it_uses_little() -> No
 
     assert await holding(1) == 0
     assert await holding(4) == 4
+
+
+class AtHandStore(CountingStore):
+    """Has everything at hand, unless told otherwise; ``wrong`` turns a bit of it each time."""
+
+    wrong = False
+    at_hand = True
+
+    def get_now(self, key: Any, start: int, end: int) -> bytearray | None:
+        objects = self.inner._objects
+        if not self.at_hand or key not in objects or str(key) in self.missing:
+            return None
+        data = bytearray(objects[key].data[start:end])
+        if len(data) < end - start:
+            return None
+        if self.wrong:
+            data[-1] ^= 1
+        return data
+
+
+async def test_what_is_at_hand_is_read_by_range_and_neither_kept_nor_waited_for() -> None:
+    engine = await Engine(AtHandStore).start()
+    await engine.writer.append(1, [item(b"a"), item(b"x" * GAP_BYTES_MAX * 2, 1), item(b"c", 2)])
+    reader = DisklessReader(engine.plane, engine.store, ObjectCache(1 << 20), engine.clock)
+    for _ in range(2):
+        requests = [ReadRequest(TOPIC_ID, n, 0, 1 << 20) for n in (0, 2)]
+        first, second = await reader.fetch(requests, 1 << 20)
+        assert records(first.records) == [(0, b"a")]
+        assert records(second.records) == [(0, b"c")]
+    assert engine.store.gets == []
+    assert reader.objects.gets_at_once == 4
+    assert len(reader.objects.cache) == 0
+    engine.store.at_hand = False
+    assert records((await reader.fetch(requests, 1 << 20))[0].records) == [(0, b"a")]
+    assert len(engine.store.gets) == 1
+
+
+async def test_the_same_batches_may_be_asked_for_twice_at_once() -> None:
+    """What is changed where it lies is changed to the same."""
+    engine = await Engine(AtHandStore).start()
+    for number in range(2):
+        await engine.writer.append(
+            number, [item(b"%d" % n, timestamp_type=LOG_APPEND_TIME) for n in range(3)]
+        )
+    requests = [ReadRequest(TOPIC_ID, 0, offset, 1 << 20) for offset in (0, 1, 4, 0)]
+    reader = DisklessReader(engine.plane, engine.store, ObjectCache(1 << 20), engine.clock)
+    results = await reader.fetch(requests, 1 << 20)
+    expected = [(n, b"%d" % (n % 3)) for n in range(6)]
+    assert [records(one.records) for one in results] == [
+        expected, expected[1:], expected[4:], expected,
+    ]  # fmt: skip
+    for one in results:
+        assert all(batch.crc_ok() for batch in split_batches(bytes(one.records)))
+    assert engine.store.gets == []
+
+
+async def test_what_is_at_hand_and_wrong_is_asked_for_again() -> None:
+    engine = await Engine(AtHandStore).start()
+    await engine.writer.append(1, [item(b"a"), item(b"b", 1)])
+    engine.store.wrong = True
+    requests = [ReadRequest(TOPIC_ID, n, 0, 1 << 20) for n in (0, 1)]
+    reader = DisklessReader(engine.plane, engine.store, ObjectCache(1 << 20), engine.clock)
+    found = await reader.fetch(requests, 1 << 20)
+    assert [records(one.records) for one in found] == [[(0, b"a")], [(0, b"b")]]
+    key = engine.plane.commits[0].object_key
+    reader.objects.forget(key)
+    engine.store.corrupt = {key: 99}
+    first, second = await reader.fetch(requests, 1 << 20)
+    assert (first.error, records(first.records)) == (ErrorCode.NONE, [(0, b"a")])
+    assert (second.error, second.size) == (ErrorCode.CORRUPT_MESSAGE, 0)
+    assert reader.stats.corrupt == 1
+
+
+async def test_what_is_at_hand_leaves_others_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await Engine(AtHandStore).start()
+    for number in range(3):
+        await engine.writer.append(number, [item(b"x" * 100)])
+    monkeypatch.setattr(reader_module, "TURN_BYTES", 1)
+    reader = DisklessReader(engine.plane, engine.store, ObjectCache(1 << 20), engine.clock)
+    fetch = asyncio.ensure_future(reader.fetch([ReadRequest(TOPIC_ID, 0, 0, 1 << 20)], 1 << 20))
+    turns = 0
+    while not fetch.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 3
+    assert len(records((await fetch)[0].records)) == 3
+    monkeypatch.undo()
 
 
 def test_what_was_checked_is_remembered_in_ranges() -> None:

@@ -268,6 +268,20 @@ async def test_counts_bytes_and_cost() -> None:
     assert store.stats.cost == 0
 
 
+async def test_what_was_at_hand_is_counted_and_what_was_not_is_not() -> None:
+    class AtHand(MemoryStore):
+        def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
+            return bytearray(end - start) if end <= 8 else None
+
+    store = MeteredStore(AtHand())
+    decorated = retrying(LimitedStore(store, 1))
+    assert decorated.get_now(KEY, 2, 6) == bytes(4)
+    assert decorated.get_now(KEY, 2, 9) is None
+    counted = store.stats.operations["get"]
+    assert (counted.requests, counted.bytes) == (1, 4)
+    assert FaultyStore(AtHand(), random.Random(1)).get_now(KEY, 2, 6) is None
+
+
 async def test_failed_attempts_are_counted_each() -> None:
     stats = StoreStats()
     inner = Scripted(error(NOT_DONE, throttled=True), error(AMBIGUOUS))

@@ -9,8 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -24,6 +25,7 @@ from skylog.objects.store import Exists, NotFound, ObjectError, Outcome
 from tests.unit.objects.test_keys import HOSTILE, mutated
 
 KEY = ObjectKey.named("backup", "a", "b", "c")
+T = TypeVar("T")
 
 
 class FaultyFiles(Files):
@@ -64,8 +66,10 @@ def opened(root: Path, files: Files | None = None) -> LocalStore:
     return LocalStore(root, InlineExecutor(), files=files)
 
 
-def open_files() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+def open_folders(root: Path) -> int:
+    """Of this directory alone: what earlier tests left may be closed at any moment."""
+    links = [path.resolve() for path in Path("/proc/self/fd").iterdir()]
+    return sum(link.is_relative_to(root) for link in links)
 
 
 async def keys_of(store: LocalStore) -> list[str]:
@@ -85,6 +89,29 @@ async def test_a_put_is_synced_before_it_has_a_name_and_its_name_after(
     files.steps.clear()
     await store.put(ObjectKey.named("backup", "a", "b", "d"), b"data", if_absent=if_absent)
     assert files.steps == ["write", "sync", name, "sync"]
+    await store.close()
+
+
+async def test_small_puts_without_syncs_are_done_at_once(tmp_path: Path) -> None:
+    class Counted(InlineExecutor):
+        runs = 0
+
+        async def run(self, work: Callable[[], T]) -> T:
+            self.runs += 1
+            return await super().run(work)
+
+    executor, files = Counted(), FaultyFiles()
+    store = LocalStore(tmp_path, executor, files=files, inline_bytes_max=5)
+    await store.put(KEY, b"data")
+    await store.put(KEY, [b"da", b"ta"])
+    assert executor.runs == 0
+    await store.put(KEY, b"large")
+    assert executor.runs == 1
+    files._fail_at = len(files.steps)
+    with pytest.raises(ObjectError) as raised:
+        await store.put(KEY, b"none")
+    assert raised.value.kind is Outcome.NOT_DONE
+    assert await store.get(KEY) == b"large"
     await store.close()
 
 
@@ -124,14 +151,13 @@ async def test_what_was_put_is_read_without_a_walk(tmp_path: Path) -> None:
 
 async def test_few_folders_are_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skylog.objects.local.OBJECT_FOLDERS_KEPT_MAX", 3)
-    before = open_files()
     store = opened(tmp_path)
     for number in range(10):
         await store.put(ObjectKey.named("backup", str(number), "a"), b"data")
         await store.put(ObjectKey.named("backup", str(number), "b"), b"data")
-    assert open_files() == before + 1 + 3
+    assert open_folders(tmp_path) == 1 + 3
     await store.close()
-    assert open_files() == before
+    assert open_folders(tmp_path) == 0
 
 
 @pytest.mark.parametrize("if_absent", [False, True])
@@ -362,3 +388,86 @@ async def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
     with pytest.raises(ObjectError) as raised:
         await store.get(KEY)
     assert raised.value.kind is Outcome.NOT_DONE
+
+
+@pytest.fixture
+def all_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is in the page cache, on a file system that can say so."""
+    preadv = os.preadv
+
+    def unflagged(file: int, buffers: list[bytearray], position: int, flags: int) -> int:
+        assert flags == os.RWF_NOWAIT
+        return preadv(file, buffers, position)
+
+    monkeypatch.setattr(os, "preadv", unflagged)
+
+
+@pytest.mark.usefixtures("all_cached")
+async def test_what_is_in_memory_is_read_without_a_thread(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    await store.put(KEY, b"0123456789")
+    before = open_folders(tmp_path)
+    assert store.get_now(KEY, 2, 6) == b"2345"
+    assert store.get_now(KEY, 2, 11) is None
+    assert open_folders(tmp_path) == before
+    await store.close()
+    assert store.get_now(KEY, 2, 6) is None
+
+
+@pytest.mark.usefixtures("all_cached")
+async def test_what_is_no_file_is_never_at_hand(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    await store.put(KEY, b"secret")
+    (tmp_path / "backup/a/b/link").symlink_to(tmp_path / "backup/a/b/c")
+    os.mkfifo(tmp_path / "backup/a/b/pipe")
+    (tmp_path / "backup/a/b/folder").mkdir()
+    for name in ("link", "pipe", "folder"):
+        assert store.get_now(ObjectKey.named("backup", "a", "b", name), 0, 1) is None
+    with pytest.raises(BadKey):
+        store.get_now(ObjectKey("backup/../../etc", None), 0, 1)
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [BlockingIOError(), OSError(errno.EIO, "I/O error"), 3],
+    ids=["disk", "error", "part"],
+)
+async def test_what_is_not_all_in_memory_is_left_to_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Exception | int
+) -> None:
+    store = opened(tmp_path)
+    await store.put(KEY, b"0123456789")
+
+    def preadv(*_: object) -> int:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "preadv", preadv)
+        assert store.get_now(KEY, 0, 5) is None
+    assert store.get_now(KEY, 0, 5) == b"01234"
+    await store.close()
+
+
+async def test_a_file_system_that_cannot_say_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opens: list[str] = []
+
+    class Counting(Files):
+        def open_file(self, folder: int, name: str) -> int:
+            opens.append(name)
+            return super().open_file(folder, name)
+
+    def preadv(*_: object) -> int:
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    store = opened(tmp_path, Counting())
+    await store.put(KEY, b"data")
+    monkeypatch.setattr(os, "preadv", preadv)
+    assert [store.get_now(KEY, 0, 4) for _ in range(3)] == [None] * 3
+    assert len(opens) == 1
+    assert await store.get(KEY) == b"data"
+    await store.close()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from skylog.kernel.errors import ConfigError, StorageError
+from skylog.kernel.limits import OBJECT_INLINE_BYTES_MAX
 from skylog.kernel.settings import load_settings
 from skylog.kernel.settings.storage import StorageSettings
+from skylog.objects.files import Files
 from skylog.objects.keys import ObjectKey
 from skylog.objects.metered import StoreStats
 from skylog.objects.open import StorageUrl, open_store, parse_url, retry_policy
@@ -127,3 +130,25 @@ async def test_a_directory_is_synced_unless_told_otherwise(
         assert await store.get(KEY) == b"x"
         await store.close()
         assert bool(synced) is sync
+
+
+@pytest.mark.parametrize("sync", [True, False])
+@pytest.mark.parametrize("beside_logs", [True, False])
+async def test_the_loop_waits_for_small_puts_beside_the_logs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync: bool, beside_logs: bool
+) -> None:
+    written_by: list[int] = []
+    write = Files.write
+
+    def noted(self: Files, file: int, parts: list[memoryview]) -> None:
+        written_by.append(threading.get_ident())
+        write(self, file, parts)
+
+    monkeypatch.setattr(Files, "write", noted)
+    given = storage(file_sync=str(sync).lower())
+    store = open_store(tmp_path.as_uri(), given, beside_logs=beside_logs)
+    await store.put(KEY, b"x")
+    await store.put(KEY, bytes(OBJECT_INLINE_BYTES_MAX))
+    await store.close()
+    in_loop = [thread == threading.get_ident() for thread in written_by]
+    assert in_loop == [beside_logs and not sync, False]

@@ -59,10 +59,14 @@ def expire(store: StateStore, before_ms: int, now_ms: int, rules: PlaneRules) ->
 
     ``before_ms`` is the time up to which the log was applied before, ``now_ms`` after.
     """
-    if before_ms // _EXPIRY_INTERVAL_MS < now_ms // _EXPIRY_INTERVAL_MS:
+    if is_expiry_due(before_ms, now_ms):
         kept_ms = max(DISKLESS_ANSWERS_KEPT_MS, 2 * rules.commit_age_ms_max)
         store.expire(now_ms - rules.producer_expiration_ms, now_ms - kept_ms)
         store.pins.expire(now_ms - rules.pin_grace_ms)
+
+
+def is_expiry_due(before_ms: int, now_ms: int) -> bool:
+    return before_ms // _EXPIRY_INTERVAL_MS < now_ms // _EXPIRY_INTERVAL_MS
 
 
 def _create(store: StateStore, record: PartitionCreatedRecord) -> None:

@@ -7,7 +7,7 @@ import sqlite3
 
 from skylog.diskless.coordinator.state import StateStore
 from skylog.kernel.executor import Executor
-from skylog.kernel.limits import DISKLESS_TURNS_PER_CHECKPOINT
+from skylog.kernel.limits import DISKLESS_CHECKPOINT_PAGES_MAX, DISKLESS_TURNS_PER_CHECKPOINT
 from skylog.kernel.logging import get_logger
 
 _log = get_logger("diskless.coordinator")
@@ -21,6 +21,8 @@ class Checkpoints:
         self._executor = executor
         self._turns = 0
         self._task: asyncio.Task[None] | None = None
+        # The write-ahead log is long: it begins anew only when nobody writes during a checkpoint.
+        self._needs_quiet = False
 
     def turn_is_over(self, state: StateStore, *, changed: bool) -> None:
         self._turns += changed
@@ -28,15 +30,26 @@ class Checkpoints:
             return
         if self._task is None or self._task.done():
             self._turns = 0
-            self._task = asyncio.get_running_loop().create_task(self._checkpoint(state))
+            self._task = asyncio.get_running_loop().create_task(self._beside_turns(state))
+
+    async def between_turns(self, state: StateStore, executor: Executor) -> None:
+        """Let everybody wait for it, if it must be."""
+        if self._needs_quiet:
+            self._needs_quiet = False
+            await self._checkpoint(state, executor)
 
     async def settled(self) -> None:
         """Until nobody has the database open for it."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
-    async def _checkpoint(self, state: StateStore) -> None:
+    async def _beside_turns(self, state: StateStore) -> None:
+        pages = await self._checkpoint(state, self._executor)
+        self._needs_quiet = pages >= DISKLESS_CHECKPOINT_PAGES_MAX
+
+    async def _checkpoint(self, state: StateStore, executor: Executor) -> int:
         try:
-            await self._executor.run(state.checkpoint)
+            return await executor.run(state.checkpoint)
         except (OSError, sqlite3.Error) as error:  # if it lasts, turns meet it too
             _log.warning("no checkpoint", coordinator=self._coordinator_id, why=str(error))
+            return 0

@@ -7,8 +7,10 @@ from typing import Final
 
 from skylog.diskless.coordinator.overlay import Overlay, PendingFile
 from skylog.diskless.coordinator.state import FileState, Pin
+from skylog.diskless.coordinator.tail import Added, Changed
 from skylog.diskless.plane import CommitResult, FileToCommit, TopicPartition
 from skylog.diskless.planes import commits
+from skylog.diskless.planes.pins import is_staged
 from skylog.diskless.planes.rules import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
@@ -35,6 +37,19 @@ class PlannedCommit:
         overlay.add_commit(offset, self.plan.logs, self.plan.producers)
         pending = PendingFile(self.file.size, self.file.format, self.plan.results)
         overlay.add_file(offset, self.file.object_key, pending)
+
+    def changed(self, offset: int) -> dict[TopicPartition, Changed] | None:
+        """What it does to partitions, known before it is applied; None: to pins, too."""
+        if is_staged(self.file.object_key):
+            return None
+        return {
+            (topic.topic_id, part.partition_index): Changed(
+                self.plan.logs[topic.topic_id, part.partition_index],
+                [Added(self.file.object_key, offset, part.batches)],
+            )
+            for topic in self.record.topics
+            for part in topic.partitions
+        }
 
 
 def plan_commit(

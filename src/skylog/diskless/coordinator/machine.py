@@ -309,6 +309,10 @@ class CoordinatorMachine:
         records.expire(self.state, before_ms, timestamp_ms, self._rules)
         self.state.set_applied(applied._replace(timestamp_ms=timestamp_ms))
 
+    def expires_by(self, timestamp_ms: int) -> bool:
+        """Whether a batch of that time makes old things be forgotten, which may be many."""
+        return records.is_expiry_due(self.state.applied.timestamp_ms, timestamp_ms)
+
     def restore(self, batch: Sequence[Message], end_offset: int, timestamp_ms: int) -> None:
         """A part of a snapshot that stands for the log up to ``end_offset``."""
         for record in batch:

@@ -206,8 +206,9 @@ class MemoryState:
     def snapshot_view(self) -> Iterator[StateView]:
         yield deepcopy(self)
 
-    def checkpoint(self) -> None:
+    def checkpoint(self) -> int:
         """Nothing lies on disk."""
+        return 0
 
     def close(self) -> None:
         """Nothing to let go of."""

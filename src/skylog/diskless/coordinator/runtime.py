@@ -8,10 +8,10 @@ loading    active: the log is applied up to its end · unloaded: ``unload``, not
 active     unloaded: ``unload`` (leadership lost), a failed append or sync, a failing cache
 =========  =====================================================================================
 
-The event loop appends and replies; the machine and its cache belong to one thread, which works in
-turns. Writes do not wait for one another: while some wait for the high watermark, the next ones
-are judged on top of them. A reply is told once the high watermark has passed everything that it
-rests on; the cache takes that up before it answers any question that comes later.
+The event loop appends and replies; the machine and its cache are used in turns, the short ones in
+the event loop, the others on a thread. Writes do not wait for one another: while some wait for the
+high watermark, the next ones are judged on top of them. A reply is told once the high watermark has
+passed all that it rests on; the cache takes that up before it answers a question that comes later.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from itertools import islice, takewhile
 from typing import Any, TypeVar
 
 from skylog.diskless.coordinator.checkpoints import Checkpoints
+from skylog.diskless.coordinator.following import Following
+from skylog.diskless.coordinator.gathering import Gathering
 from skylog.diskless.coordinator.loading import Loader
 from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.ports import Ports, RuntimeSettings
-from skylog.diskless.coordinator.queries import find_batches
 from skylog.diskless.coordinator.requests import Find, FindBatches, ForgetFiles, StrictRead, Write
 from skylog.diskless.coordinator.snapshot_records import snapshot_records
 from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
 from skylog.diskless.coordinator.state import StateStore, StateView
-from skylog.diskless.coordinator.tail import NotInTail, Tail
+from skylog.diskless.coordinator.tail import NotInTail
 from skylog.diskless.coordinator.turn import Handled, PendingBatch, Turn
 from skylog.diskless.coordinator.waiter import Waiter
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.limits import (
     DISKLESS_PENDING_REQUESTS_MAX,
     DISKLESS_REQUESTS_PER_TURN_MAX,
-    DISKLESS_TAIL_BATCHES_MAX,
 )
 from skylog.kernel.logging import get_logger
 from skylog.quorum.snapshots import SnapshotId
@@ -69,7 +69,7 @@ class CoordinatorRuntime:
         self._state = State.UNLOADED
         self._machine: CoordinatorMachine | None = None
         self._applied = 0
-        self._tail = Tail(DISKLESS_TAIL_BATCHES_MAX)
+        self._following = Following(ports.moved)
         # Callers stay in their line until their turn is over.
         self._finds: deque[Waiter] = deque()
         self._requests: deque[Waiter] = deque()
@@ -77,6 +77,7 @@ class CoordinatorRuntime:
         self._replies: deque[Waiter] = deque()
         self._batches: deque[PendingBatch] = deque()
         self._wakeup = asyncio.Event()
+        self._gathering = Gathering(self._wakeup.set)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._bytes_since_snapshot = 0
         self._snapshot_task: asyncio.Task[Any] | None = None
@@ -111,16 +112,19 @@ class CoordinatorRuntime:
 
     async def find(self, request: Find | ForgetFiles) -> Any:
         """An answer from committed state, at once; whoever was told of a commit finds it."""
-        current = self._state is State.ACTIVE and self._applied >= self._log.high_watermark
-        if current and isinstance(request, FindBatches):
+        followed = self._following.end_offset >= self._log.high_watermark
+        if followed and self._state is State.ACTIVE and isinstance(request, FindBatches):
             with suppress(NotInTail):
-                return find_batches(self._tail, request)
+                return self._following.find(request)
         return await self._enqueue(self._finds, request)
+
+    async def caught_up(self) -> None:
+        """Until the cache has everything that is committed by now."""
+        await self.find(ForgetFiles(()))
 
     async def look(self, read: Callable[[StateView, Snapshots], T]) -> T:
         """Read committed state at leisure, on a thread beside the coordinator's own."""
-        # Its turn comes after everything that is committed by now.
-        await self.find(ForgetFiles(()))
+        await self.caught_up()
         machine, snapshots = self._machine, self._ports.snapshots
         if machine is None:
             raise self._not_active()
@@ -136,10 +140,9 @@ class CoordinatorRuntime:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
     def _not_active(self) -> KafkaError:
-        loading = self._state is State.LOADING
-        return KafkaError(
-            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
-        )
+        if self._state is State.LOADING:
+            return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return KafkaError(ErrorCode.NOT_COORDINATOR)
 
     async def _enqueue(self, line: deque[Waiter], request: Any) -> Any:
         if self._state is not State.ACTIVE:
@@ -165,13 +168,13 @@ class CoordinatorRuntime:
             if life == self._life:
                 self.unload()
             raise
-        if machine is None:
-            return
-        if life != self._life:
-            await self._ports.executor.run(machine.state.close)
+        if machine is None or life != self._life:
+            if machine is not None:
+                await self._ports.executor.run(machine.state.close)
             return
         self._machine = machine
         self._applied = machine.state.applied.end_offset
+        self._following.begin(self._applied)
         self._bytes_since_snapshot = self._log.size
         self._state = State.ACTIVE
         self._start(self._work(life, machine))
@@ -197,9 +200,10 @@ class CoordinatorRuntime:
         self._life += 1
         self._state = State.UNLOADED
         self._machine = None
-        self._tail = Tail(DISKLESS_TAIL_BATCHES_MAX)
+        self._following.begin(0)
         self._log.close()
         self._batches.clear()
+        self._gathering.begin()
         self._wakeup.set()
         for line in (self._finds, self._requests, self._reads, self._replies):
             while line:
@@ -231,38 +235,38 @@ class CoordinatorRuntime:
 
     async def _work(self, life: int, machine: CoordinatorMachine) -> None:
         run = self._ports.executor.run
+        failure = None
         try:
             while life == self._life:
+                await self._checkpoints.between_turns(machine.state, self._ports.executor)
                 turn = self._next_turn()
                 if turn.idle:
                     self._wakeup.clear()
                     await self._wakeup.wait()
                     continue
-                await run(partial(turn.run, machine))
+                if turn.is_short(machine):
+                    turn.run(machine)
+                else:
+                    await run(partial(turn.run, machine))
                 if life == self._life:
-                    self._finish(turn)
-                    self._checkpoints.turn_is_over(machine.state, changed=bool(turn.committed))
+                    self._finish(turn, machine)
+                await asyncio.sleep(0)  # others have waited
         except Exception as error:  # noqa: BLE001 - whatever it was, the cache is in doubt now
-            await self._beside()
-            await run(machine.state.close)
-            await run(self._ports.factory.drop)
-            if life == self._life:
-                self._fail(error)
-            return
-        await self._beside()
-        await run(machine.state.close)
-
-    async def _beside(self) -> None:
-        """Until nobody else has the cache open."""
+            failure = error
         if self._snapshot_task is not None:
             await asyncio.wait({self._snapshot_task})
         await self._checkpoints.settled()
+        await run(machine.state.close)  # nobody else has it open now
+        if failure is not None:
+            await run(self._ports.factory.drop)
+            if life == self._life:
+                self._fail(failure)
 
     def _next_turn(self) -> Turn:
         high_watermark = self._log.high_watermark
         committed = list(takewhile(lambda b: b.end_offset <= high_watermark, self._batches))
         applied = committed[-1].end_offset if committed else self._applied
-        return Turn(
+        turn = Turn(
             [waiter.request for waiter in self._finds],
             committed,
             [w.request for w in takewhile(lambda w: w.end_offset <= applied, self._reads)],
@@ -270,29 +274,33 @@ class CoordinatorRuntime:
             self._log.end_offset,
             self._ports.clock.now_ms(),
             self._settings.batch_bytes_max,
+            self._following.end_offset,
         )
+        self._gathering.leave(turn)
+        return turn
 
-    def _finish(self, turn: Turn) -> None:
-        for outcome in turn.found:
-            self._finds.popleft().settle(outcome)
-        for outcome in turn.read:
-            self._reads.popleft().settle(outcome)
-        self._tail.follow(turn.changed, turn.topics_deleted)
+    def _finish(self, turn: Turn, machine: CoordinatorMachine) -> None:
+        for line, outcomes in ((self._finds, turn.found), (self._reads, turn.read)):
+            for outcome in outcomes:
+                line.popleft().settle(outcome)
         for batch in turn.committed:
             self._applied = batch.end_offset
             self._bytes_since_snapshot += len(batch.encoded)
             self._batches.popleft()
+        if turn.committed:
+            self._gathering.begin()
+        self._following.turn(turn)
         for handled in turn.handled:
             if not self._proceed(self._requests.popleft(), handled, turn.now_ms):
                 return
-        self._reply()
-        for partition, high_watermark in turn.moved():
-            self._ports.moved(partition, high_watermark)
+        self._committed()
         self._snapshot_if_due()
+        self._checkpoints.turn_is_over(machine.state, changed=bool(turn.committed))
 
     def _committed(self) -> None:
         self._wakeup.set()
         self._reply()
+        self._following.commits(self._batches, self._log.high_watermark)
 
     def _reply(self) -> None:
         high_watermark = self._log.high_watermark
@@ -327,16 +335,15 @@ class CoordinatorRuntime:
     # Snapshots
 
     def _snapshot_if_due(self) -> None:
-        if self._bytes_since_snapshot < self._settings.snapshot_bytes:
-            return
-        if self._snapshot_task is None:
+        due = self._bytes_since_snapshot >= self._settings.snapshot_bytes
+        if due and self._snapshot_task is None:
             self._bytes_since_snapshot = 0
             self._snapshot_task = self._start(self._take_snapshot())
 
     async def _take_snapshot(self) -> None:
         try:
             with self._ports.snapshot_stage.run():
-                await self.snapshot()
+                await self._write_snapshot()
         except (KafkaError, StorageError, OSError) as error:
             _log.error("no snapshot", coordinator=self.coordinator_id, why=str(error))
         finally:
@@ -344,6 +351,11 @@ class CoordinatorRuntime:
 
     async def snapshot(self) -> SnapshotId:
         """Write the committed state to a file while work goes on, then shorten the log."""
+        await self.caught_up()
+        return await self._write_snapshot()
+
+    async def _write_snapshot(self) -> SnapshotId:
+        """Of what the cache has: it must not wait for turns, which may wait for it."""
         machine, life = self._machine, self._life
         if machine is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)

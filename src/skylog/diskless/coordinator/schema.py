@@ -8,7 +8,7 @@ import sqlite3
 from typing import Final
 
 from skylog.diskless.coordinator.state import BATCH_SPACING_BITS, FILE_POSITION_BITS, Applied
-from skylog.kernel.limits import DISKLESS_CHECKPOINT_PAGES_MAX
+from skylog.kernel.limits import DISKLESS_AUTO_CHECKPOINT_PAGES
 
 # Raised with every change of the tables: a file of another version is thrown away.
 VERSION: Final = 2
@@ -238,7 +238,7 @@ def prepare(db: sqlite3.Connection, identity: str, *, read_only: bool, check: bo
         return applied(db)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
-    db.execute(f"PRAGMA wal_autocheckpoint = {DISKLESS_CHECKPOINT_PAGES_MAX}")
+    db.execute(f"PRAGMA wal_autocheckpoint = {DISKLESS_AUTO_CHECKPOINT_PAGES}")
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version == 0:
         db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")

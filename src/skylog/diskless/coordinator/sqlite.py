@@ -364,10 +364,11 @@ class SqliteState:
         finally:
             view.close()
 
-    def checkpoint(self) -> None:
+    def checkpoint(self) -> int:
         """Not within a transaction's commit: everybody who waits for it would wait for this too."""
         with closing(sqlite3.connect(self._path)) as db:
-            db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            _, pages, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        return int(pages)
 
     def close(self) -> None:
         self._db.close()

@@ -268,8 +268,11 @@ class StateStore(StateView, Protocol):
         """The state as it is now, for another thread to read while this one goes on."""
         ...
 
-    def checkpoint(self) -> None:
-        """Bring what lies on disk in order, on another thread while this one goes on."""
+    def checkpoint(self) -> int:
+        """Bring what lies on disk in order, on another thread while this one goes on.
+
+        Returns how many pages have been written since it was in order and nobody wrote.
+        """
         ...
 
     def close(self) -> None: ...

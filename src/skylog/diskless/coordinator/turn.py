@@ -4,17 +4,19 @@ the state's."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from skylog.diskless.coordinator.machine import CoordinatorMachine
-from skylog.diskless.coordinator.requests import Find, ForgetFiles, StrictRead, Write
+from skylog.diskless.coordinator.requests import CommitFile, Find, ForgetFiles, StrictRead, Write
 from skylog.diskless.coordinator.state import Applied
 from skylog.diskless.coordinator.tail import Added, Changed
 from skylog.diskless.plane import TopicPartition
+from skylog.diskless.planes.pins import is_staged
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
+from skylog.kernel.limits import DISKLESS_GATHERED_BATCHES_MAX, DISKLESS_INLINE_BATCHES_MAX
 from skylog.kernel.logging import get_logger
 from skylog.wire.batch import Batch, Compression
 from skylog.wire.messages.file_committed_record import FileCommittedRecord
@@ -36,6 +38,10 @@ class PendingBatch:
     encoded: bytes
     end_offset: int
     timestamp_ms: int
+    # Of the commit of a file: its batches, and what it does to their partitions. What others do
+    # is only known from the state, once they are applied.
+    batches: int = 0
+    changed: Mapping[TopicPartition, Changed] | None = None
 
     def applied(self) -> Applied:
         crc = Batch(self.encoded).crc
@@ -69,6 +75,8 @@ class Turn:
     end_offset: int
     now_ms: int
     batch_bytes_max: int
+    # Up to where it is known already what the committed batches change.
+    followed: int = 0
     found: list[Any] = field(default_factory=list)
     # Partitions that the committed batches changed, and what was added to them.
     changed: dict[TopicPartition, Changed] = field(default_factory=dict)
@@ -80,13 +88,34 @@ class Turn:
     def idle(self) -> bool:
         return not (self.finds or self.committed or self.reads or self.requests)
 
-    def moved(self) -> list[tuple[TopicPartition, int]]:
-        """The high watermarks that the turn has moved."""
-        return [
-            (partition, one.log.high_watermark)
-            for partition, one in self.changed.items()
-            if one.added and one.log is not None
-        ]
+    @property
+    def may_gather(self) -> bool:
+        """Whether nothing needs the committed batches in the state yet."""
+        count = sum(batch.batches for batch in self.committed)
+        return self._has_commits_only and count < DISKLESS_GATHERED_BATCHES_MAX
+
+    def is_short(self, machine: CoordinatorMachine) -> bool:
+        """Whether it takes less than to hand it to a thread: few batches of commits, which need
+        no more of the state than what was used last."""
+        if not self._has_commits_only:
+            return False
+        if self.committed and machine.expires_by(self.committed[-1].timestamp_ms):
+            return False
+        count = sum(batch.batches for batch in self.committed)
+        count += sum(len(one.file.batches) for one in self.requests if isinstance(one, CommitFile))
+        return count <= DISKLESS_INLINE_BATCHES_MAX
+
+    @property
+    def _has_commits_only(self) -> bool:
+        return (
+            not self.finds
+            and not self.reads
+            and all(batch.changed is not None for batch in self.committed)
+            and all(
+                isinstance(request, CommitFile) and not is_staged(request.file.object_key)
+                for request in self.requests
+            )
+        )
 
     def run(self, machine: CoordinatorMachine) -> None:
         """Raises only when the state can no longer be trusted."""
@@ -120,6 +149,8 @@ class Turn:
                 machine.apply(batch.records, batch.applied())
         machine.committed()
         for batch in self.committed:
+            if batch.end_offset <= self.followed:
+                continue
             offset = batch.end_offset - len(batch.records)
             for place, record in enumerate(batch.records):
                 self._note_changed(record, offset + place)
@@ -158,9 +189,15 @@ class Turn:
             raise
         except Exception:  # noqa: BLE001 - logged
             return Handled(self.end_offset, _failed(write))
-        machine.note(decision, self.end_offset)
+        offset = self.end_offset
+        machine.note(decision, offset)
         self.end_offset += len(decision.records)
-        batch = PendingBatch(decision.records, encoded, self.end_offset, self.now_ms)
+        batches, changed = 0, None
+        if decision.commit is not None:
+            batches, changed = len(decision.commit.plan.accepted), decision.commit.changed(offset)
+        batch = PendingBatch(
+            decision.records, encoded, self.end_offset, self.now_ms, batches, changed
+        )
         return Handled(self.end_offset, decision.reply, batch)
 
 

@@ -27,11 +27,15 @@ class HeldObject:
     A batch never lies in two of the parts.
     """
 
-    __slots__ = ("_checked", "_parts", "_starts", "end", "start")
+    __slots__ = ("_checked", "_parts", "_starts", "end", "own", "start")
 
-    def __init__(self, parts: Sequence[Buffer], start: int = 0, *, checked: bool = False) -> None:
-        """``checked``: whoever put them together has checked every batch."""
+    def __init__(
+        self, parts: Sequence[Buffer], start: int = 0, *, checked: bool = False, own: bool = False
+    ) -> None:
+        """``checked``: whoever put them together has checked every batch. ``own``: nobody but who
+        asked for it reads it."""
         self.start = start
+        self.own = own
         self._parts = parts
         self._starts: list[int] = []
         for part in parts:

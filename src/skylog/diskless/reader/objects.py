@@ -1,8 +1,9 @@
 """Reads ranges of objects: from the cache, or from the store with nobody asking twice.
 
-Recent objects are read whole and kept: the next reader of the tail will want its neighbours. Old
-ones are read by range, past the cache and through fewer slots, so that a reader far behind takes
-nothing from those at the tail.
+What a store has at hand is read by range, each time that it is wanted. Of the rest, recent objects
+are read whole and kept: the next reader of the tail will want its neighbours. Old ones are read by
+range, past the cache and through fewer slots, so that a reader far behind takes nothing from those
+at the tail.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class ObjectReader:
         # Reads from memory; an error is an object whose bytes were wrong.
         self.cache_stage = Stage(clock, timed=False)
         self.gets = 0
+        self.gets_at_once = 0
         self.hedged = 0
 
     def cached(self, wanted: Range) -> HeldObject | None:
@@ -57,6 +59,15 @@ class ObjectReader:
         """Its bytes were wrong."""
         if self.cache.forget(key):
             self.cache_stage.failed(self.cache_stage.begin())
+
+    def read_now(self, wanted: Range) -> HeldObject | None:
+        """The bytes of a range, if the store has them at hand. They are not kept: it keeps them,
+        and memory that is soon used again is still in the processor's caches then."""
+        data = self._store.get_now(ObjectKey.parse(wanted.key), wanted.start, wanted.end)
+        if data is None:
+            return None
+        self.gets_at_once += 1
+        return HeldObject([data], wanted.start, own=True)
 
     async def read(self, wanted: Range) -> HeldObject:
         """An object with the bytes of a range; ObjectError when they cannot be had."""

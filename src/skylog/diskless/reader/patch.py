@@ -1,8 +1,8 @@
 """Stored batches as they are served: checked, with the offsets that their commit gave them. Pure.
 
 The CRC is checked before anything is changed. Base offset and leader epoch lie outside of it; a
-stamp of LogAppendTime lies inside, so the CRC is made anew then. The stored bytes stay as they
-are: others read them too.
+stamp of LogAppendTime lies inside, so the CRC is made anew then. Bytes that others read too stay as
+they are.
 """
 
 from __future__ import annotations
@@ -46,17 +46,24 @@ class Served:
     """The batches of a coordinate; adjacent ones may share it, and are placed one after the other.
 
     ``error`` says why ``parts`` end before the coordinate does. ``checked``: the bytes are known to
-    be right. ``copy``: nothing of them may be held beyond this call.
+    be right. ``copy``: nothing of them may be held beyond this call. ``own``: nobody else reads
+    them, so they may be changed where they lie.
     """
 
-    __slots__ = ("_checked", "_coordinate", "_copy", "_offset", "error", "parts", "size")
+    __slots__ = ("_checked", "_coordinate", "_copy", "_offset", "_own", "error", "parts", "size")
 
     def __init__(
-        self, coordinate: BatchCoordinate, *, checked: bool = False, copy: bool = False
+        self,
+        coordinate: BatchCoordinate,
+        *,
+        checked: bool = False,
+        copy: bool = False,
+        own: bool = False,
     ) -> None:
         self._coordinate = coordinate
         self._checked = checked
         self._copy = copy
+        self._own = own
         self._offset = coordinate.base_offset
         self.parts: list[Buffer] = []
         self.size = 0
@@ -75,16 +82,21 @@ class Served:
 
     def _add(self, piece: memoryview) -> None:
         """Place a piece, up to the first batch of it that is not right."""
-        stamped = self._coordinate.timestamp_type == LOG_APPEND_TIME
-        small = len(piece) >= HEADER_BYTES and _FIELDS.unpack_from(piece)[0] < VIEWED_BYTES_MIN
-        if stamped or small or self._copy:
+        if self._copy or not (self._own or self._viewed(piece)):
             piece = memoryview(bytearray(piece))
-            end = self._place(piece, None)
-            if end:
-                self.parts.append(piece[:end])
-        else:
-            end = self._place(piece, self.parts)
+        elif not self._own:
+            self.size += self._place(piece, self.parts)
+            return
+        end = self._place(piece, None)
+        if end:
+            self.parts.append(piece[:end])
         self.size += end
+
+    def _viewed(self, piece: memoryview) -> bool:
+        """Whether it is sent from where it lies, with other heads before its batches."""
+        if self._coordinate.timestamp_type == LOG_APPEND_TIME:
+            return False
+        return len(piece) < HEADER_BYTES or _FIELDS.unpack_from(piece)[0] >= VIEWED_BYTES_MIN
 
     def _place(self, piece: memoryview, parts: list[Buffer] | None) -> int:
         """Where the last right batch ends. Without ``parts`` it is changed where it lies."""

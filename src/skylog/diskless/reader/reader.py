@@ -27,6 +27,8 @@ from skylog.wire.buffers import Buffer
 _log = get_logger("diskless.reader")
 # An answer holds objects until its client has taken it: at most so many times its own size.
 USED_SHARE: Final = 4
+# After so many bytes that were at hand it is others' turn: this is a millisecond or two.
+TURN_BYTES: Final = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +141,20 @@ class DisklessReader:
             for run in partition:
                 runs.setdefault(run.object_key, []).append(run)
         placed: _Placed = {}
-        missing = []
+        missing: list[Range] = []
+        turn_bytes = 0
         for wanted in ranges_of(partitions):
-            held = self.objects.cached(wanted)
+            held = self.objects.cached(wanted) or self.objects.read_now(wanted)
             if held is None:
-                missing.append(self._read(wanted, runs[wanted.key], placed))
-            else:
-                _place(wanted, held, runs[wanted.key], placed)
-        for outcome in await asyncio.gather(*missing, return_exceptions=True) if missing else ():
+                missing.append(wanted)
+                continue
+            _place(wanted, held, runs[wanted.key], placed)
+            turn_bytes += wanted.end - wanted.start
+            if turn_bytes >= TURN_BYTES:
+                turn_bytes = 0
+                await asyncio.sleep(0)
+        reads = [self._read(wanted, runs[wanted.key], placed) for wanted in missing]
+        for outcome in await asyncio.gather(*reads, return_exceptions=True) if reads else ():
             if outcome is not None:
                 raise outcome
         return placed
@@ -228,7 +236,7 @@ def _place(
 def _placed(run: BatchCoordinate, held: HeldObject, *, sparse: bool) -> Served:
     start, end = run.byte_offset, run.byte_offset + run.byte_size
     checked = held.is_checked(start, end)
-    served = Served(run, checked=checked, copy=sparse)
+    served = Served(run, checked=checked, copy=sparse, own=held.own)
     served.add_all(held.read(start, min(end, held.end)))  # it may be shorter than it should be
     if not checked and served.error is None:
         held.note_checked(start, end)

@@ -188,7 +188,9 @@ class Home:
     def runtime(self, index: int = 0) -> CoordinatorRuntime:
         return self.coordinators.get(index)
 
-    def digest(self, index: int = 0) -> str:
+    async def digest(self, index: int = 0) -> str:
+        """Of the cache, once it has taken up all that is committed."""
+        await self.runtime(index).caught_up()
         machine = self.runtime(index).machine
         assert machine is not None
         return digest(machine.state)

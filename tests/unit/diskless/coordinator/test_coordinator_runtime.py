@@ -55,16 +55,17 @@ async def test_fifty_requests_wait_for_the_high_watermark_together() -> None:
     # DC-31, DC-32, DC-35, DC-37
     async with home() as opened:
         runtime = await started(opened)
-        before = opened.digest()
+        before = await opened.digest()
         opened.partitions[0].held = True
         tasks = [submit(runtime, ask.CommitFile(opened.file((T0, 2)))) for _ in range(50)]
         await settle()
         assert len(logged(opened)) == 51  # all are appended
         assert not any(task.done() for task in tasks)
-        assert opened.digest() == before  # and none is applied
+        assert await opened.digest() == before  # and none is applied
         opened.partitions[0].commit(2 + 20)
         await settle()
         assert [task.done() for task in tasks] == [True] * 20 + [False] * 30
+        assert await opened.digest() != before
         assert runtime.applied_offset == 22
         opened.partitions[0].commit()
         results = [await task for task in tasks]
@@ -216,7 +217,7 @@ async def test_what_was_never_committed_never_reached_the_cache() -> None:
     # DC-36
     async with home() as opened:
         runtime = await started(opened)
-        before = opened.digest()
+        before = await opened.digest()
         opened.partitions[0].held = True
         lost = submit(runtime, ask.CommitFile(opened.file((T0, 3))))
         await settle()
@@ -225,7 +226,7 @@ async def test_what_was_never_committed_never_reached_the_cache() -> None:
         opened.partitions[0].truncate(2)
         opened.partitions[0].held = False
         await opened.lead(0)
-        assert opened.digest() == before
+        assert await opened.digest() == before
         (result,) = await opened.runtime().submit(ask.CommitFile(opened.file((T0, 3))))
         assert result.assigned_base_offset == 0
 
@@ -337,17 +338,32 @@ async def test_a_failing_cache_is_dropped_and_built_again() -> None:
     async with home() as opened:
         runtime = await started(opened)
         await runtime.submit(ask.CommitFile(opened.file((T0, 4))))
-        before = opened.digest()
+        before = await opened.digest()
         runtime.machine.state._db.execute("DROP TABLE batches")
         (committed,) = await runtime.submit(ask.CommitFile(opened.file((T0, 1))))
         assert committed.assigned_base_offset == 4  # whatever becomes of the cache
         with pytest.raises(KafkaError):
-            await runtime.find(ask.FindBatches([FindRequest(*T0, 0, 1000)], 1000))
+            await runtime.caught_up()
         opened.timers.fire()
         await opened.coordinators.loaded()
         (answer,) = await runtime.submit(LATEST_OF_T0)
         assert answer.offset == 5
-        assert opened.digest() != before
+        assert await opened.digest() != before
+
+
+async def test_a_cache_that_fails_under_a_commit_is_built_again() -> None:
+    async with home() as opened:
+        runtime = await started(opened)
+        await runtime.submit(ask.CommitFile(opened.file((T0, 4))))
+        await runtime.caught_up()
+        runtime.machine.state._db.execute("DROP TABLE files")
+        tasks = [submit(runtime, ask.CommitFile(opened.file((T0, 1)))) for _ in range(2)]
+        for task in tasks:  # nothing was appended
+            assert await outcome_of(task) == (ErrorCode.NOT_COORDINATOR, False)
+        opened.timers.fire()
+        await opened.coordinators.loaded()
+        (committed,) = await runtime.submit(ask.CommitFile(opened.file((T0, 1))))
+        assert committed.assigned_base_offset == 4
 
 
 async def test_a_request_that_cannot_be_handled_harms_nobody() -> None:

@@ -81,9 +81,9 @@ async def test_pins_outlast_everything(cache: bool, snapshot: bool) -> None:
         await pin(opened, waiting, committed, released)
         first = await commit(opened, committed)
         await opened.runtime().submit(ask.ReleasePins([released]))
-        before = opened.digest() if not snapshot else None
+        before = await opened.digest() if not snapshot else None
         await again(opened, cache=cache, snapshot=snapshot)
-        assert before in (None, opened.digest())
+        assert before in (None, await opened.digest())
         opened.clock.advance(2 * DAY_MS)
         assert [one.pinned for one in await known(opened, waiting, committed, released)] == [
             True,
@@ -126,9 +126,11 @@ async def test_pins_expire_by_the_time_of_the_log() -> None:
         assert machine is not None
         opened.clock.advance(HOUR_MS + RULES.pin_grace_ms)
         await opened.runtime().submit(tick(opened))
+        await opened.runtime().caught_up()
         assert [one.object_key for one in machine.state.pins.all()] == sorted([short, long])
         opened.clock.advance(HOUR_MS)
         await opened.runtime().submit(tick(opened))
+        await opened.runtime().caught_up()
         assert [one.object_key for one in machine.state.pins.all()] == [long]
 
 

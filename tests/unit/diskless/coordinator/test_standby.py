@@ -120,11 +120,11 @@ async def test_a_follower_has_the_leaders_state(tmp_path: Path) -> None:
         await caught_up(standby, 4)
         opened.replicate()
         await caught_up(standby, 6)
-        assert state_of(standby) == opened.leader.digest()
+        assert state_of(standby) == await opened.leader.digest()
         await opened.commit(3)
         opened.replicate()
         await caught_up(standby, 9)
-        assert state_of(standby) == opened.leader.digest()
+        assert state_of(standby) == await opened.leader.digest()
 
 
 async def test_a_new_leader_applies_only_the_rest(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ async def test_a_copy_that_was_told_more_than_its_replica_knows_waits(tmp_path: 
         assert standby.applied_offset == -1
         opened.replica.commit()
         await caught_up(standby, 5)
-        assert state_of(standby) == opened.leader.digest()
+        assert state_of(standby) == await opened.leader.digest()
 
 
 async def test_a_log_that_is_cut_under_the_copy(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ async def test_a_log_that_is_cut_under_the_copy(tmp_path: Path) -> None:
         await opened.commit(1)
         opened.replicate()
         await caught_up(standby, 4)
-        assert state_of(standby) == opened.leader.digest()
+        assert state_of(standby) == await opened.leader.digest()
 
 
 async def test_an_empty_follower_of_a_pruned_log_fetches_a_snapshot(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ async def test_an_empty_follower_of_a_pruned_log_fetches_a_snapshot(tmp_path: Pa
         opened.replicate()
         standby = opened.follow()
         await caught_up(standby, 10)
-        assert state_of(standby) == opened.leader.digest()
+        assert state_of(standby) == await opened.leader.digest()
         assert len(opened.peers.asked) > 1  # in pieces
         assert [one.offset for one in standby.snapshots.ids()] == [10]
         # From now on it could do without its cache.
@@ -209,7 +209,7 @@ async def test_an_empty_follower_of_a_pruned_log_fetches_a_snapshot(tmp_path: Pa
         opened.follower.database.unlink()
         again = opened.follow()
         await caught_up(again, 10)
-        assert state_of(again) == opened.leader.digest()
+        assert state_of(again) == await opened.leader.digest()
 
 
 async def test_a_new_leader_that_has_lost_everything_asks_another_replica(tmp_path: Path) -> None:
@@ -219,11 +219,11 @@ async def test_a_new_leader_that_has_lost_everything_asks_another_replica(tmp_pa
             await opened.commit(3)
             await runtime.snapshot()
         opened.replicate()
-        expected = opened.leader.digest()
+        expected = await opened.leader.digest()
         opened.follower.coordinators.partition_led(0, opened.replica)
         await opened.follower.coordinators.loaded()
         assert opened.follower.runtime().state is State.ACTIVE
-        assert opened.follower.digest() == expected
+        assert await opened.follower.digest() == expected
 
 
 async def test_a_log_that_is_pruned_under_the_copy_brings_its_snapshot(tmp_path: Path) -> None:

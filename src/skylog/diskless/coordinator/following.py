@@ -1,0 +1,58 @@
+"""Keeps the tail of a coordinator at the high watermark, ahead of its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from skylog.diskless.coordinator.queries import find_batches
+from skylog.diskless.coordinator.requests import FindBatches
+from skylog.diskless.coordinator.tail import Changed, Tail
+from skylog.diskless.coordinator.turn import PendingBatch, Turn
+from skylog.diskless.plane import FindResult, TopicPartition
+from skylog.kernel.ids import Uuid
+from skylog.kernel.limits import DISKLESS_TAIL_BATCHES_MAX
+
+
+class Following:
+    """What commits do is known when they are committed, what others do once they are applied.
+
+    ``moved`` hears of high watermarks.
+    """
+
+    def __init__(self, moved: Callable[[TopicPartition, int], None]) -> None:
+        self._moved = moved
+        self.begin(0)
+
+    def begin(self, end_offset: int) -> None:
+        """Anew, behind what the cache has."""
+        self.end_offset = end_offset
+        self._tail = Tail(DISKLESS_TAIL_BATCHES_MAX)
+
+    def find(self, request: FindBatches) -> list[FindResult]:
+        """Raises NotInTail."""
+        return find_batches(self._tail, request)
+
+    def commits(self, batches: Iterable[PendingBatch], high_watermark: int) -> None:
+        """Those that are committed now, but none behind something that must be applied first."""
+        for batch in batches:
+            if batch.end_offset > high_watermark:
+                return
+            if batch.end_offset > self.end_offset:
+                if batch.changed is None:
+                    return
+                self.end_offset = batch.end_offset
+                self._follow(batch.changed)
+
+    def turn(self, turn: Turn) -> None:
+        """What it has applied that was not known before."""
+        self._follow(turn.changed, turn.topics_deleted)
+        if turn.committed:
+            self.end_offset = max(self.end_offset, turn.committed[-1].end_offset)
+
+    def _follow(
+        self, changed: Mapping[TopicPartition, Changed], deleted: Sequence[Uuid] = ()
+    ) -> None:
+        self._tail.follow(changed, deleted)
+        for partition, one in changed.items():
+            if one.added and one.log is not None:
+                self._moved(partition, one.log.high_watermark)
