@@ -14,7 +14,8 @@ from typing import Final
 
 from skylog.client.bulk import Split
 
-TASK_BYTES: Final = 64 * 1024 * 1024
+# As much as Spark reads of files in one task; to start one takes tens of milliseconds.
+TASK_BYTES: Final = 128 * 1024 * 1024
 # To start a task costs as much as to read a few megabytes.
 TASK_BYTES_MIN: Final = 8 * 1024 * 1024
 _SPLITS_PER_TASK: Final = 8
