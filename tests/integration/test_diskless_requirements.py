@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
 
 from skylog.broker.diskless import OBJECTS_DIRECTORY
@@ -159,37 +159,6 @@ def test_who_may_not_read_causes_no_lookup() -> None:
 
 def partition(index: int) -> FetchPartition:
     return FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
-
-
-def test_the_tail_costs_a_read_for_each_object() -> None:
-    # ENG-60 partly: one broker
-    interval_ms = 200
-    settings = {
-        **SETTINGS,
-        "diskless.produce.commit.interval.ms": str(interval_ms),
-        "diskless.produce.adaptive": "false",
-        "diskless.fetch.cache.max.bytes": "0",
-    }
-    with Broker(settings) as broker:
-        create_topic(broker.bootstrap, "tail")
-        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none"})
-        consumer.assign([TopicPartition("tail", 0, 0)])
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
-        began = time.monotonic()
-        sent = received = 0
-        while time.monotonic() < began + 3 or received < sent:
-            assert time.monotonic() < began + SECONDS_MAX
-            if time.monotonic() < began + 3:
-                producer.produce("tail", b"v", partition=0)
-                sent += 1
-            producer.poll(0)
-            received += len(consumer.consume(1000, 0.01))
-        objects = len(wal_keys(broker))
-        elapsed_ms = (time.monotonic() - began) * 1000
-        consumer.close()
-        assert objects <= elapsed_ms / interval_ms + 1
-        assert requests(broker, "get") <= objects
-        assert sent > objects
 
 
 # Objects

@@ -27,7 +27,7 @@ from skylog.wire.buffers import Buffer
 _log = get_logger("diskless.reader")
 # An answer holds objects until its client has taken it: at most so many times its own size.
 USED_SHARE: Final = 4
-# After so many bytes that were at hand it is others' turn: this is a millisecond or two.
+# After so many bytes that were at hand it is others' turn: they take about three milliseconds.
 TURN_BYTES: Final = 8 * 1024 * 1024
 
 
