@@ -147,6 +147,15 @@ async def test_a_range_that_is_not_there_is_refused(
     assert raised.value.kind is Outcome.REFUSED
 
 
+async def test_what_was_put_at_once_is_there(store: ObjectStore) -> None:
+    """A store may always say False, and is then asked to put the same."""
+    key = fresh()
+    for data in (b"first", [b"se", b"cond"], b""):
+        if not store.put_now(key, data):
+            await store.put(key, data)
+        assert await store.get(key) == (b"".join(data) if isinstance(data, list) else data)
+
+
 async def test_what_is_at_hand_is_what_a_get_gives(store: ObjectStore) -> None:
     """A store may always say None; what else it says is right, and the caller's to change."""
     data = random.Random(4).randbytes(300_000)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
+from skylog.kernel.waiting import done_within
 from skylog.wire.buffers import Buffer
 
 
@@ -16,11 +19,10 @@ class Close(Exception):  # noqa: N818 - a verdict, not an error
 class Overlapping:
     """An answer that takes long and does not keep the next Produce request from beginning.
 
-    ``finish`` makes it, once ``done`` is done or, if there is a limit, the time is up. There is no
-    task: a busy connection has thousands of these a second.
+    ``finish`` makes it, once ``done`` is done or, if there is a limit, the time is up.
     """
 
-    __slots__ = ("_done", "_expired", "_seconds_max", "_timer", "finish")
+    __slots__ = ("done", "due", "expired", "finish")
 
     def __init__(
         self,
@@ -29,39 +31,76 @@ class Overlapping:
         seconds_max: float | None = None,
     ) -> None:
         self.finish = finish
-        self._done = done
-        self._seconds_max = seconds_max
-        self._timer: asyncio.TimerHandle | None = None
-        self._expired = False
+        self.done = done
+        # By the clock of the loop.
+        self.due = inf if seconds_max is None else asyncio.get_running_loop().time() + seconds_max
+        self.expired = False
 
     @property
     def over(self) -> bool:
-        return self._expired or self._done.done()
-
-    def start(self, tell: Callable[[], None]) -> None:
-        """``tell`` when it is over."""
-
-        def end(_: object = None) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-            tell()
-
-        def expire() -> None:
-            self._expired = True
-            self._done.remove_done_callback(end)
-            tell()
-
-        self._done.add_done_callback(end)
-        if self._seconds_max is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._seconds_max, expire)
+        return self.expired or self.done.done()
 
     async def wait(self) -> Any:
         """The answer, for somebody who has a task of their own anyway."""
-        over = asyncio.get_running_loop().create_future()
-        self.start(lambda: None if over.done() else over.set_result(None))
-        await over
+        if self.due == inf:
+            await asyncio.wait([self.done])
+        else:
+            await done_within(self.done, self.due - asyncio.get_running_loop().time())
         return self.finish()
+
+
+class Overlaps:
+    """Such answers of one connection, in the order of their requests.
+
+    A busy connection has thousands a second and hardly one that is late: there is no task for each
+    of them, and one timer for all.
+    """
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        """``tell`` when one is over, whether or not it is its turn."""
+        self._tell = tell
+        self._line: deque[tuple[Overlapping, int]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = inf
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    @property
+    def next_is_over(self) -> bool:
+        return bool(self._line) and self._line[0][0].over
+
+    def add(self, answer: Overlapping, request_bytes: int) -> None:
+        self._line.append((answer, request_bytes))
+        answer.done.add_done_callback(self._over)
+        if answer.due < self._timer_due:
+            self._set_timer(answer.due)
+
+    def take(self) -> tuple[Overlapping, int]:
+        """The next one, with the bytes of its request."""
+        return self._line.popleft()
+
+    def close(self) -> None:
+        """Nobody waits for answers any more."""
+        self._set_timer(inf)
+
+    def _over(self, _: object) -> None:
+        self._tell()
+
+    def _set_timer(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._timer_due = None, due
+        if due != inf:
+            self._timer = asyncio.get_running_loop().call_at(due, self._expire)
+
+    def _expire(self) -> None:
+        now = asyncio.get_running_loop().time()
+        waiting = [answer for answer, _ in self._line if not answer.over]
+        for answer in waiting:
+            answer.expired = answer.due <= now
+        self._set_timer(min((answer.due for answer in waiting if not answer.expired), default=inf))
+        self._tell()
 
 
 class Answer:

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from skylog.broker.answers import Answer, Close, Overlapping
+from skylog.broker.answers import Answer, Close, Overlapping, Overlaps
 from skylog.kernel import limits
 from skylog.kernel.errors import ProtocolError
 from skylog.kernel.logging import get_logger
@@ -57,7 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answers_held = 0
         self._turn_is_over = False
         self._task: asyncio.Task[None] | None = None
-        self._overlapping: deque[tuple[Overlapping, int]] = deque()
+        self._overlapping = Overlaps(self._overlapped)
         # For an answer that must not overtake those.
         self._overlapping_sent: asyncio.Future[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
@@ -207,17 +207,16 @@ class Connection(asyncio.BufferedProtocol):
             self.close("internal error")
 
     def _overlap(self, answer: Overlapping, size: int) -> None:
-        self._overlapping.append((answer, size))
         self._working_bytes += size
-        answer.start(self._overlapped)
+        self._overlapping.add(answer, size)
 
     def _overlapped(self) -> None:
         """Send the answers whose turn has come, all at once."""
-        if not self._overlapping or not self._overlapping[0][0].over:
+        if not self._overlapping.next_is_over:
             return  # sent together with an earlier one, or not its turn
         parts: list[Buffer] = []
-        while self._overlapping and self._overlapping[0][0].over:
-            overlapping, size = self._overlapping.popleft()
+        while self._overlapping.next_is_over:
+            overlapping, size = self._overlapping.take()
             self._working_bytes -= size
             answer = self._finished(overlapping)
             if answer is None:
@@ -348,6 +347,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._muted is not None:
             self._muted.cancel()
         self._waiting.clear()
+        self._overlapping.close()
         self._waiting_bytes = 0
         self.listener.memory.requests.hold(self, 0)
         self.listener.memory.answers.hold(self, 0)

@@ -60,6 +60,9 @@ class FaultyStore:
             f"put {key}", lambda: self._inner.put(key, data, if_absent=if_absent), writes=True
         )
 
+    def put_now(self, key: ObjectKey, data: Payload) -> bool:
+        return False
+
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         data = await self._around(f"get {key}", lambda: self._inner.get(key, start, end))
         if data and self._hit("truncated"):

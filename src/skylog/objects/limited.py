@@ -20,6 +20,9 @@ class LimitedStore:
         async with self._slots:
             await self._inner.put(key, data, if_absent=if_absent)
 
+    def put_now(self, key: ObjectKey, data: Payload) -> bool:
+        return self._inner.put_now(key, data)
+
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         async with self._slots:
             return await self._inner.get(key, start, end)

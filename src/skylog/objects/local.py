@@ -74,11 +74,16 @@ class LocalStore:
         self._sweep((clock or SystemClock()).now_ms() - OBJECT_TEMPORARY_AGE_MS_MAX)
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
-        put = partial(self._put, key, data, if_absent)
-        if size_of(data) < self._inline_bytes_max:
-            _guarded(key, put)
-        else:
-            await self._run(key, put)
+        await self._run(key, partial(self._put, key, data, if_absent))
+
+    def put_now(self, key: ObjectKey, data: Payload) -> bool:
+        if size_of(data) >= self._inline_bytes_max:
+            return False
+        try:
+            self._put(key, data, if_absent=False)
+        except (OSError, ObjectError):
+            return False  # ``put`` says why
+        return True
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         return await self._run(key, lambda: self._get(key, start, end))

@@ -31,6 +31,9 @@ class MemoryStore:
         elif held.data != written:
             raise Exists(f"{key} holds other bytes")
 
+    def put_now(self, key: ObjectKey, data: Payload) -> bool:
+        return False
+
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         held = self._find(key)
         first, stop = check_range(key, start, end, len(held.data))

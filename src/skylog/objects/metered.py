@@ -111,6 +111,14 @@ class MeteredStore:
             await self._inner.put(key, data, if_absent=if_absent)
             stats.bytes += size_of(data)
 
+    def put_now(self, key: ObjectKey, data: Payload) -> bool:
+        done = self._inner.put_now(key, data)
+        if done:
+            stats = self.stats.operations["put"]
+            stats.requests += 1
+            stats.bytes += size_of(data)
+        return done
+
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         with self.stats.counting("get") as stats:
             data = await self._inner.get(key, start, end)

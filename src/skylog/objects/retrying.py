@@ -91,6 +91,12 @@ class RetryingStore:
             f"put {key}", lambda: self._inner.put(key, data, if_absent=if_absent), Outcome.AMBIGUOUS
         )
 
+    def put_now(self, key: ObjectKey, data: Payload) -> bool:
+        if self.budget.rest(self._clock.monotonic()) > 0 or not self._inner.put_now(key, data):
+            return False
+        self.budget.succeeded()
+        return True
+
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         async def whole() -> bytes:
             data = await self._inner.get(key, start, end)

@@ -72,6 +72,13 @@ class ObjectStore(Protocol):
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None: ...
 
+    def put_now(self, key: ObjectKey, data: Payload) -> bool:
+        """Put it before this returns, where that takes less than to wait for it.
+
+        False says no more than that ``put`` must be asked: it may be there, in whole or not at all.
+        """
+        ...
+
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         """The bytes from ``start`` to ``end`` (exclusive; None is the object's end)."""
         ...

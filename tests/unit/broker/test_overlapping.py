@@ -88,6 +88,36 @@ async def test_an_answer_is_made_when_the_time_is_up_and_only_once() -> None:
     assert not connection.busy
 
 
+async def test_each_answer_has_its_own_time() -> None:
+    dispatcher, connection, transport = world_of(A, B, C)
+    for text, seconds_max in ((A, None), (B, 60.0), (C, 0.01)):
+        dispatcher.seconds_max = seconds_max
+        receive(connection, text)
+    dispatcher.done[A].set_result(None)
+    await soon(transport.wrote.wait())
+    transport.wrote.clear()
+    # Late by itself, but it is not its turn.
+    line = connection._overlapping._line
+    async with asyncio.timeout(30):
+        while not line[1][0].expired:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.001)
+    assert transport.written == A
+    dispatcher.done[B].set_result(None)
+    await soon(transport.wrote.wait())
+    assert transport.written == A + B + b"late"
+    assert not connection.busy
+
+
+async def test_a_timer_that_many_share_ends_with_the_connection() -> None:
+    dispatcher, connection, _ = world_of(A, B)
+    dispatcher.seconds_max = 60.0
+    receive(connection, A, B)
+    timer = connection._overlapping._timer
+    assert timer is not None
+    connection.connection_lost(None)
+    assert timer.cancelled()
+
+
 @pytest.mark.parametrize("failure", [Close("no"), ValueError("a bug")])
 async def test_an_answer_that_fails_ends_the_connection(failure: Exception) -> None:
     dispatcher, connection, transport = world_of(A, B)

@@ -13,6 +13,7 @@ from skylog.diskless.writer.file import ClosedFile, Piece
 from skylog.diskless.writer.lost import LostBatches
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.objects.memory import _Object
 from skylog.objects.store import ObjectError, Outcome
 from skylog.wire.batch import Batch
 from tests.unit.diskless.engine import TOPIC_ID, Engine, item, stored
@@ -72,6 +73,26 @@ async def test_upload_then_commit_then_answer() -> None:
     engine.store.gate.set()
     assert (await answer)[0].error is ErrorCode.NONE
     assert len(engine.plane.commits) == 1
+
+
+async def test_what_a_store_takes_at_once_is_committed_without_an_upload() -> None:
+    class AtOnce(GatedStore):
+        taken: tuple[bool, ...] = (True, False)
+
+        def put_now(self, key: Any, data: Any) -> bool:
+            done, *self.taken = self.taken  # type: ignore[assignment]
+            if done:
+                self.inner._objects[key] = _Object(b"".join(data), 0)
+            return done
+
+    engine = await Engine(AtOnce).start()
+    assert (await engine.writer.append(1, [item(b"a")]))[0].base_offset == 0
+    assert engine.store.started == 0
+    engine.store.gate.set()
+    assert (await engine.writer.append(2, [item(b"b")]))[0].base_offset == 1
+    assert engine.store.started == 1
+    assert await engine.values() == [(0, b"a"), (1, b"b")]
+    assert engine.writer.stages.upload.runs == 2
 
 
 async def test_objects_hold_no_offsets_and_commits_name_their_bytes() -> None:

@@ -25,6 +25,7 @@ from skylog.objects.store import (
     ObjectStore,
     Outcome,
     Payload,
+    size_of,
 )
 
 KEY = ObjectKey.named("backup", "key")
@@ -280,6 +281,23 @@ async def test_what_was_at_hand_is_counted_and_what_was_not_is_not() -> None:
     counted = store.stats.operations["get"]
     assert (counted.requests, counted.bytes) == (1, 4)
     assert FaultyStore(AtHand(), random.Random(1)).get_now(KEY, 2, 6) is None
+
+
+async def test_what_was_put_at_once_is_counted_and_a_store_that_rests_is_not_asked() -> None:
+    class AtOnce(MemoryStore):
+        def put_now(self, key: ObjectKey, data: Payload) -> bool:
+            return size_of(data) <= 4
+
+    store = MeteredStore(AtOnce())
+    decorated = retrying(LimitedStore(store, 1))
+    assert decorated.put_now(KEY, [b"12", b"34"])
+    assert not decorated.put_now(KEY, b"12345")
+    counted = store.stats.operations["put"]
+    assert (counted.requests, counted.bytes) == (1, 4)
+    assert not FaultyStore(AtOnce(), random.Random(1)).put_now(KEY, b"1")
+    decorated.budget.throttled(decorated._clock.monotonic() + 60, 1)
+    assert not decorated.put_now(KEY, b"1")
+    assert counted.requests == 1
 
 
 async def test_failed_attempts_are_counted_each() -> None:

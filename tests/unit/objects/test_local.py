@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -93,26 +93,21 @@ async def test_a_put_is_synced_before_it_has_a_name_and_its_name_after(
 
 
 async def test_small_puts_without_syncs_are_done_at_once(tmp_path: Path) -> None:
-    class Counted(InlineExecutor):
-        runs = 0
-
-        async def run(self, work: Callable[[], T]) -> T:
-            self.runs += 1
-            return await super().run(work)
-
-    executor, files = Counted(), FaultyFiles()
-    store = LocalStore(tmp_path, executor, files=files, inline_bytes_max=5)
-    await store.put(KEY, b"data")
-    await store.put(KEY, [b"da", b"ta"])
-    assert executor.runs == 0
-    await store.put(KEY, b"large")
-    assert executor.runs == 1
-    files._fail_at = len(files.steps)
-    with pytest.raises(ObjectError) as raised:
-        await store.put(KEY, b"none")
-    assert raised.value.kind is Outcome.NOT_DONE
-    assert await store.get(KEY) == b"large"
+    files = FaultyFiles()
+    store = LocalStore(tmp_path, InlineExecutor(), files=files, inline_bytes_max=5)
+    assert store.put_now(KEY, b"data")
+    assert store.put_now(KEY, [b"mo", b"re"])
+    assert await store.get(KEY) == b"more"
+    steps = len(files.steps)
+    assert not store.put_now(KEY, b"large")
+    assert len(files.steps) == steps
+    files._fail_at = steps
+    assert not store.put_now(KEY, b"none")
+    assert await store.get(KEY) == b"more"
+    await store.put(KEY, b"none")
+    assert await store.get(KEY) == b"none"
     await store.close()
+    assert not store.put_now(KEY, b"late")
 
 
 async def test_a_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> None:

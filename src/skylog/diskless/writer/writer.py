@@ -234,7 +234,7 @@ class DisklessWriter:
         self._plan.closed(self._requests, closed_ms)
         self.stages.rotate.succeeded(active.began)
         _log.debug("file closed", key=str(key), size=file.size, reason=reason.value)
-        self._start(self._upload(file))
+        self._send(file)
         for part in parts:
             if part.lane in self._lanes:
                 self._lanes[part.lane].append(part)
@@ -251,33 +251,44 @@ class DisklessWriter:
 
     # -- uploading -----------------------------------------------------------------------------
 
-    async def _upload(self, file: ClosedFile) -> None:
+    def _send(self, file: ClosedFile) -> None:
+        """To the store: at once, where that takes less than to wait for it."""
+        buffers, began = file.take_buffers(), self.stages.upload.begin()
+        if self._store.put_now(file.key, buffers):
+            self.stages.upload.succeeded(began)
+            self._sent(file, buffers)
+        else:
+            self._start(self._upload(file, buffers))
+
+    def _sent(self, file: ClosedFile, buffers: Sequence[Buffer]) -> None:
+        if self._cache_put is not None:
+            self._cache_put(file.key, buffers, file.size)
+        file.uploaded.set_result(None)
+
+    async def _upload(self, file: ClosedFile, buffers: Sequence[Buffer]) -> None:
         try:
             with self.stages.upload.run():
                 async with self._slots:
-                    await self._put(file)
+                    await self._put(file.key, buffers)
         except Exception as error:  # noqa: BLE001 - the lanes tell the producers
             file.uploaded.set_exception(error)
             file.uploaded.exception()  # it is looked at later, by the lanes
         else:
-            file.uploaded.set_result(None)
+            self._sent(file, buffers)
 
-    async def _put(self, file: ClosedFile) -> None:
+    async def _put(self, key: ObjectKey, buffers: Sequence[Buffer]) -> None:
         """Put the object; the same key again until it is known to be there."""
-        key, buffers = file.key, file.take_buffers()
         delay = _RETRY_SECONDS
         while True:
             try:
                 await self._store.put(key, buffers)
-                break
+                return
             except ObjectError as error:
                 if error.kind is Outcome.REFUSED or not self._in_time(key):
                     raise
                 _log.warning("upload failed, tried again", key=str(key), why=str(error))
             await asyncio.sleep(delay * (0.5 + self._rng.random()))
             delay = min(delay * 2, _RETRY_SECONDS_MAX)
-        if self._cache_put is not None:
-            self._cache_put(key, buffers, file.size)
 
     def _in_time(self, key: ObjectKey) -> bool:
         """Whether the plane would still take a commit of this key."""
