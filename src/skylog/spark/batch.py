@@ -20,7 +20,7 @@ from skylog.spark.options import ReadOptions
 from skylog.spark.planning import Planned, TaskPartition, plan_read, report
 from skylog.spark.positions import AtTime, AtTimes, Everywhere
 from skylog.spark.ranges import batch_ranges, resolve_end, resolve_start, times_asked
-from skylog.spark.worker import settle
+from skylog.spark.worker import SentToWorkers, settle
 
 _PUSHDOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -40,7 +40,7 @@ def batch_reader(options: ReadOptions) -> BatchReader:
     return FilteringReader(options) if is_on and options.push_filters else BatchReader(options)
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(SentToWorkers, DataSourceReader):
     """Reads ranges of offsets that are fixed when the query is planned."""
 
     def __init__(self, options: ReadOptions) -> None:

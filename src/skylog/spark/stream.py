@@ -39,12 +39,13 @@ from skylog.spark.ranges import (
     times_asked,
 )
 from skylog.spark.rate import TriggerDelay, available, rate_limit
+from skylog.spark.worker import SentToWorkers
 
 _log = logging.getLogger("skylog.spark")
 _Json = dict[str, Any]
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives on the driver as long as the query runs; ``read`` alone runs on executors."""
 
     def __init__(self, options: ReadOptions, clock: Clock | None = None) -> None:

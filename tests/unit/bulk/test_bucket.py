@@ -99,6 +99,29 @@ async def test_neighbours_in_an_object_are_read_with_one_request() -> None:
     assert len(world.store.gets) == 4
 
 
+async def test_what_is_at_hand_is_not_asked_for() -> None:
+    world = World()
+    keys = [await world.write([(0, 10), (1, 5)]) for _ in range(4)]
+    for key in keys[::2]:
+        world.store.at_hand[key.text] = await world.store.get(key)
+    world.store.gets.clear()
+    found = await values(source(world, [world.split(0)]))
+    assert found == expected(0, 0, 40)
+    assert sorted(key for key, _, _ in world.store.gets) == sorted(key.text for key in keys[1::2])
+
+
+async def test_wrong_bytes_that_were_at_hand_are_told() -> None:
+    world = World()
+    key = await world.write([(0, 10)])
+    data = await world.store.get(key)
+    world.store.at_hand[key.text] = data[:-1] + bytes([data[-1] ^ 1])
+    reading = source(world, [world.split(0)])
+    with pytest.raises(KafkaError) as caught:
+        await values(reading)
+    assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert key.text in str(caught.value)
+
+
 async def test_many_splits_are_located_with_one_request() -> None:
     world = World(page=1000)
     await world.write([(partition, 3) for partition in range(600)])
