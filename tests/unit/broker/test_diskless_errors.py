@@ -17,9 +17,14 @@ from skylog.diskless.plane import DeleteRecordsResult, ListOffsetsResult, LogInf
 from skylog.diskless.reader import ReadResult
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
+from skylog.wire.codec import encode_parts
 from skylog.wire.messages.delete_records_response import DeleteRecordsPartitionResult
 from skylog.wire.messages.fetch_request import FetchPartition
-from skylog.wire.messages.list_offsets_response import ListOffsetsPartitionResponse
+from skylog.wire.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from skylog.wire.messages.offset_for_leader_epoch_response import EpochEndOffset
 
 PLACE = (Uuid(b"t" * 16), 0)
@@ -33,10 +38,10 @@ AGAIN = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def engine(error: ErrorCode) -> Any:
-    """A plane whose coordinator is away."""
+    """A plane whose coordinator is away, or has one offset for all."""
 
     async def list_offsets(asked: Any) -> list[ListOffsetsResult]:
-        return [ListOffsetsResult(error) for _ in asked]
+        return [ListOffsetsResult(error, offset=-1 if error else 7) for _ in asked]
 
     async def log_info(asked: Any) -> list[LogInfo]:
         return [LogInfo(error) for _ in asked]
@@ -48,6 +53,10 @@ def engine(error: ErrorCode) -> Any:
         list_offsets=list_offsets, log_info=log_info, delete_records=delete_records
     )
     return SimpleNamespace(plane=plane)
+
+
+def asked_in(version: int, engine: Any) -> Any:
+    return SimpleNamespace(version=version, services=SimpleNamespace(diskless=engine))
 
 
 def fetched(outcome: ReadResult | KafkaError) -> int:
@@ -66,10 +75,18 @@ async def test_whoever_reads_asks_again(error: ErrorCode) -> None:
     assert fetched(ReadResult(error)) == AGAIN
     assert fetched(KafkaError(error)) == AGAIN
     offset = ListOffsetsPartitionResponse()
-    await list_diskless_offsets(engine(error), [(offset, PLACE, -1)])
+    await list_diskless_offsets(asked_in(11, engine(error)), [(offset, PLACE, -1)])
     epoch = EpochEndOffset()
     await end_of_epochs(engine(error), [(epoch, PLACE, 0)])
     assert (offset.error_code, epoch.error_code) == (AGAIN, AGAIN)
+
+
+@pytest.mark.parametrize("version", [1, 3, 4, 11])
+async def test_old_clients_are_not_told_an_epoch(version: int) -> None:
+    offset = ListOffsetsPartitionResponse(0)
+    await list_diskless_offsets(asked_in(version, engine(ErrorCode.NONE)), [(offset, PLACE, -1)])
+    assert (offset.offset, offset.leader_epoch) == (7, -1 if version < 4 else 0)
+    encode_parts(ListOffsetsResponse(topics=[ListOffsetsTopicResponse("t", [offset])]), version)
 
 
 @pytest.mark.parametrize("error", [*AWAY, ErrorCode.REQUEST_TIMED_OUT])

@@ -23,6 +23,8 @@ from skylog.wire.records import find_record
 
 # Batches that a search by time looks into before it takes the last one's word for it.
 SEARCHED_BATCHES_MAX: Final = 8
+# Older answers of ListOffsets have no place for the epoch.
+LEADER_EPOCH_FROM: Final = 4
 
 
 def diskless_partition(context: RequestContext, topic: str, index: int) -> tuple[Uuid, int] | None:
@@ -36,10 +38,11 @@ def diskless_partition(context: RequestContext, topic: str, index: int) -> tuple
 
 
 async def list_diskless_offsets(
-    engine: DisklessEngine,
+    context: RequestContext,
     wanted: list[tuple[ListOffsetsPartitionResponse, tuple[Uuid, int], int]],
 ) -> None:
     """Fill the answers; timestamps are answered to the record, as Kafka does."""
+    engine = context.services.diskless
     asked = [(*place, timestamp) for _, place, timestamp in wanted]
     try:
         results = await engine.plane.list_offsets(asked)
@@ -53,7 +56,7 @@ async def list_diskless_offsets(
             continue
         answer.error_code = read_error(result.error)
         answer.timestamp, answer.offset = found
-        if answer.offset >= 0:
+        if answer.offset >= 0 and context.version >= LEADER_EPOCH_FROM:
             answer.leader_epoch = SERVED_EPOCH
 
 

@@ -10,6 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 from skylog.broker.context import RequestContext
 from skylog.broker.handlers.diskless_offsets import (
+    LEADER_EPOCH_FROM,
     delete_diskless_records,
     diskless_partition,
     end_of_epochs,
@@ -129,7 +130,7 @@ async def _search_slowly(
     remote: list[tuple[ListOffsetsPartitionResponse, tuple[Uuid, int], int]],
 ) -> ListOffsetsResponse:
     if remote:
-        await list_diskless_offsets(context.services.diskless, remote)
+        await list_diskless_offsets(context, remote)
     for answer, search in searches:
         try:
             found = await context.services.executor.run(partial(search, block=True))
@@ -141,7 +142,7 @@ async def _search_slowly(
 
 def _fill(context: RequestContext, answer: ListOffsetsPartitionResponse, found: Found) -> None:
     answer.timestamp, answer.offset, epoch = found
-    if context.version >= 4:
+    if context.version >= LEADER_EPOCH_FROM:
         answer.leader_epoch = epoch
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from skylog.diskless.coordinator.queries import find_batches
-from skylog.diskless.coordinator.requests import FindBatches
-from skylog.diskless.coordinator.tail import Changed, Tail
+from skylog.diskless.coordinator.requests import FindBatches, ListOffsets
+from skylog.diskless.coordinator.tail import Changed, NotInTail, Tail
 from skylog.diskless.coordinator.turn import PendingBatch, Turn
-from skylog.diskless.plane import FindResult, TopicPartition
+from skylog.diskless.plane import FindResult, ListOffsetsResult, TopicPartition
+from skylog.diskless.planes.rules import named_offset
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_TAIL_BATCHES_MAX
 
@@ -31,6 +32,16 @@ class Following:
     def find(self, request: FindBatches) -> list[FindResult]:
         """Raises NotInTail."""
         return find_batches(self._tail, request)
+
+    def list_offsets(self, request: ListOffsets) -> list[ListOffsetsResult]:
+        """Those that have names; raises NotInTail for others, too."""
+        found = []
+        for topic_id, index, timestamp in request.requests:
+            named = named_offset(timestamp, self._tail.log((topic_id, index)))
+            if named is None:
+                raise NotInTail
+            found.append(named)
+        return found
 
     def commits(self, batches: Iterable[PendingBatch], high_watermark: int) -> None:
         """Those that are committed now, but none behind something that must be applied first."""

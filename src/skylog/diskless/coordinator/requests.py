@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from skylog.diskless.bulk import PinRequest, RangeRequest
 from skylog.diskless.coordinator.state import FileState
-from skylog.diskless.plane import FileToCommit, FindRequest, TopicPartition
+from skylog.diskless.plane import MAX_TIMESTAMP, FileToCommit, FindRequest, TopicPartition
 from skylog.kernel.ids import Uuid
 
 
@@ -87,6 +87,11 @@ Write = (
 class ListOffsets:
     requests: Sequence[tuple[Uuid, int, int]]
     from_offset: int = 0
+
+    @property
+    def by_name(self) -> bool:
+        """Whether all are told by their log alone, without a look at its batches."""
+        return all(time < 0 and time != MAX_TIMESTAMP for _, _, time in self.requests)
 
 
 @dataclass(frozen=True, slots=True)

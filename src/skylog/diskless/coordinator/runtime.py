@@ -33,7 +33,14 @@ from skylog.diskless.coordinator.loading import Loader
 from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.ports import Ports, RuntimeSettings
-from skylog.diskless.coordinator.requests import Find, FindBatches, ForgetFiles, StrictRead, Write
+from skylog.diskless.coordinator.requests import (
+    Find,
+    FindBatches,
+    ForgetFiles,
+    ListOffsets,
+    StrictRead,
+    Write,
+)
 from skylog.diskless.coordinator.snapshot_records import snapshot_records
 from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
 from skylog.diskless.coordinator.state import StateStore, StateView
@@ -108,7 +115,16 @@ class CoordinatorRuntime:
         """The reply, once nothing that it rests on can be lost; a read shows all writes before."""
         if not isinstance(request, StrictRead):
             self._log.require_in_sync()
+        elif isinstance(request, ListOffsets) and self._has_followed_all:
+            with suppress(NotInTail):
+                return self._following.list_offsets(request)
         return await self._enqueue(self._requests, request)
+
+    @property
+    def _has_followed_all(self) -> bool:
+        """Whether nothing was asked for that the tail does not show."""
+        followed = self._following.end_offset >= self._log.end_offset
+        return followed and not self._requests and self._state is State.ACTIVE
 
     async def find(self, request: Find | ForgetFiles) -> Any:
         """An answer from committed state, at once; whoever was told of a commit finds it."""

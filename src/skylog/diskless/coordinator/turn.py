@@ -6,10 +6,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from skylog.diskless.coordinator.machine import CoordinatorMachine
-from skylog.diskless.coordinator.requests import CommitFile, Find, ForgetFiles, StrictRead, Write
+from skylog.diskless.coordinator.requests import (
+    CommitFile,
+    Find,
+    ForgetFiles,
+    ListOffsets,
+    StrictRead,
+    Write,
+)
 from skylog.diskless.coordinator.state import Applied
 from skylog.diskless.coordinator.tail import Added, Changed
 from skylog.diskless.plane import TopicPartition
@@ -95,14 +102,20 @@ class Turn:
         return self._has_commits_only and count < DISKLESS_GATHERED_BATCHES_MAX
 
     def is_short(self, machine: CoordinatorMachine) -> bool:
-        """Whether it takes less than to hand it to a thread: few batches of commits, which need
-        no more of the state than what was used last."""
-        if not self._has_commits_only:
+        """Whether it takes less than to hand it to a thread: few batches of commits and few
+        offsets by name, which need no more of the state than what was used last."""
+        if self.finds or not self._committed_by_files:
             return False
         if self.committed and machine.expires_by(self.committed[-1].timestamp_ms):
             return False
         count = sum(batch.batches for batch in self.committed)
-        count += sum(len(one.file.batches) for one in self.requests if isinstance(one, CommitFile))
+        for request in (*self.reads, *self.requests):
+            if isinstance(request, ListOffsets) and request.by_name:
+                count += len(request.requests)
+            elif _is_plain_commit(request):
+                count += len(request.file.batches)
+            else:
+                return False
         return count <= DISKLESS_INLINE_BATCHES_MAX
 
     @property
@@ -110,12 +123,13 @@ class Turn:
         return (
             not self.finds
             and not self.reads
-            and all(batch.changed is not None for batch in self.committed)
-            and all(
-                isinstance(request, CommitFile) and not is_staged(request.file.object_key)
-                for request in self.requests
-            )
+            and self._committed_by_files
+            and all(map(_is_plain_commit, self.requests))
         )
+
+    @property
+    def _committed_by_files(self) -> bool:
+        return all(batch.changed is not None for batch in self.committed)
 
     def run(self, machine: CoordinatorMachine) -> None:
         """Raises only when the state can no longer be trusted."""
@@ -199,6 +213,10 @@ class Turn:
             decision.records, encoded, self.end_offset, self.now_ms, batches, changed
         )
         return Handled(self.end_offset, decision.reply, batch)
+
+
+def _is_plain_commit(request: Write | StrictRead) -> TypeGuard[CommitFile]:
+    return isinstance(request, CommitFile) and not is_staged(request.file.object_key)
 
 
 def _answer(ask: Callable[[Any], Any], request: Any) -> Any:

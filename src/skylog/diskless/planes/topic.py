@@ -339,11 +339,8 @@ class TopicPlane:
             if number is not None:
                 places.setdefault(number, []).append(place)
         results = [result_of(UNKNOWN)] * len(items)
-        outcomes = await asyncio.gather(
-            *(call(number, [items[place] for place in held]) for number, held in places.items()),
-            return_exceptions=True,
-        )
-        for held, outcome in zip(places.values(), outcomes, strict=True):
+        calls = [call(number, [items[place] for place in held]) for number, held in places.items()]
+        for held, outcome in zip(places.values(), await _outcomes(calls), strict=True):
             if isinstance(outcome, KafkaError):
                 part = [result_of(outcome.code)] * len(held)
             elif isinstance(outcome, BaseException):
@@ -359,6 +356,21 @@ def _cut(result: FindResult, request: FindRequest, budget: rules.FindBudget) -> 
     if result.error or not result.batches or not budget.partition(request.max_bytes):
         return result if result.error else replace(result, batches=())
     return replace(result, batches=budget.grant(result.batches))
+
+
+async def _outcomes(
+    calls: Sequence[Coroutine[Any, Any, ResultT]],
+) -> Sequence[ResultT | BaseException]:
+    """What came of each. One alone, as is most often the case, needs no task of its own."""
+    outcomes: list[ResultT | BaseException]
+    if len(calls) == 1:
+        try:
+            outcomes = [await calls[0]]
+        except KafkaError as error:
+            outcomes = [error]
+    else:
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    return outcomes
 
 
 async def _all(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:

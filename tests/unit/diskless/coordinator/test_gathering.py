@@ -11,7 +11,8 @@ import pytest
 from skylog.diskless.coordinator import gathering
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.turn import Turn
-from skylog.diskless.plane import LATEST, FindRequest
+from skylog.diskless.plane import EARLIEST, LATEST, MAX_TIMESTAMP, FindRequest
+from skylog.kernel.errors import ErrorCode
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.limits import DISKLESS_GATHERED_BATCHES_MAX, DISKLESS_INLINE_BATCHES_MAX
 from tests.unit.diskless.coordinator.support import T0, TOPIC, Home, home
@@ -76,7 +77,7 @@ async def test_a_commit_is_found_before_the_cache_has_it() -> None:
 
 @pytest.mark.usefixtures("forever")
 @pytest.mark.parametrize(
-    "question", [ask.ListOffsets([(*T0, LATEST)]), ask.DeleteRecords([(*T0, 1)]), CREATE]
+    "question", [ask.ListOffsets([(*T0, 0)]), ask.DeleteRecords([(*T0, 1)]), CREATE]
 )
 async def test_whoever_needs_the_cache_does_not_wait(question: Any) -> None:
     async with home() as opened:
@@ -84,6 +85,41 @@ async def test_whoever_needs_the_cache_does_not_wait(question: Any) -> None:
         await runtime.submit(batches(opened, 2))
         await runtime.submit(question)
         assert runtime.applied_offset >= 3
+
+
+@pytest.mark.usefixtures("forever")
+async def test_offsets_that_have_names_are_known_without_the_cache() -> None:
+    async with home() as opened:
+        runtime = await started(opened)
+        await runtime.submit(batches(opened, 2))
+        listed = await runtime.submit(ask.ListOffsets([(*T0, LATEST), (*T0, EARLIEST)]))
+        assert [one.offset for one in listed] == [2, 0]
+        assert runtime.applied_offset == 2
+        # A deletion is known once it is applied.
+        await runtime.submit(ask.DeleteRecords([(*T0, 1)]))
+        listed = await runtime.submit(ask.ListOffsets([(*T0, LATEST), (*T0, EARLIEST)]))
+        assert [one.offset for one in listed] == [2, 1]
+
+
+@pytest.mark.usefixtures("forever")
+async def test_offsets_that_have_names_show_what_was_asked_for_before() -> None:
+    async with home() as opened:
+        runtime = await started(opened)
+        await runtime.submit(batches(opened, 2))
+        opened.partitions[0].held, opened.partitions[0].isr = True, (0, 1)
+        commit = asyncio.ensure_future(runtime.submit(batches(opened, 3)))
+        await asyncio.sleep(0)
+        listing = asyncio.ensure_future(runtime.submit(ask.ListOffsets([(*T0, LATEST)])))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        # Nor before anybody knows whether that will stay.
+        late = asyncio.ensure_future(runtime.submit(ask.ListOffsets([(*T0, LATEST)])))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not (listing.done() or late.done())
+        opened.partitions[0].commit()
+        assert [(await one)[0].offset for one in (listing, late)] == [5, 5]
+        await commit
 
 
 @pytest.mark.usefixtures("forever")
@@ -157,6 +193,30 @@ async def test_short_turns_do_not_leave_the_loop(handed_over: list[Turn]) -> Non
         assert handed_over == []
         await runtime.submit(batches(opened, DISKLESS_INLINE_BATCHES_MAX + 1))
         assert any(turn.requests for turn in handed_over)
+
+
+async def test_a_few_offsets_that_have_names_do_not_leave_the_loop(
+    handed_over: list[Turn],
+) -> None:
+    """Of a partition that nobody has written to, so that only the cache knows it."""
+    named, unknown = (TOPIC, 1, LATEST), (TOPIC, 7, EARLIEST)
+    async with home() as opened:
+        runtime = await started(opened)
+        handed_over.clear()
+        listed = await runtime.submit(ask.ListOffsets([named, unknown]))
+        assert [(one.error, one.offset) for one in listed] == [
+            (ErrorCode.NONE, 0),
+            (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
+        ]
+        assert handed_over == []
+        for slow in (
+            [(TOPIC, 1, 0)],
+            [named, (TOPIC, 1, MAX_TIMESTAMP)],
+            [named] * (DISKLESS_INLINE_BATCHES_MAX + 1),
+        ):
+            handed_over.clear()
+            await runtime.submit(ask.ListOffsets(slow))
+            assert [turn.requests for turn in handed_over] == [[ask.ListOffsets(slow)]]
 
 
 async def test_what_expires_once_an_hour_does_not_hold_up_the_loop(handed_over: list[Turn]) -> None:
