@@ -207,7 +207,9 @@ def _bad_batches() -> list[tuple[str, dict[str, int]]]:
     return [
         ("empty", {"size": 0}),
         ("negative size", {"size": -1}),
+        ("shorter than its header", {"size": 60}),
         ("before the file", {"byte_offset": -1}),
+        ("on the version byte", {"byte_offset": 0}),
         ("behind the file", {"byte_offset": 2}),
         ("no records", {"last_offset": -1}),
         ("old magic", {"magic": 1}),

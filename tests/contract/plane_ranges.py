@@ -39,14 +39,14 @@ async def _of_sizes(scene: Scene, *sizes: int, count: int = 10) -> None:
 @check
 async def splits_are_dense_and_end_when_full(scene: Scene) -> None:
     """Split number n begins with the first batch that has n times the bytes before it."""
-    await _of_sizes(scene, 100, 100, 100, 250, 50, 100)
+    await _of_sizes(scene, 100, 100, 100, 250, 70, 100)
     planned = await _plan(scene, RangeRequest(*T0), size=200)
     assert planned == PlannedRange(
         NONE,
         [
             PlannedSplit(0, 20, 200),
             PlannedSplit(20, 40, 350),
-            PlannedSplit(40, 50, 50),
+            PlannedSplit(40, 50, 70),
             PlannedSplit(50, 60, 100),
         ],
         next_offset=60,
@@ -55,9 +55,9 @@ async def splits_are_dense_and_end_when_full(scene: Scene) -> None:
         high_watermark=60,
     )
     one = await _plan(scene, RangeRequest(*T0), size=10_000)
-    assert one.splits == [PlannedSplit(0, 60, 700)]
+    assert one.splits == [PlannedSplit(0, 60, 720)]
     each = await _plan(scene, RangeRequest(*T0), size=1)
-    assert [split.byte_size for split in each.splits] == [100, 100, 100, 250, 50, 100]
+    assert [split.byte_size for split in each.splits] == [100, 100, 100, 250, 70, 100]
 
 
 @check
@@ -110,10 +110,10 @@ async def old_batches_are_left_out_of_plans(scene: Scene) -> None:
     assert planned.next_offset == planned.end_offset == 50
     nothing = await _plan(scene, RangeRequest(*T0, min_timestamp=start + 1), size=100)
     assert (list(nothing.splits), nothing.skipped_bytes) == ([], 527)
-    stamped = await scene.commit(batch(size=33, batch_max_timestamp=1, timestamp_type=1))
+    stamped = await scene.commit(batch(size=133, batch_max_timestamp=1, timestamp_type=1))
     assert stamped[0].log_append_time == start
     young = await _plan(scene, RangeRequest(*T0, min_timestamp=start), size=100)
-    assert young.splits == [PlannedSplit(50, 51, 33)]
+    assert young.splits == [PlannedSplit(50, 51, 133)]
 
 
 @check

@@ -193,6 +193,7 @@ def test_batches_and_where_they_lie(cli: Cli, objects: Path) -> None:
     for row in rows:
         data = (objects / row["key"]).read_bytes()
         assert (row["position"], row["position"] + row["bytes"]) == (1, len(data))
+        assert row["timestamp_type"] == "CreateTime"
     assert cli.json("diskless", "batches", "orders", "-p", "0") == []
     assert cli.json("diskless", "batches", "orders", "--from", "1", "--limit", "1") == rows[1:2]
     assert rows[0]["key"] in cli.ok("diskless", "batches", "orders", "-p", "1")

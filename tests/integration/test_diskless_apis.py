@@ -217,6 +217,10 @@ def test_partitions_are_created_again_and_topics_deleted(wire: Wire, name: str) 
     # Metadata knows nothing of a third partition.
     answer = wire.ask(create.DisklessCreatePartitionsRequest([ahead])).topics[0]
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for count in (0, -1):
+        none = create.DisklessCreatableTopic(topic_id, name, count)
+        answer = wire.ask(create.DisklessCreatePartitionsRequest([none])).topics[0]
+        assert answer.error_code == ErrorCode.INVALID_PARTITIONS
     upload = Upload().add(topic_id, [b"v"])
     assert wire.ask(upload.request()).batches[0].error_code == 0
     gone = topics.DisklessDeleteTopicsRequest([topics.DisklessDeletableTopic(topic_id)])

@@ -55,6 +55,6 @@ def open_bulk_store(url: str, options: Mapping[str, str]) -> ObjectStore:
     if where.scheme == "file" and not Path(where.path).is_dir():
         raise ConfigError(
             f"the topic's storage {address} is no directory of this machine;"
-            f" set {STORAGE_URL} to where it is mounted, or read through the brokers"
+            f" set {STORAGE_URL} to where it is mounted (reads may go through the brokers instead)"
         )
     return open_store(address, storage_settings(options))

@@ -186,6 +186,7 @@ def _location(partition: int, batch: BatchLocation) -> dict[str, Any]:
         "last_offset": batch.last_offset,
         "bytes": batch.byte_size,
         "timestamp": batch.log_append_timestamp if stamped else batch.max_timestamp,
+        "timestamp_type": "LogAppendTime" if stamped else "CreateTime",
         "key": batch.object_key,
         "position": batch.byte_offset,
     }

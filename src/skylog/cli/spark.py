@@ -69,6 +69,8 @@ def segments(
         )
         return
     say(f"{counted(done.segments, 'segment')} of {done.bytes:,} bytes in {to}")
+    if not done.segments and not tail:
+        say("the last batches wait until they fill a segment; --tail takes them now")
 
 
 @app.command(

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Final, TypeVar
 
 from skylog.kernel.clock import Clock, SystemClock
@@ -65,6 +66,9 @@ class LocalStore:
         self._files = files or Files()
         self._synced: set[tuple[int, int]] = set()  # directories whose names are on disk
         self._kept: dict[str, int] = {}  # open folders whose names are on disk
+        self._retired: list[int] = []  # folders of roots that were removed; threads may hold them
+        self._reopening = Lock()
+        self._path = root
         try:
             self._make_root(root)
             self._root = self._files.open_root(root)
@@ -127,7 +131,7 @@ class LocalStore:
         if self._on_close:
             self._on_close()
         kept, self._kept = self._kept, {}
-        for folder in (root, *kept.values()):
+        for folder in (root, *kept.values(), *self._retired):
             self._files.close(folder)
 
     async def _run(self, what: ObjectKey | str, work: Callable[[], T]) -> T:
@@ -248,6 +252,8 @@ class LocalStore:
     @contextmanager
     def _folder(self, path: Sequence[str], *, make: bool = False) -> Iterator[int]:
         """The directory at ``path``, opened segment by segment from the root."""
+        if not self._files.is_linked(self._root):
+            self._reopen()
         folder = self._files.copy(self._root)
         try:
             for segment in path:
@@ -257,6 +263,17 @@ class LocalStore:
             yield folder
         finally:
             self._files.close(folder)
+
+    def _reopen(self) -> None:
+        """Go on in the directory that stands where ours was removed. None is made here: what is
+        missing may be a file system that is not mounted yet."""
+        with self._reopening:
+            if self._files.is_linked(self._root):
+                return  # another thread was first
+            root = self._files.open_root(self._path)
+            self._retired += (self._root, *self._kept.values())
+            self._root, self._kept = root, {}
+            self._synced.clear()
 
     def _step(self, folder: int, segment: str, make: bool) -> int:
         try:

@@ -53,7 +53,10 @@ def parse_url(text: str) -> StorageUrl:
         parts = urlsplit(text)
     except ValueError:
         raise _bad(text) from None
-    if parts.query or parts.fragment or "@" in parts.netloc:
+    if "@" in parts.netloc:
+        # Not repeated: messages are logged, and this one may hold a secret.
+        raise _bad(f"{parts.scheme}://…@…", "without credentials")
+    if parts.query or parts.fragment:
         raise _bad(text)
     if parts.scheme == "memory" and not parts.path.strip("/"):
         return StorageUrl("memory", "", "", "")
@@ -64,8 +67,10 @@ def parse_url(text: str) -> StorageUrl:
         return StorageUrl("file", "", "", path)
     prefix = parts.path.strip("/")
     good_prefix = not prefix or all(map(_SEGMENT.match, prefix.split("/")))
-    if parts.scheme not in REMOTE or not _BUCKET.match(parts.netloc) or not good_prefix:
+    if parts.scheme not in REMOTE:
         raise _bad(text)
+    if not _BUCKET.match(parts.netloc) or not good_prefix:
+        raise _bad(text, "with letters, digits, . _ and - in the names, no capitals in a bucket's")
     return StorageUrl(parts.scheme, parts.netloc, prefix, "")
 
 
@@ -127,5 +132,6 @@ def _open_base(
     return open_bucket(where.scheme, where.bucket, where.prefix, settings)
 
 
-def _bad(text: str) -> ConfigError:
-    return ConfigError(f"Invalid value {text} for configuration diskless.storage.url: {ALLOWED}")
+def _bad(text: str, how: str = "") -> ConfigError:
+    allowed = f"{ALLOWED}, {how}" if how else ALLOWED
+    return ConfigError(f"Invalid value {text} for configuration diskless.storage.url: {allowed}")

@@ -201,6 +201,7 @@ def _unknown(unknown: list[str], known: Mapping[str, str]) -> str:
 
 def _parse(given: _Given, starting: Position, ending: Position) -> ReadOptions:
     subscription = _subscription(given)
+    timestamp_min, timestamp_max = _times(given)
     return ReadOptions(
         client=client_properties(given.lower),
         storage=_storage(given),
@@ -212,8 +213,8 @@ def _parse(given: _Given, starting: Position, ending: Position) -> ReadOptions:
         fail_on_data_loss=given.word("failOnDataLoss", "true", "false") == "true",
         via=given.word("read.via", "bucket", "broker"),
         split_bytes=given.number("read.split.bytes", SPLIT_BYTES_MIN, SPLIT_BYTES_MAX),
-        timestamp_min=given.number("read.timestamp.min", 0),
-        timestamp_max=given.number("read.timestamp.max", 0),
+        timestamp_min=timestamp_min,
+        timestamp_max=timestamp_max,
         push_filters=given.word("read.push.filters", "false", "true") == "true",
         min_partitions=given.number("minPartitions", 1, 2**31 - 1),
         max_records_per_partition=given.number("maxRecordsPerPartition"),
@@ -222,6 +223,13 @@ def _parse(given: _Given, starting: Position, ending: Position) -> ReadOptions:
         max_trigger_delay_ms=_duration(given, "maxTriggerDelay", "15m"),
         publish_group_id=_group(given),
     )
+
+
+def _times(given: _Given) -> tuple[int | None, int | None]:
+    first, last = (given.number(f"read.timestamp.{end}", 0) for end in ("min", "max"))
+    if first is not None and last is not None and first > last:
+        raise ConfigError(f"option read.timestamp.min is {first}, above read.timestamp.max={last}")
+    return first, last
 
 
 def _storage(given: _Given) -> dict[str, str]:

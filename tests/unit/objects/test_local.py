@@ -121,6 +121,24 @@ async def test_a_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> N
     await store.close()
 
 
+async def test_a_root_that_was_removed_is_found_again(tmp_path: Path) -> None:
+    root, copy = tmp_path / "root", tmp_path / "copy"
+    store = opened(root)
+    first, second = (ObjectKey.named("staging", "a", name) for name in ("1", "2"))
+    await store.put(first, b"first")
+    shutil.copytree(root, copy)
+    shutil.rmtree(root)
+    with pytest.raises(ObjectError):
+        await store.put(second, b"second")
+    assert not root.exists()  # perhaps it is only not mounted
+    copy.rename(root)
+    await store.put(second, b"second")
+    assert [await store.get(key) for key in (first, second)] == [b"first", b"second"]
+    assert (root / second.text).read_bytes() == b"second"
+    assert {info.key async for info in store.list("staging/")} == {first, second}
+    await store.close()
+
+
 async def test_what_was_put_is_read_without_a_walk(tmp_path: Path) -> None:
     walked: list[str] = []
 

@@ -56,6 +56,12 @@ def test_urls_that_are_none(text: str) -> None:
         parse_url(text)
 
 
+def test_a_url_with_a_secret_is_not_repeated() -> None:
+    with pytest.raises(ConfigError, match="without credentials") as raised:
+        parse_url("s3://key:secret@bucket/x")
+    assert "secret" not in str(raised.value)
+
+
 async def test_local_stores_cost_nothing_and_are_counted(tmp_path: Path) -> None:
     stats = StoreStats()
     store = open_store(f"file://{tmp_path}/deep/objects", storage(), stats=stats)

@@ -187,6 +187,10 @@ def test_what_only_tunes_other_clients_is_accepted() -> None:
         ({"subscribe": "t", "read.split.bytes": "1"}, ["read.split.bytes", "65536"]),
         ({"subscribe": "t", "diskless.storage.url": "gopher://x"}, ["diskless.storage.url", "s3://"]),
         ({"subscribe": "t", "read.timestamp.min": "-5"}, ["read.timestamp.min"]),
+        (
+            {"subscribe": "t", "read.timestamp.min": "6", "read.timestamp.max": "5"},
+            ["read.timestamp.min is 6", "read.timestamp.max=5"],
+        ),
         ({"subscribe": "t", "read.push.filters": "yes"}, ["read.push.filters", "false, true"]),
         ({"subscribe": "t", "columns": "value,vlaue"}, ["columns", "vlaue", "timestampType"]),
         ({"subscribe": "t", "columns": "value,Value"}, ["columns", "twice"]),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.find_api import FindApi
@@ -45,8 +44,6 @@ from skylog.wire.messages import diskless_find_batches_response as find_response
 from skylog.wire.messages import diskless_list_offsets_request as list_request
 from skylog.wire.messages import diskless_list_offsets_response as list_response
 
-_UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
 
 class DisklessApi:
     """One method per API. All calls come from the event loop."""
@@ -69,12 +66,11 @@ class DisklessApi:
         response = create_response.DisklessCreatePartitionsResponse()
         for first in range(0, len(request.topics), DISKLESS_TOPICS_PER_WRITE_MAX):
             topics = request.topics[first : first + DISKLESS_TOPICS_PER_WRITE_MAX]
-            known = [topic for topic in topics if self._indexes(topic) is not None]
+            known = [topic for topic in topics if self._indexes(topic)]
             created = self._create(known, request.coordinator_id)
             error = error_of(await outcome_of(created, request.timeout_ms))
             for topic in topics:
-                # Cluster metadata has not come this far yet.
-                code, why = error if topic in known else (_UNKNOWN, None)
+                code, why = error if topic in known else _not_created(topic)
                 response.topics.append(
                     create_response.DisklessCreatableTopicResult(topic.topic_id, code, why)
                 )
@@ -285,6 +281,13 @@ class DisklessApi:
         if not numbers or not set(numbers) <= set(led):
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return numbers
+
+
+def _not_created(topic: create_request.DisklessCreatableTopic) -> tuple[ErrorCode, str | None]:
+    if topic.num_partitions < 1:
+        return ErrorCode.INVALID_PARTITIONS, f"{topic.num_partitions} partitions"
+    # Cluster metadata has not come this far yet.
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
 
 
 def _file(request: commit_request.DisklessCommitFileRequest) -> FileToCommit:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
+from skylog.diskless.layout import HEADER as WAL_HEADER
 from skylog.diskless.plane import (
     LOG_APPEND_TIME,
     WAL_FORMAT,
@@ -24,6 +25,7 @@ from skylog.diskless.planes.pins import is_open, is_staged
 from skylog.diskless.planes.rules import LogState, PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.keys import BadKey, ObjectKey
+from skylog.wire.batch import HEADER_BYTES
 
 REMEMBERED_BATCHES: Final = 5
 SEQUENCE_MAX: Final = 2**31 - 1
@@ -54,18 +56,18 @@ def check_file(file: FileToCommit) -> None:
         raise _bad(f"object format {file.format} is not {WAL_FORMAT}")
     if not 0 < file.size <= FILE_BYTES_MAX:
         raise _bad(f"a file of {file.size} bytes")
-    end = 0
+    end = len(WAL_HEADER)
     for batch in sorted(file.batches, key=_place):
         _check_batch(batch)
         if batch.byte_offset < end:
-            raise _bad(f"the batch at byte {batch.byte_offset} overlaps the one before it")
+            raise _bad(f"the batch at byte {batch.byte_offset} overlaps what stands before it")
         end = batch.byte_offset + batch.size
     if end > file.size:
         raise _bad(f"a batch ends at byte {end} of a file of {file.size}")
 
 
 def _check_batch(batch: BatchToCommit) -> None:
-    if batch.size <= 0:
+    if batch.size < HEADER_BYTES:
         raise _bad(f"a batch of {batch.size} bytes")
     last = batch.last_offset - batch.base_offset
     if last < 0 or last >= SEQUENCE_MAX:

@@ -48,7 +48,7 @@ class Bucket:
         """One record for each partition."""
         batches = [
             BatchToCommit(
-                self.topic_id, p, at * BATCH_BYTES, BATCH_BYTES, 0, 0, self.clock.now_ms()
+                self.topic_id, p, 1 + at * BATCH_BYTES, BATCH_BYTES, 0, 0, self.clock.now_ms()
             )
             for at, p in enumerate(partitions)
         ]
