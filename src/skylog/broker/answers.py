@@ -53,12 +53,11 @@ class Overlaps:
     """Such answers of one connection, in the order of their requests.
 
     A busy connection has thousands a second and hardly one that is late: there is no task for each
-    of them, and one timer for all.
+    of them, and one timer for all. Whose they are is not known here: a connection that is gone
+    must not wait, with all its memory, until somebody looks for circles.
     """
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        """``tell`` when one is over, whether or not it is its turn."""
-        self._tell = tell
+    def __init__(self) -> None:
         self._line: deque[tuple[Overlapping, int]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = inf
@@ -70,11 +69,12 @@ class Overlaps:
     def next_is_over(self) -> bool:
         return bool(self._line) and self._line[0][0].over
 
-    def add(self, answer: Overlapping, request_bytes: int) -> None:
+    def add(self, answer: Overlapping, request_bytes: int, tell: Callable[[], None]) -> None:
+        """``tell`` when it is over, whether or not it is its turn."""
         self._line.append((answer, request_bytes))
-        answer.done.add_done_callback(self._over)
+        answer.done.add_done_callback(lambda _: tell())
         if answer.due < self._timer_due:
-            self._set_timer(answer.due)
+            self._set_timer(answer.due, tell)
 
     def take(self) -> tuple[Overlapping, int]:
         """The next one, with the bytes of its request."""
@@ -82,25 +82,24 @@ class Overlaps:
 
     def close(self) -> None:
         """Nobody waits for answers any more."""
-        self._set_timer(inf)
-
-    def _over(self, _: object) -> None:
-        self._tell()
-
-    def _set_timer(self, due: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer, self._timer_due = None, due
-        if due != inf:
-            self._timer = asyncio.get_running_loop().call_at(due, self._expire)
+        self._timer, self._timer_due = None, inf
 
-    def _expire(self) -> None:
+    def _set_timer(self, due: float, tell: Callable[[], None]) -> None:
+        self.close()
+        if due != inf:
+            self._timer_due = due
+            self._timer = asyncio.get_running_loop().call_at(due, self._expire, tell)
+
+    def _expire(self, tell: Callable[[], None]) -> None:
         now = asyncio.get_running_loop().time()
         waiting = [answer for answer, _ in self._line if not answer.over]
         for answer in waiting:
             answer.expired = answer.due <= now
-        self._set_timer(min((answer.due for answer in waiting if not answer.expired), default=inf))
-        self._tell()
+        due = min((answer.due for answer in waiting if not answer.expired), default=inf)
+        self._set_timer(due, tell)
+        tell()
 
 
 class Answer:

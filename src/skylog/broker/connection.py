@@ -57,7 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answers_held = 0
         self._turn_is_over = False
         self._task: asyncio.Task[None] | None = None
-        self._overlapping = Overlaps(self._overlapped)
+        self._overlapping = Overlaps()
         # For an answer that must not overtake those.
         self._overlapping_sent: asyncio.Future[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
@@ -208,7 +208,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _overlap(self, answer: Overlapping, size: int) -> None:
         self._working_bytes += size
-        self._overlapping.add(answer, size)
+        self._overlapping.add(answer, size, self._overlapped)
 
     def _overlapped(self) -> None:
         """Send the answers whose turn has come, all at once."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -116,6 +118,24 @@ async def test_a_timer_that_many_share_ends_with_the_connection() -> None:
     assert timer is not None
     connection.connection_lost(None)
     assert timer.cancelled()
+
+
+async def test_a_connection_that_is_gone_is_let_go_without_the_collector() -> None:
+    dispatcher, connection, transport = world_of(A, B)
+    dispatcher.seconds_max = 60.0
+    receive(connection, A, B)
+    for text in (A, B):
+        dispatcher.done[text].set_result(None)
+    await turns()
+    gone = weakref.ref(connection)
+    gc.disable()
+    try:
+        connection.connection_lost(None)
+        del connection, dispatcher, transport
+        await turns()
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("failure", [Close("no"), ValueError("a bug")])
