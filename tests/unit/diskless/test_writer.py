@@ -95,6 +95,26 @@ async def test_what_a_store_takes_at_once_is_committed_without_an_upload() -> No
     assert engine.writer.stages.upload.runs == 2
 
 
+async def test_a_store_that_stumbles_at_once_costs_its_file_and_not_the_writer() -> None:
+    class Stumbling(GatedStore):
+        troubles: tuple[Exception, ...] = (RuntimeError("a bug"),)
+
+        def put_now(self, key: Any, data: Any) -> bool:
+            if self.troubles:
+                trouble, *self.troubles = self.troubles  # type: ignore[assignment]
+                raise trouble
+            return False
+
+    engine = await Engine(Stumbling).start()
+    engine.store.gate.set()
+    async with asyncio.timeout(30):
+        failed = await engine.writer.append(1, [item(b"a")])
+        assert failed[0].error is ErrorCode.KAFKA_STORAGE_ERROR
+        assert (await engine.writer.append(2, [item(b"b")]))[0].base_offset == 0
+    assert (engine.writer.stages.upload.errors, engine.writer.stages.upload.runs) == (1, 2)
+    assert await engine.values() == [(0, b"b")]
+
+
 async def test_objects_hold_no_offsets_and_commits_name_their_bytes() -> None:
     # ENG-09, ENG-15
     engine = await Engine().start()

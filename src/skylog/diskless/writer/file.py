@@ -170,6 +170,10 @@ class ClosedFile:
         buffers, self._buffers = self._buffers, ()
         return buffers
 
+    def not_uploaded(self, error: Exception) -> None:
+        self.uploaded.set_exception(error)
+        self.uploaded.exception()  # it is looked at later, by the lanes
+
 
 @dataclass(frozen=True, slots=True)
 class FilePart:

@@ -254,27 +254,30 @@ class DisklessWriter:
     def _send(self, file: ClosedFile) -> None:
         """To the store: at once, where that takes less than to wait for it."""
         buffers, began = file.take_buffers(), self.stages.upload.begin()
-        if self._store.put_now(file.key, buffers):
-            self.stages.upload.succeeded(began)
+        try:
+            if not self._store.put_now(file.key, buffers):
+                self._start(self._upload(file, buffers))
+                return
             self._sent(file, buffers)
+        except Exception as error:  # noqa: BLE001 - a bug costs its file, not the writer
+            self.stages.upload.failed(began)
+            file.not_uploaded(error)
         else:
-            self._start(self._upload(file, buffers))
-
-    def _sent(self, file: ClosedFile, buffers: Sequence[Buffer]) -> None:
-        if self._cache_put is not None:
-            self._cache_put(file.key, buffers, file.size)
-        file.uploaded.set_result(None)
+            self.stages.upload.succeeded(began)
 
     async def _upload(self, file: ClosedFile, buffers: Sequence[Buffer]) -> None:
         try:
             with self.stages.upload.run():
                 async with self._slots:
                     await self._put(file.key, buffers)
-        except Exception as error:  # noqa: BLE001 - the lanes tell the producers
-            file.uploaded.set_exception(error)
-            file.uploaded.exception()  # it is looked at later, by the lanes
-        else:
             self._sent(file, buffers)
+        except Exception as error:  # noqa: BLE001 - the lanes tell the producers
+            file.not_uploaded(error)
+
+    def _sent(self, file: ClosedFile, buffers: Sequence[Buffer]) -> None:
+        if self._cache_put is not None:
+            self._cache_put(file.key, buffers, file.size)
+        file.uploaded.set_result(None)
 
     async def _put(self, key: ObjectKey, buffers: Sequence[Buffer]) -> None:
         """Put the object; the same key again until it is known to be there."""
