@@ -9,7 +9,7 @@ import asyncio
 import sys
 from typing import Any
 
-from skylog.broker import diskless
+from skylog.broker.assembly import diskless_engine as diskless
 from skylog.cli.main import main
 from skylog.objects.keys import ObjectKey
 from skylog.objects.open import open_store

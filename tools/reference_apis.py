@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from skylog.broker.dispatch import Permission, Row
-from skylog.broker.table import PRODUCE_OFFERED_FROM, broker_table, controller_table
+from skylog.broker.net.dispatch import Permission, Row
+from skylog.broker.net.table import PRODUCE_OFFERED_FROM, broker_table, controller_table
 from skylog.wire.apis import ApiKey
 
 INTRODUCTION = """# APIs

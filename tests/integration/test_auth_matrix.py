@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from skylog.broker.dispatch import Row
-from skylog.broker.table import broker_table, controller_table
+from skylog.broker.net.dispatch import Row
+from skylog.broker.net.table import broker_table, controller_table
 from skylog.kernel.acl import AclOperation as Op
 from skylog.kernel.acl import ResourceType as Resource
 from skylog.kernel.errors import ErrorCode as Code

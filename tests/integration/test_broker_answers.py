@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.table import broker_table, controller_table
+from skylog.broker.net.table import broker_table, controller_table
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.testing import Broker

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from crc32c import crc32c
 
-from skylog.broker.server import stop_accepting
+from skylog.broker.net.server import stop_accepting
 from skylog.client import bulk
 from skylog.client.bulk import PartitionRange
 from skylog.client.cluster import Cluster

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skylog.broker.diskless import OBJECTS_DIRECTORY
+from skylog.broker.assembly.diskless_engine import OBJECTS_DIRECTORY
 from skylog.diskless.files.holds import Hold
 from skylog.kernel.rng import system_random
 from skylog.objects.keys import ObjectKey

@@ -61,7 +61,7 @@ def stores(monkeypatch: pytest.MonkeyPatch) -> list[WatchedStore]:
         policy = RetryPolicy(pause_seconds=0.01, pause_seconds_max=0.1, attempts_max=4)
         return RetryingStore(store, policy, clock=clock, rng=rng)
 
-    monkeypatch.setattr("skylog.broker.diskless.open_store", faulty)
+    monkeypatch.setattr("skylog.broker.assembly.diskless_engine.open_store", faulty)
     return opened
 
 

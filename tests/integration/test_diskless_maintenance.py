@@ -10,7 +10,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from skylog.broker.diskless import OBJECTS_DIRECTORY
+from skylog.broker.assembly.diskless_engine import OBJECTS_DIRECTORY
 from skylog.kernel.rng import system_random
 from skylog.objects.keys import ObjectKey
 from skylog.testing import Broker

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, ResourceType
 
-from skylog.broker.diskless import OBJECTS_DIRECTORY
+from skylog.broker.assembly.diskless_engine import OBJECTS_DIRECTORY
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.topics import DISKLESS_METADATA
 from skylog.objects.keys import ObjectKey

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from skylog.broker.diskless import OBJECTS_DIRECTORY
+from skylog.broker.assembly.diskless_engine import OBJECTS_DIRECTORY
 from skylog.diskless.layout import batches_of
 from skylog.testing import Broker
 from skylog.wire.batch import Batch, split_batches

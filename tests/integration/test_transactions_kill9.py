@@ -33,8 +33,8 @@ POINTS = {
         "TransactionCoordinator._carry_out",
         0,
     ),
-    "before the first marker": ("skylog.broker.txn_markers", "_write", 0),
-    "between markers": ("skylog.broker.txn_markers", "_write", 2),
+    "before the first marker": ("skylog.broker.handlers.txn_markers", "_write", 0),
+    "between markers": ("skylog.broker.handlers.txn_markers", "_write", 2),
     "before it is complete": (
         "skylog.transactions.coordinator",
         "TransactionCoordinator._written",

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from skylog.broker.table import broker_table
+from skylog.broker.net.table import broker_table
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode as Code
 from skylog.kernel.ids import ZERO_UUID

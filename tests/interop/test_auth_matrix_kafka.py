@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.dispatch import Row
-from skylog.broker.table import broker_table, controller_table
+from skylog.broker.net.dispatch import Row
+from skylog.broker.net.table import broker_table, controller_table
 from skylog.testing import Broker
 from skylog.wire.apis import OWN_APIS_FROM, ApiKey
 from tests.integration.auth_cases import CASES, UNGUARDED, Things, errors_in

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.controller_configs import ControllerConfigs
 from skylog.broker.handlers.security import describe_acls
+from skylog.broker.metadata.controller_configs import ControllerConfigs
 from skylog.controller.image import ClusterImage
 from skylog.controller.quotas import describe_client_quotas
 from skylog.controller.scram import describe_user_scram_credentials

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 from skylog.kernel.limits import START_LOADING_SECONDS_MAX
 
 if TYPE_CHECKING:
-    from skylog.broker.auto_create import AutoCreate
-    from skylog.broker.configs import Configs
-    from skylog.broker.controller_channel import ControllerChannel
-    from skylog.broker.diskless import DisklessEngine
-    from skylog.broker.features import Features
-    from skylog.broker.fetch_sessions import FetchSessions
-    from skylog.broker.in_flight import Memory
-    from skylog.broker.peers import BrokerPeers
-    from skylog.broker.producer_ids import ProducerIds
-    from skylog.broker.quota_gate import QuotaGate
-    from skylog.broker.replication import Replication
-    from skylog.broker.traffic import Traffic
+    from skylog.broker.assembly.diskless_engine import DisklessEngine
+    from skylog.broker.assembly.replication import Replication
+    from skylog.broker.handlers.fetch_sessions import FetchSessions
+    from skylog.broker.metadata.auto_create import AutoCreate
+    from skylog.broker.metadata.configs import Configs
+    from skylog.broker.metadata.controller_channel import ControllerChannel
+    from skylog.broker.metadata.features import Features
+    from skylog.broker.metadata.producer_ids import ProducerIds
+    from skylog.broker.net.in_flight import Memory
+    from skylog.broker.net.peers import BrokerPeers
+    from skylog.broker.net.quota_gate import QuotaGate
+    from skylog.broker.observe.traffic import Traffic
     from skylog.controller.image import ClusterImage
     from skylog.groups.coordinator import GroupCoordinator
     from skylog.kernel.clock import Clock

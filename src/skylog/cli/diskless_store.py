@@ -55,7 +55,7 @@ async def opened(
     options: StoreOptions, broker_url: str | None = None
 ) -> AsyncIterator[ObjectStore]:
     """The store of the options; that of the broker if they say nothing."""
-    from skylog.broker.diskless import storage_url_of  # noqa: PLC0415 - not needed for --help
+    from skylog.broker.assembly.diskless_engine import storage_url_of  # noqa: PLC0415 - not needed for --help
     from skylog.kernel.settings import load_settings  # noqa: PLC0415
     from skylog.objects.open import open_store  # noqa: PLC0415
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from skylog.broker.translate import advertised_host
+from skylog.broker.assembly.translate import advertised_host
 from skylog.cli.group import examples, new_app
 from skylog.cli.server import Config, Override
 from skylog.kernel.clock import SystemClock

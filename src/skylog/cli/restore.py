@@ -60,8 +60,8 @@ def restore(
 
 async def restore_node(settings: BrokerSettings) -> RestoreReport:
     """Rebuild the node of these settings; StorageError leaves what was there as it was."""
-    from skylog.broker.backup import coordinators_directory  # noqa: PLC0415
-    from skylog.broker.diskless_planes import plane_rules  # noqa: PLC0415
+    from skylog.broker.assembly.diskless_planes import plane_rules  # noqa: PLC0415
+    from skylog.broker.background.backup import coordinators_directory  # noqa: PLC0415
     from skylog.diskless.files.restore import NodeDirectories, Restore  # noqa: PLC0415
     from skylog.kernel.clock import SystemClock  # noqa: PLC0415
     from skylog.kernel.limits import LOG_OPEN_FILES_MAX  # noqa: PLC0415

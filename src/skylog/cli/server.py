@@ -54,7 +54,7 @@ def server(
 
 
 def _serve(config: Path | None, overrides: list[str], *, demo: bool) -> None:
-    from skylog.broker.run import run_node  # noqa: PLC0415 - not needed for --help
+    from skylog.broker.assembly.run import run_node  # noqa: PLC0415 - not needed for --help
     from skylog.cli.welcome import DEMO_TOPIC, welcome  # noqa: PLC0415
     from skylog.kernel.logging import configure  # noqa: PLC0415
     from skylog.kernel.settings import load_settings  # noqa: PLC0415

@@ -12,7 +12,7 @@ from skylog.cli.options import BOOTSTRAP_DEFAULT
 DEMO_TOPIC = "demo"
 
 if TYPE_CHECKING:
-    from skylog.broker.wiring import Node
+    from skylog.broker.assembly.wiring import Node
 
 
 def command_name(called: str) -> str:

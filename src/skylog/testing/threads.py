@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Self, TypeVar
 
-from skylog.broker.controller_node import ControllerNode
-from skylog.broker.wiring import Node
+from skylog.broker.assembly.controller_node import ControllerNode
+from skylog.broker.assembly.wiring import Node
 from skylog.kernel.settings import load_settings
 
 T = TypeVar("T")

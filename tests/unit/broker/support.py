@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
 from skylog.broker.handlers.fetch import fetch
-from skylog.broker.quota_gate import QuotaGate
-from skylog.broker.traffic import Traffic
+from skylog.broker.handlers.fetch_sessions import FetchSessions, FetchSessionSettings
+from skylog.broker.net.quota_gate import QuotaGate
+from skylog.broker.observe.traffic import Traffic
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.config import LogConfig

@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from skylog.broker.server import stop_accepting
+from skylog.broker.net.server import stop_accepting
 
 
 class Guest(asyncio.Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skylog.broker import audit
+from skylog.broker.observe import audit
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.limits import REFUSALS_LOGGED_PER_SECOND_MAX

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from skylog.broker.background import Background
+from skylog.broker.background.tasks import Background
 
 
 async def test_work_is_done_once_and_a_failure_is_logged(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.bulk import BulkAccess
+from skylog.broker.assembly.bulk_access import BulkAccess
 from skylog.broker.handlers import bulk_reads
 from skylog.diskless.bulk import FROM_LOG_START, PlannedRange, PlannedSplit, RangeRequest
 from skylog.diskless.plane import LogInfo

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.answers import Answer, Close
-from skylog.broker.background import Background
-from skylog.broker.connection import Connection
-from skylog.broker.in_flight import Memory
-from skylog.broker.quota_gate import INT32_MAX, QuotaGate
-from skylog.broker.server import Listener
+from skylog.broker.background.tasks import Background
+from skylog.broker.net.answers import Answer, Close
+from skylog.broker.net.connection import Connection
+from skylog.broker.net.in_flight import Memory
+from skylog.broker.net.quota_gate import INT32_MAX, QuotaGate
+from skylog.broker.net.server import Listener
 from skylog.kernel import limits
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from skylog.broker import controller_link
-from skylog.broker.controller_link import ControllerLink
+from skylog.broker.metadata import controller_link
+from skylog.broker.metadata.controller_link import ControllerLink
 from skylog.client.settings import Address
 from skylog.controller.image import ClusterImage
 from skylog.kernel.errors import ErrorCode, KafkaError

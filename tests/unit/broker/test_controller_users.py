@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from skylog.broker import lifecycle
-from skylog.broker.auto_create import AutoCreate
-from skylog.broker.lifecycle import Lifecycle
-from skylog.broker.producer_ids import ProducerIds
+from skylog.broker.metadata import lifecycle
+from skylog.broker.metadata.auto_create import AutoCreate
+from skylog.broker.metadata.lifecycle import Lifecycle
+from skylog.broker.metadata.producer_ids import ProducerIds
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.rng import system_random

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.configs import Configs
-from skylog.broker.fetch_sessions import FetchSessions, FetchSessionSettings
-from skylog.broker.followers import (
+from skylog.broker.handlers.fetch_sessions import FetchSessions, FetchSessionSettings
+from skylog.broker.metadata.configs import Configs
+from skylog.broker.metadata.followers import (
     AclFollower,
     ConfigFollower,
     PartitionFollower,
     QuotaFollower,
     put_strays_aside,
 )
-from skylog.broker.publisher import MetadataPublisher, everything
-from skylog.broker.traffic import Traffic
+from skylog.broker.metadata.publisher import MetadataPublisher, everything
+from skylog.broker.observe.traffic import Traffic
 from skylog.controller.image import ClusterImage, Delta
 from skylog.kernel import limits
 from skylog.kernel.clock import ManualClock

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from skylog.broker.http import HttpServer
+from skylog.broker.observe.http import HttpServer
 from skylog.kernel import limits
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.metrics import Metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skylog.broker.in_flight import InFlight, Memory
+from skylog.broker.net.in_flight import InFlight, Memory
 from skylog.kernel import limits
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.answers import Answer, Close, Overlapping
-from skylog.broker.connection import Connection
+from skylog.broker.net.answers import Answer, Close, Overlapping
+from skylog.broker.net.connection import Connection
 from tests.unit.broker.support import soon
 from tests.unit.broker.test_connections import Dispatcher, Transport, World, receive, turns
 

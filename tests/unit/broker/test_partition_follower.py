@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.followers import PartitionFollower
+from skylog.broker.metadata.followers import PartitionFollower
 from skylog.controller.image import ClusterImage, Delta
 from skylog.controller.image.topics import NO_COORDINATOR, Partition
 from skylog.kernel.ids import Uuid

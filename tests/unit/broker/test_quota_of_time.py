@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from skylog.broker.quota_gate import QuotaGate
+from skylog.broker.net.quota_gate import QuotaGate
 from skylog.kernel.clock import ManualClock
 from skylog.security.quotas import ClientQuotas
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skylog.broker.remote_verifier import RemoteVerifier
+from skylog.broker.handlers.remote_verifier import RemoteVerifier
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest
 from skylog.wire.messages.add_partitions_to_txn_response import (

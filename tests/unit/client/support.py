@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from skylog.broker.server import stop_accepting
+from skylog.broker.net.server import stop_accepting
 from skylog.client.cluster import Cluster
 from skylog.client.settings import Address, ClientSettings
 from skylog.kernel.errors import ErrorCode

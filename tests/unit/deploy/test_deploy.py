@@ -70,7 +70,7 @@ def test_settings_in_the_docs_exist(page: str) -> None:
 def test_metrics_in_the_docs_exist() -> None:
     # MRF-67: the page says everything that an operator can see or set.
     page = (ROOT / "docs" / "managed-replication.md").read_text()
-    source = (ROOT / "src/skylog/broker/observe_controller.py").read_text()
+    source = (ROOT / "src/skylog/broker/observe/partitions.py").read_text()
     for name in re.findall(r'_PREFIX}_(\w+)"', source):
         assert f"kafka_controller_diskless_{name}" in page or f"…_{name}" in page, name
     for name in BROKER:

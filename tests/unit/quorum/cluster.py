@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from skylog.broker.dispatch import framed
-from skylog.broker.server import stop_accepting
+from skylog.broker.net.dispatch import framed
+from skylog.broker.net.server import stop_accepting
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import ThreadExecutor

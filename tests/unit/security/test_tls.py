@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skylog.broker.server import stop_accepting
+from skylog.broker.net.server import stop_accepting
 from skylog.kernel import limits
 from skylog.kernel.errors import ConfigError, ProtocolError
 from skylog.kernel.secret import Secret

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from skylog.broker.diskless import storage_url_of
+from skylog.broker.assembly.diskless_engine import storage_url_of
 from skylog.broker.handlers import bulk_classic
 from skylog.diskless.bulk import (
     FROM_LOG_START,
@@ -32,7 +32,7 @@ from skylog.wire.messages import locate_batches_response as located
 from skylog.wire.messages import plan_ranges_response as planned
 
 if TYPE_CHECKING:
-    from skylog.broker.context import RequestContext
+    from skylog.broker.net.context import RequestContext
     from skylog.controller.image.topics import Topic
     from skylog.log.log import Log
     from skylog.wire.messages.locate_batches_request import LocateBatchesRequest, LocateRange

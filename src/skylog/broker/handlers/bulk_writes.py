@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from skylog.broker.diskless import storage_url_of
+from skylog.broker.assembly.diskless_engine import storage_url_of
 from skylog.diskless.bulk import PinRequest
 from skylog.diskless.plane import CommitResult, TopicPartition
 from skylog.diskless.staged import Refused, StagedBatch, StagedCommits, StagedObject, staged_key
@@ -24,7 +24,7 @@ from skylog.wire.messages import commit_staged_response as committed
 from skylog.wire.messages import pin_staged_response as pinned
 
 if TYPE_CHECKING:
-    from skylog.broker.context import RequestContext
+    from skylog.broker.net.context import RequestContext
     from skylog.controller.image.topics import Topic
     from skylog.wire.messages import commit_staged_request as commit
     from skylog.wire.messages import pin_staged_request as pin

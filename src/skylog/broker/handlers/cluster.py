@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.controller.image import ClusterImage
 from skylog.kernel.acl import ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Final
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.controller.image.configs import ConfigResourceType
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType

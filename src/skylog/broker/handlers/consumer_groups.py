@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.diskless.coordinator.api import DisklessApi
 from skylog.diskless.coordinator.own_api import OwnApi
 from skylog.kernel.errors import KafkaError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from skylog.broker.diskless import storage_url_of
-from skylog.broker.maintenance import reaches_all_coordinators
+from skylog.broker.assembly.diskless_engine import storage_url_of
+from skylog.broker.background.maintenance import reaches_all_coordinators
 from skylog.diskless.coordinator.inspection import merged_pages
 from skylog.diskless.coordinator.remote import BACKGROUND
 from skylog.diskless.coordinator.wire import failure
@@ -29,7 +29,7 @@ from skylog.wire.messages.list_diskless_files_response import (
 )
 
 if TYPE_CHECKING:
-    from skylog.broker.context import RequestContext
+    from skylog.broker.net.context import RequestContext
     from skylog.broker.services import Services
     from skylog.diskless.plane import CoordinatorInfo
     from skylog.wire.schema import Message

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from skylog.broker.context import RequestContext
-from skylog.broker.diskless import DisklessEngine
+from skylog.broker.assembly.diskless_engine import DisklessEngine
 from skylog.broker.handlers.diskless_errors import change_error, read_error
+from skylog.broker.net.context import RequestContext
 from skylog.diskless.plane import EARLIEST, MAX_TIMESTAMP, ListOffsetsResult
 from skylog.diskless.reader.patch import SERVED_EPOCH
 from skylog.kernel.errors import ErrorCode, KafkaError

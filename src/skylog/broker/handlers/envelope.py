@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from skylog.broker.context import RequestContext
-from skylog.broker.envelopes import host_of, principal_of
+from skylog.broker.net.context import RequestContext
+from skylog.broker.net.envelopes import host_of, principal_of
 from skylog.wire.messages.envelope_request import EnvelopeRequest
 from skylog.wire.messages.envelope_response import EnvelopeResponse
 

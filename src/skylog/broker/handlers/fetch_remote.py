@@ -6,8 +6,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from skylog.broker.context import RequestContext
 from skylog.broker.handlers.diskless_errors import read_error
+from skylog.broker.net.context import RequestContext
 from skylog.diskless.partitions import DisklessPartition
 from skylog.diskless.reader import ReadRequest, ReadResult
 from skylog.kernel.errors import KafkaError

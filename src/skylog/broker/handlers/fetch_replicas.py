@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from skylog.kernel.settings.replication import RACK_AWARE_SELECTOR
 
 if TYPE_CHECKING:
-    from skylog.broker.context import RequestContext
+    from skylog.broker.net.context import RequestContext
     from skylog.replication.leader import Follower
     from skylog.replication.partition import Partition
     from skylog.wire.messages.fetch_request import FetchPartition, FetchRequest

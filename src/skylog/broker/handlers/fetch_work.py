@@ -7,15 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from skylog.broker.context import RequestContext
-from skylog.broker.fetch_sessions import (
-    NO_SESSION,
-    Entry,
-    FetchSession,
-    group_by_topic,
-    next_epoch,
-    replica_of,
-)
 from skylog.broker.handlers.fetch_remote import RemoteRead, read_remote
 from skylog.broker.handlers.fetch_replicas import (
     ANY_REPLICA_FROM,
@@ -24,6 +15,15 @@ from skylog.broker.handlers.fetch_replicas import (
     is_throttled,
     nearer_replica,
 )
+from skylog.broker.handlers.fetch_sessions import (
+    NO_SESSION,
+    Entry,
+    FetchSession,
+    group_by_topic,
+    next_epoch,
+    replica_of,
+)
+from skylog.broker.net.context import RequestContext
 from skylog.diskless.partitions import DisklessPartition
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation

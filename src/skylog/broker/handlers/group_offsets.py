@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import ZERO_UUID

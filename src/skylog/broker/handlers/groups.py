@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.groups.responses import fit_join
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
 
-from skylog.broker.context import RequestContext
 from skylog.broker.handlers.cluster import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS
 from skylog.broker.handlers.metadata_view import ClientView, partition_as_it_is
+from skylog.broker.net.context import RequestContext
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.controller.image import ClusterImage
 from skylog.controller.image.brokers import Node
 from skylog.controller.image.topics import Partition, Topic

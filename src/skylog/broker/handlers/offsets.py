@@ -8,7 +8,6 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from skylog.broker.context import RequestContext
 from skylog.broker.handlers.diskless_offsets import (
     LEADER_EPOCH_FROM,
     delete_diskless_records,
@@ -16,6 +15,7 @@ from skylog.broker.handlers.diskless_offsets import (
     end_of_epochs,
     list_diskless_offsets,
 )
+from skylog.broker.net.context import RequestContext
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from skylog.broker.context import RequestContext
-from skylog.broker.txn_markers import write_markers
-from skylog.broker.verification import (
+from skylog.broker.handlers.txn_markers import write_markers
+from skylog.broker.handlers.verification import (
     Knows,
     Writer,
     finish_verification,
     start_verification,
 )
+from skylog.broker.net.context import RequestContext
 from skylog.groups.responses import client_code
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError

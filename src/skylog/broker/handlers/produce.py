@@ -11,8 +11,6 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from functools import partial
 
-from skylog.broker.answers import Close, Overlapping
-from skylog.broker.context import RequestContext
 from skylog.broker.handlers.produce_slots import Slot, fail, gone
 from skylog.broker.handlers.produce_transactions import (
     begin_verification,
@@ -20,7 +18,9 @@ from skylog.broker.handlers.produce_transactions import (
     note_verified,
     transactional_denied,
 )
-from skylog.broker.verification import Verification, finish_verification
+from skylog.broker.handlers.verification import Verification, finish_verification
+from skylog.broker.net.answers import Close, Overlapping
+from skylog.broker.net.context import RequestContext
 from skylog.controller.image.topics import Topic
 from skylog.diskless.partitions import DisklessPartition
 from skylog.diskless.plane import CREATE_TIME, LOG_APPEND_TIME

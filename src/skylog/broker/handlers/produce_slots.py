@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.diskless.partitions import DisklessPartition
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.verification import CLIENT, Origin

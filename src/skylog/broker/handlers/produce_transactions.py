@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
-from skylog.broker.context import RequestContext
 from skylog.broker.handlers.produce_slots import Slot, fail
-from skylog.broker.verification import Knows, Verification, Writer, start_verification
+from skylog.broker.handlers.verification import Knows, Verification, Writer, start_verification
+from skylog.broker.net.context import RequestContext
 from skylog.diskless.partitions import DisklessPartition
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError

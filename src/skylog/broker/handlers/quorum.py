@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.wire.schema import Message
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.security.acls import AclFilter
 from skylog.wire.messages.create_acls_request import AclCreation, CreateAclsRequest

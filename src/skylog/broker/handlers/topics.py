@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from skylog.broker.context import RequestContext
-from skylog.broker.diskless import refuse_alone
+from skylog.broker.assembly.diskless_engine import refuse_alone
+from skylog.broker.net.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID, Uuid

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from skylog.broker.context import RequestContext
+from skylog.broker.net.context import RequestContext
 from skylog.controller.image.topics import Partition
 from skylog.groups.consumer.regex import compile_regex
 from skylog.kernel import limits

@@ -1,0 +1,280 @@
+"""The diskless engine of a broker: store, control plane, writer, reader and who waits for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from skylog.broker.assembly.bulk_access import BulkAccess
+from skylog.broker.assembly.diskless_planes import (
+    CoordinatorLocations,
+    coordinators_by_metadata,
+    open_coordinators,
+    open_plane,
+)
+from skylog.broker.assembly.local_segments import watch_commits
+from skylog.diskless.coordinator.api import DisklessApi
+from skylog.diskless.coordinator.own_api import OwnApi
+from skylog.diskless.partitions import DisklessPartition, DisklessPartitions
+from skylog.diskless.plane import ControlPlane
+from skylog.diskless.planes.cluster import ClusterCoordinators
+from skylog.diskless.planes.topic import TopicPlane
+from skylog.diskless.reader import (
+    DisklessReader,
+    ObjectCache,
+    ReaderSettings,
+    ReadRequest,
+    ReadResult,
+)
+from skylog.diskless.reader.objects import ObjectReaderSettings
+from skylog.diskless.writer import DisklessWriter, WriterSettings
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.logging import get_logger
+from skylog.kernel.stages import Stage
+from skylog.kernel.topics import DISKLESS_METADATA
+from skylog.objects.metered import StoreStats
+from skylog.objects.open import open_store, parse_url
+
+if TYPE_CHECKING:
+    from skylog.broker.assembly.local_segments import LocalSegments
+    from skylog.broker.metadata.auto_create import AutoCreate
+    from skylog.client.settings import Ports
+    from skylog.controller.image import ClusterImage, Delta
+    from skylog.controller.image.topics import Topic
+    from skylog.diskless.coordinator.calls import Peers
+    from skylog.diskless.coordinator.registry import DisklessCoordinators
+    from skylog.kernel.ids import Uuid
+    from skylog.kernel.settings import BrokerSettings
+    from skylog.kernel.settings.diskless import DisklessSettings
+    from skylog.log.files import Files
+    from skylog.objects.store import ObjectStore
+
+_log = get_logger("broker.diskless")
+# Where objects lie unless told otherwise: beside the logs.
+OBJECTS_DIRECTORY: Final = "diskless-objects"
+# What a client is not to blame for.
+_FETCH_FAILURES: Final = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.CORRUPT_MESSAGE)
+# Runs work, again after a while when it fails.
+UntilDone = Callable[[str, Callable[[], Awaitable[object]]], None]
+
+
+@dataclass(slots=True)
+class DisklessEngine:
+    """What handlers reach of it."""
+
+    store: ObjectStore
+    plane: ControlPlane
+    writer: DisklessWriter
+    reader: DisklessReader
+    partitions: DisklessPartitions
+    coordinators: DisklessCoordinators
+    # Those of all brokers.
+    cluster: ClusterCoordinators
+    api: DisklessApi
+    own_api: OwnApi
+    store_stats: StoreStats
+    fetch_stage: Stage
+    local: LocalSegments | None = None
+    bulk: BulkAccess = field(default_factory=BulkAccess)
+
+    async def fetch(
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int
+    ) -> list[ReadResult]:
+        """Records for each request, from wherever they lie, within one budget."""
+        source = self.reader if self.local is None else self.local
+        stage, began = self.fetch_stage, self.fetch_stage.begin()
+        try:
+            results = await source.fetch(requests, fetch_max_bytes)
+        except Exception:
+            stage.failed(began)
+            raise
+        failed = any(result.error in _FETCH_FAILURES for result in results)
+        (stage.failed if failed else stage.succeeded)(began)
+        return results
+
+    def records_deleted(self, topic_id: Uuid, index: int, log_start: int) -> None:
+        """From now on nobody gets them here."""
+        if self.local is not None:
+            self.local.partitions.log_started((topic_id, index), log_start)
+
+    def partition(self, image: ClusterImage, topic: str, index: int) -> DisklessPartition:
+        """The partition, or Kafka's error for why there is none."""
+        known = image.topic(topic)
+        found = self.partitions.get(known.topic_id, index) if known is not None else None
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return found
+
+    async def close(self) -> None:
+        await self.writer.close()
+        if self.local is not None:
+            await self.local.filler.close()
+        await self.plane.close()
+        await self.cluster.close()
+        await self.store.close()
+
+
+class DisklessFollower:
+    """Keeps the engine in line with metadata: new partitions, deleted topics."""
+
+    def __init__(
+        self, engine: DisklessEngine, auto_create: AutoCreate, until_done: UntilDone
+    ) -> None:
+        self._engine = engine
+        self._auto_create = auto_create
+        self._until_done = until_done
+
+    def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
+        engine = self._engine
+        coordinators = image.topic(DISKLESS_METADATA)
+        by_topic = isinstance(engine.plane, TopicPlane)
+        if by_topic and coordinators is not None and coordinators.topic_id in delta.partitions:
+            engine.cluster.leaders_changed()
+        gone = [t.topic_id for t in delta.topics_deleted.values() if _is_diskless(t)]
+        for topic_id in gone:
+            engine.partitions.delete_topic(topic_id)
+            if engine.local is not None:
+                engine.local.partitions.delete_topic(topic_id)
+        if gone:
+            self._until_done("delete diskless topics", partial(self._delete, gone))
+        created = []
+        for topic_id, indexes in delta.partitions.items():
+            topic = image.topic_by_id(topic_id)
+            if topic is not None and _is_diskless(topic) and self._assign(topic, indexes):
+                created.append((topic_id, topic.name, len(topic.partitions)))
+        if created:
+            work = partial(self._create, image, created)
+            self._until_done("create diskless partitions", work)
+
+    def _assign(self, topic: Topic, indexes: Iterable[int]) -> bool:
+        """Take up partitions as they are now; True if one of them is new."""
+        engine, new = self._engine, False
+        for index in indexes:
+            new = new or engine.partitions.get(topic.topic_id, index) is None
+            state = topic.partitions[index]
+            engine.partitions.assign(
+                topic.name, topic.topic_id, index, state.leader, state.leader_epoch
+            )
+            if engine.local is not None:
+                engine.local.assign(topic.name, topic.topic_id, index, state)
+        return new
+
+    async def _create(self, image: ClusterImage, topics: list[tuple[Any, str, int]]) -> None:
+        """Every broker sees to it, wherever coordinators lead: to do it again does no harm."""
+        if image.topic(DISKLESS_METADATA) is None:
+            await self._auto_create.create([DISKLESS_METADATA])
+        await self._engine.coordinators.loaded()
+        # One that was deleted meanwhile must not come back.
+        there = [one for one in topics if image.topic_by_id(one[0]) is not None]
+        await self._engine.plane.create_partitions(there)
+
+    async def _delete(self, topic_ids: list[Any]) -> None:
+        await self._engine.plane.delete_topics(topic_ids)
+
+
+def _is_diskless(topic: Any) -> bool:
+    return any(partition.is_diskless for partition in topic.partitions.values())
+
+
+def storage_url_of(settings: BrokerSettings) -> str:
+    """Where the objects of a node lie."""
+    directory = Path(settings.node.log_dirs[0]).absolute() / OBJECTS_DIRECTORY
+    return settings.diskless.storage_url or directory.as_uri()
+
+
+def refuse_alone(image: ClusterImage, settings: BrokerSettings) -> None:
+    """INVALID_CONFIG where brokers of a cluster would not find one another's diskless data."""
+    if len(image.brokers.by_id) <= 1:
+        return
+    if not settings.diskless.storage_url:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "With several brokers, diskless topics need diskless.storage.url, the same on all of"
+            " them: a bucket, or a directory (file://…) that all of them share.",
+        )
+    if settings.diskless.control_plane == "memory":
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "diskless.control.plane=memory is for one broker; several need topic or postgres.",
+        )
+
+
+def open_engine(
+    settings: BrokerSettings,
+    image: ClusterImage,
+    peers: Peers,
+    files: Files,
+    ports: Ports,
+) -> DisklessEngine:
+    """Put the engine together from the node's settings."""
+    diskless = settings.diskless
+    clock, rng, executor = ports.clock, ports.rng, ports.executor
+    locations = CoordinatorLocations(image, settings.node.node_id)
+    coordinators = open_coordinators(settings, files, clock, executor, peers, locations)
+    cluster = ClusterCoordinators(coordinators, locations, peers, rng)
+    coordinator_of = coordinators_by_metadata(image)
+    plane = open_plane(settings, cluster, coordinator_of, clock, rng)
+    url = storage_url_of(settings)
+    stats = StoreStats()
+    store = open_store(
+        url,
+        settings.storage,
+        stats=stats,
+        clock=clock,
+        rng=rng,
+        beside_logs=not settings.diskless.storage_url,
+    )
+    cache = ObjectCache(diskless.cache_bytes_max)
+    writer = DisklessWriter(
+        WriterSettings(
+            broker_id=settings.node.node_id,
+            buffer_bytes_max=diskless.buffer_bytes_max,
+            interval_ms=diskless.commit_interval_ms,
+            adaptive=diskless.adaptive,
+            puts_per_second=_puts_per_second(diskless, remote=parse_url(url).is_remote),
+            inflight_bytes_max=diskless.inflight_bytes_max,
+            upload_concurrency=diskless.upload_concurrency,
+            commit_age_max_ms=diskless.commit_age_max_ms,
+        ),
+        store,
+        plane,
+        clock=clock,
+        rng=rng,
+        cache_put=cache.put,
+    )
+    objects = ObjectReaderSettings(
+        concurrency=diskless.fetch_concurrency,
+        lagging_concurrency=diskless.lagging_concurrency,
+        hedge_ms=diskless.hedge_ms,
+    )
+    reader = DisklessReader(plane, store, cache, clock, ReaderSettings(objects))
+    partitions = DisklessPartitions()
+    # What other brokers ask of this one is not passed on.
+    here = TopicPlane(coordinators, coordinator_of, rng)
+    served = here if isinstance(plane, TopicPlane) else plane
+    engine = DisklessEngine(
+        store,
+        plane,
+        writer,
+        reader,
+        partitions,
+        coordinators,
+        cluster,
+        DisklessApi(served, coordinators, coordinator_of),
+        OwnApi(coordinators, executor),
+        stats,
+        fetch_stage=Stage(clock),
+    )
+    watch_commits(engine, settings, files, executor, clock)
+    return engine
+
+
+def _puts_per_second(diskless: DisklessSettings, *, remote: bool) -> float:
+    """A directory costs nothing; a bucket gets as many uploads as the interval costs anyway."""
+    if diskless.puts_per_second >= 0:
+        return diskless.puts_per_second
+    return 1000 / diskless.commit_interval_ms if remote else math.inf

@@ -1,0 +1,80 @@
+"""Local copies of diskless partitions: put together from the broker's parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from skylog.diskless.local.fetch import LocalFetch
+from skylog.diskless.local.filler import LocalFiller
+from skylog.diskless.local.partitions import LocalPartitions
+from skylog.diskless.local.plan import LocalLimits
+from skylog.diskless.local.round import Parts
+from skylog.diskless.local.threads import Threads
+
+if TYPE_CHECKING:
+    from skylog.broker.assembly.diskless_engine import DisklessEngine
+    from skylog.controller.image.topics import Partition
+    from skylog.diskless.reader import ReadRequest, ReadResult
+    from skylog.kernel.clock import Clock
+    from skylog.kernel.executor import Executor
+    from skylog.kernel.ids import Uuid
+    from skylog.kernel.settings import BrokerSettings
+    from skylog.log.files import Files
+
+# Kafka-format segments of diskless partitions, beside the logs; it can be deleted at any time.
+LOCAL_DIRECTORY: Final = "diskless-local"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSegments:
+    """The filler, and the fetch that goes by it."""
+
+    filler: LocalFiller
+    partitions: LocalPartitions
+    node_id: int
+    _fetch: LocalFetch
+
+    async def fetch(
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int
+    ) -> list[ReadResult]:
+        return await self._fetch.fetch(requests, fetch_max_bytes)
+
+    def assign(self, topic: str, topic_id: Uuid, index: int, state: Partition) -> None:
+        """Only replicas keep copies."""
+        if self.node_id in state.replicas:
+            self.partitions.host(topic, topic_id, index)
+        else:
+            self.partitions.unhost(topic_id, index)
+
+
+def watch_commits(
+    engine: DisklessEngine,
+    settings: BrokerSettings,
+    files: Files,
+    executor: Executor,
+    clock: Clock,
+) -> None:
+    """Let fetches that wait hear of commits; of copied partitions when the copy has them."""
+    diskless = settings.diskless
+    if not diskless.local_segments:
+        engine.plane.watch(engine.partitions.committed)
+        return
+    work = asyncio.Event()
+    directory = Path(settings.node.log_dirs[0]).absolute() / LOCAL_DIRECTORY
+    partitions = LocalPartitions(directory, engine.partitions, clock, work.set)
+    limits = LocalLimits(
+        diskless.local_retention_bytes, diskless.local_bytes_max, diskless.local_retention_ms
+    )
+    threads = Threads(executor)
+    parts = Parts(partitions, limits, engine.plane, engine.reader, files, threads, clock)
+    engine.local = LocalSegments(
+        LocalFiller(parts, work),
+        partitions,
+        settings.node.node_id,
+        LocalFetch(partitions, engine.reader, threads),
+    )
+    engine.plane.watch(partitions.committed)

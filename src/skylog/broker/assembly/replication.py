@@ -1,0 +1,153 @@
+"""Replication of classic partitions, put together, and what it follows of metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from skylog.controller.image.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType
+from skylog.replication.fetcher import FetchPorts, FetchSettings
+from skylog.replication.fetchers import Fetchers
+from skylog.replication.isr_updates import IsrUpdates
+from skylog.replication.late_transactions import LateTransactions
+from skylog.replication.leader import Brokers, Membership
+from skylog.replication.manager import ReplicaManager, ReplicaPorts
+from skylog.replication.throttle import UNLIMITED, ReplicationQuota, throttled_partitions
+
+if TYPE_CHECKING:
+    from skylog.broker.metadata.controller_channel import ControllerChannel
+    from skylog.broker.observe.traffic import Traffic
+    from skylog.controller.image import ClusterImage, Delta
+    from skylog.kernel.clock import Clock
+    from skylog.kernel.settings import BrokerSettings
+    from skylog.log.manager import LogManager
+    from skylog.replication.fetcher import Peers
+
+LEADER: Final = "leader"
+FOLLOWER: Final = "follower"
+
+
+class Registered(Protocol):
+    """This broker's registration."""
+
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What replication needs of the broker."""
+
+    image: ClusterImage
+    logs: LogManager
+    clock: Clock
+    peers: Peers
+    controller: ControllerChannel
+    lifecycle: Registered
+
+    def broker_epoch(self) -> int:
+        return self.lifecycle.broker_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """The parts of it."""
+
+    replicas: ReplicaManager
+    fetchers: Fetchers
+    isr_updates: IsrUpdates
+    # What leaders send to throttled followers, and what followers fetch.
+    leader_quota: ReplicationQuota
+    follower_quota: ReplicationQuota
+    late_transactions: LateTransactions
+
+    def reconfigure(self, settings: BrokerSettings) -> None:
+        """Dynamic settings changed."""
+        self.fetchers.resize(settings.replication.fetchers)
+
+    async def close(self) -> None:
+        await self.fetchers.close()
+        await self.isr_updates.close()
+
+
+def open_replication(
+    settings: BrokerSettings, around: Surroundings, traffic: Traffic
+) -> Replication:
+    """Everything at rest; followers begin to fetch with ``fetchers.start``."""
+    node_id, rules, clock = settings.node.node_id, settings.replication, around.clock
+    windows = rules.quota_window_count, rules.quota_window_seconds * 1000
+    leader_quota = ReplicationQuota(*windows, clock)
+    follower_quota = ReplicationQuota(*windows, clock)
+    fetchers = Fetchers(
+        FetchSettings(
+            node_id=node_id,
+            partition_bytes_max=rules.fetch_bytes_max,
+            response_bytes_max=rules.fetch_response_bytes_max,
+            bytes_min=rules.fetch_bytes_min,
+            wait_ms_max=rules.fetch_wait_ms_max,
+            backoff_ms=rules.fetch_backoff_ms,
+        ),
+        FetchPorts(
+            peers=around.peers,
+            clock=clock,
+            broker_epoch=around.broker_epoch,
+            quota=follower_quota,
+            fetched=traffic.replicated_in,
+        ),
+        rules.fetchers,
+    )
+    isr_updates = IsrUpdates(node_id, around.broker_epoch, around.controller)
+    image = around.image
+    ports = ReplicaPorts(
+        clock=clock,
+        lag_ms_max=rules.lag_ms_max,
+        brokers=brokers_by_metadata(image),
+        broker_epoch=around.broker_epoch,
+        alterations=isr_updates,
+        fetchers=fetchers,
+        exists=lambda topic, index: image.partition(topic, index) is not None,
+    )
+    replicas = ReplicaManager(node_id, around.logs, ports)
+    late = LateTransactions(replicas, clock, settings.transactions.timeout_ms_max)
+    return Replication(replicas, fetchers, isr_updates, leader_quota, follower_quota, late)
+
+
+def brokers_by_metadata(image: ClusterImage) -> Brokers:
+    def find(broker_id: int) -> Membership | None:
+        broker = image.broker(broker_id)
+        return None if broker is None else Membership(broker.epoch, broker.active)
+
+    return find
+
+
+class ThrottleFollower:
+    """Keeps the throttles of replication in line with metadata."""
+
+    def __init__(self, replication: Replication, settings: BrokerSettings) -> None:
+        self._quotas = {
+            LEADER: replication.leader_quota,
+            FOLLOWER: replication.follower_quota,
+        }
+        self._node_id = settings.node.node_id
+        self._node = ConfigResource(ConfigResourceType.BROKER, str(self._node_id))
+
+    def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
+        if not delta.configs:
+            return
+        for side, quota in self._quotas.items():
+            replicas, rate = f"{side}.replication.throttled.replicas", self._rate(image, side)
+            topics = dict(quota.topics)
+            for resource in delta.configs:
+                if resource.type == ConfigResourceType.TOPIC:
+                    text = image.configs.of(resource).get(replicas)
+                    topics.pop(resource.name, None)
+                    if text:
+                        topics[resource.name] = throttled_partitions(text, self._node_id)
+            quota.update(rate, topics)
+
+    def _rate(self, image: ClusterImage, side: str) -> int:
+        name = f"{side}.replication.throttled.rate"
+        for resource in (self._node, CLUSTER_DEFAULT):
+            text = image.configs.of(resource).get(name)
+            if text is not None:
+                return int(text)
+        return UNLIMITED

@@ -1,0 +1,94 @@
+"""A node as a process: signals, a loop, and a clear word when it cannot go on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import resource
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from skylog.broker.assembly.controller_node import ControllerNode
+from skylog.broker.assembly.wiring import Node
+from skylog.broker.net.allocator import keep_freed_buffers
+from skylog.kernel.logging import get_logger
+from skylog.kernel.settings import BrokerSettings
+
+log = get_logger("broker.run")
+# Objects that a busy broker has under way at once: with fewer, the collector would look at each of
+# them several times before they are gone, and find nothing.
+COLLECTED_OBJECTS: Final = 10_000
+
+
+def run_node(
+    settings: BrokerSettings,
+    on_ready: Callable[[Node], None],
+    *,
+    diskless_topics: Sequence[str] = (),
+) -> None:
+    """Run until a signal ends it; raises ConfigError or StorageError if it cannot start."""
+    import uvloop  # noqa: PLC0415 - tests run nodes on other loops
+
+    keep_freed_buffers()
+    allow_many_files()
+    uvloop.run(_run(settings, on_ready, diskless_topics))
+
+
+def allow_many_files() -> None:
+    """Take all the open files that the system lets us have: its usual limit is for a shell."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+async def _run(
+    settings: BrokerSettings, on_ready: Callable[[Node], None], diskless_topics: Sequence[str]
+) -> None:
+    loop = asyncio.get_running_loop()
+    end: asyncio.Future[Exception | None] = loop.create_future()
+
+    def finish(error: Exception | None = None) -> None:
+        if not end.done():
+            end.set_result(error)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, finish)
+    kind = Node if settings.node.is_broker else ControllerNode
+    node = kind(settings, on_failure=finish)
+    if not await _start(node, end):
+        return
+    # What is alive now stays alive: the collector, which was off so far, need not look at it.
+    gc.freeze()
+    gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
+    gc.enable()
+    try:
+        await node.start_http()
+        for topic in diskless_topics:
+            await node.create_diskless_topic(topic)
+        on_ready(node)
+        error = await end
+    finally:
+        log.info("shutting down")
+        await node.stop()
+        log.info("shut down")
+    if error is not None:
+        raise error
+
+
+async def _start(node: Node, end: asyncio.Future[Exception | None]) -> bool:
+    """Start; False where a signal came first: a broker may wait long for its controllers."""
+    starting = asyncio.ensure_future(node.start())
+    either: set[asyncio.Future[Any]] = {starting, end}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        starting.result()
+        return True
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    error = end.result()
+    if error is not None:
+        raise error
+    log.info("stopped while starting")
+    return False

@@ -1,0 +1,1 @@
+"""What a broker does unasked: retention, cleaning, compaction, backups."""

@@ -1,0 +1,118 @@
+"""What a node backs up into the object store, and where it comes from.
+
+A broker has coordinators and the cluster's metadata, a controller only the latter: but without its
+copy there would be nobody to elect.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from skylog.broker.assembly.diskless_planes import COORDINATORS_DIRECTORY
+from skylog.diskless.files.backup import LogToBackup, MetadataBackup, NodeIdentity
+from skylog.diskless.files.passes import PacedPass
+from skylog.kernel.ids import METADATA_TOPIC_ID
+from skylog.kernel.topics import CLUSTER_METADATA, DISKLESS_METADATA
+from skylog.quorum.election_file import FILE_NAME as ELECTION_NAME
+
+if TYPE_CHECKING:
+    from skylog.broker.background.tasks import Background
+    from skylog.controller.image import ClusterImage
+    from skylog.kernel.clock import Clock
+    from skylog.kernel.executor import Executor
+    from skylog.kernel.rng import Random
+    from skylog.kernel.settings import BrokerSettings
+    from skylog.log.manager import LogManager
+    from skylog.objects.store import ObjectStore
+    from skylog.quorum.node import QuorumNode
+    from skylog.quorum.storage import NodeStorage
+
+
+class Parts(Protocol):
+    """The parts of a node that its backup needs; ``services.Services`` has them."""
+
+    @property
+    def settings(self) -> BrokerSettings: ...
+
+    @property
+    def image(self) -> ClusterImage: ...
+
+    @property
+    def logs(self) -> LogManager: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def rng(self) -> Random: ...
+
+    @property
+    def executor(self) -> Executor: ...
+
+
+def is_wanted(settings: BrokerSettings) -> bool:
+    """On the disks that it is for, a backup is of no use."""
+    return bool(settings.diskless.storage_url) and settings.diskless.backup_interval_ms > 0
+
+
+def open_backup(
+    parts: Parts, store: ObjectStore, storage: NodeStorage, quorum: QuorumNode
+) -> MetadataBackup:
+    """What copies this node's metadata into ``store``."""
+    settings = parts.settings
+    directories = [storage.metadata_dir, *storage.directory_ids]
+    identity = NodeIdentity(
+        storage.cluster_id,
+        storage.node_id,
+        [str(storage.directory_ids[directory]) for directory in dict.fromkeys(directories)],
+    )
+    coordinators = coordinators_directory(settings)
+
+    def sources() -> list[LogToBackup]:
+        topic = parts.image.topic(DISKLESS_METADATA)
+        found = []
+        for index in sorted(topic.partitions) if topic is not None else ():
+            log = parts.logs.get(DISKLESS_METADATA, index)
+            if topic is not None and log is not None:
+                snapshots = coordinators / f"{topic.topic_id}-{index}"
+                found.append(LogToBackup(log.topic, index, topic.topic_id, snapshots, log))
+        metadata = LogToBackup(
+            CLUSTER_METADATA, 0, METADATA_TOPIC_ID, storage.metadata_log, quorum.stored
+        )
+        return [*found, metadata]
+
+    return MetadataBackup(
+        identity,
+        sources,
+        (storage.metadata_log / ELECTION_NAME).read_text,
+        store,
+        clock=parts.clock,
+        rng=parts.rng,
+        executor=parts.executor,
+    )
+
+
+def start_backup(
+    backup: MetadataBackup,
+    image: ClusterImage,
+    clock: Clock,
+    interval_ms: int,
+    background: Background,
+) -> PacedPass:
+    """Back up again and again, once the cluster has diskless topics."""
+    paced = PacedPass(
+        "backup",
+        backup,
+        clock,
+        interval_ms,
+        first_ms=interval_ms,
+        wanted=lambda: image.topic(DISKLESS_METADATA) is not None,
+    )
+    background.every(paced.turn_ms, "diskless backup", paced.run)
+    return paced
+
+
+def coordinators_directory(settings: BrokerSettings) -> Path:
+    """Where coordinators keep their snapshots."""
+    return Path(settings.node.log_dirs[0]).absolute() / COORDINATORS_DIRECTORY

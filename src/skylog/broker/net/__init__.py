@@ -1,0 +1,1 @@
+"""Sockets, frames, dispatch: from a connection's bytes to a handler and back."""

@@ -1,0 +1,391 @@
+"""One client connection: frames in, answers out, strictly in order.
+
+A connection handles one request at a time, as Kafka does, so answers cannot overtake each other.
+Produce requests whose order is settled but whose answer waits for an object store may *overlap*:
+the next one begins, and the answers still leave in order.
+Most requests are answered at once, inside the callback that brought their last byte, without a
+task or a queue; only an answer that must wait (a long poll, an off-loop validation) costs a task.
+
+Reading stops while answers cannot be written, while enough requests wait, or while a quota mutes
+the client: the client's own socket buffer is the queue.
+
+A client that closes has said all it had to say, and all of it is handled before the connection
+ends, as with Kafka: a producer that wants no answers may send its last batch and go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from skylog.broker.net.answers import Answer, Close, Overlapping, Overlaps
+from skylog.kernel import limits
+from skylog.kernel.errors import ProtocolError
+from skylog.kernel.logging import get_logger
+from skylog.security.connections import host_address
+from skylog.wire.buffers import Buffer
+from skylog.wire.frames import FrameAssembler
+
+if TYPE_CHECKING:
+    from skylog.broker.net.server import Listener
+
+log = get_logger("broker.connection")
+PRODUCE = b"\0\0"  # the API key with which the frame of a Produce request begins
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol object of one accepted socket."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.address = ""
+        self.authentication = listener.new_authentication()
+        self.opened_at = self.last_active = listener.clock.monotonic()
+        # Whether it was ever known who speaks; a session that is renewed does not end this.
+        self.introduced = False
+        self._transport: asyncio.Transport | None = None
+        self._tls = False
+        self._frames = FrameAssembler(listener.unauthenticated_bytes_max)
+        self.authenticated()
+        self._waiting: deque[memoryview] = deque()
+        self._waiting_bytes = 0
+        self._working_bytes = 0
+        # What was last reported of requests and of answers.
+        self._requests_held = 0
+        self._answers_held = 0
+        self._turn_is_over = False
+        self._task: asyncio.Task[None] | None = None
+        self._overlapping = Overlaps()
+        # For an answer that must not overtake those.
+        self._overlapping_sent: asyncio.Future[None] | None = None
+        self._muted: asyncio.TimerHandle | None = None
+        self._writing_paused = False
+        self._reading_paused = False
+        self._pumping = False
+        # No more requests will come: the connection ends with the answer to the last one.
+        self._ended = False
+        # For a request that waits for something its client may by then not care for.
+        self.when_ended: Callable[[], None] | None = None
+        self._closing = False
+        # The socket is gone, but requests that came before are still being handled.
+        self._draining = False
+        # Bytes given to the transport, and how many the client had taken when last looked at.
+        self._written = 0
+        self._taken = 0
+        self._taken_at = self.opened_at
+
+    # asyncio calls these ------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are not asyncio's by class, only by shape.
+        self._transport = cast("asyncio.Transport", transport)
+        self._tls = transport.get_extra_info("ssl_object") is not None
+        peer = transport.get_extra_info("peername")
+        self.address = host_address(peer[0]) if peer else "local"
+        try:
+            admitted = self.listener.admit(self, self._transport)
+        except (ProtocolError, OSError) as error:
+            self.close(str(error))
+            return
+        if not admitted:
+            self.close("connection limit")
+            return
+        delay_ms = self.listener.accept_delay_ms()
+        if delay_ms > 0:
+            self._mute(delay_ms)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        # With TLS nothing can be sent to a client that has closed, but its requests still count.
+        self._draining = exc is None and self._ended and not self._closing and self.busy
+        self._closing = True
+        if not self._draining:
+            self._forget()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active = self.listener.clock.monotonic()
+        try:
+            frames = self._frames.buffer_updated(nbytes)
+        except ProtocolError as error:
+            self.close(str(error))
+            return
+        if self._frames.failure is not None and self._transport is not None:
+            # What came before is answered as if the rest had come later.
+            self._transport.pause_reading()
+            self._ended = True
+        if frames:
+            self._waiting.extend(frames)
+            self._waiting_bytes += sum(map(len, frames))
+            self._pump()
+        self._report_requests()
+
+    def eof_received(self) -> bool:
+        self._ended = True
+        if self.when_ended is not None:
+            self.when_ended()
+        return self.busy and not self._tls
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+        self._adjust_reading()
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._report_answers()
+        self._pump()
+
+    # Requests -----------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Handle requests until one must wait, or until it is the others' turn."""
+        if self._pumping or self._turn_is_over:
+            return
+        self._pumping = True
+        left = limits.CONNECTION_REQUESTS_PER_TURN_MAX
+        try:
+            while self._waiting and not self._blocked():
+                if not left:
+                    self._turn_is_over = True
+                    asyncio.get_running_loop().call_soon(self._next_turn)
+                    break
+                left -= 1
+                frame = self._waiting.popleft()
+                self._waiting_bytes -= len(frame)
+                self._handle(frame)
+        finally:
+            self._pumping = False
+        if not self._ended or self.busy:
+            self._adjust_reading()
+        elif self._draining:
+            self._forget()
+        else:
+            self.close(str(self._frames.failure or "the client closed"))
+
+    def _next_turn(self) -> None:
+        self._turn_is_over = False
+        self._pump()
+
+    def _blocked(self) -> bool:
+        if self._task is not None or self._muted is not None or self._must_not_overlap():
+            return True
+        if self._draining:
+            return False
+        transport = self._transport
+        # A write that failed ends the connection a little later; nothing may begin until then.
+        return self._writing_paused or self._closing or transport is None or transport.is_closing()
+
+    def _must_not_overlap(self) -> bool:
+        """Whether the next request has to wait for answers that are still outstanding."""
+        if not self._overlapping:
+            return False
+        full = len(self._overlapping) >= limits.CONNECTION_REQUESTS_OVERLAPPING_MAX
+        return full or bytes(self._waiting[0][:2]) != PRODUCE
+
+    def _handle(self, frame: memoryview) -> None:
+        try:
+            answer = self.listener.dispatcher.dispatch(self, frame)
+            if isinstance(answer, Overlapping):
+                self._overlap(answer, len(frame))
+            elif answer is not None and not isinstance(answer, Answer):
+                self._working_bytes += len(frame)
+                finish = self._finish(answer, len(frame))
+                self._task = asyncio.get_running_loop().create_task(finish)
+            elif self._overlapping:
+                settled = asyncio.get_running_loop().create_future()
+                settled.set_result(answer)
+                self._overlap(Overlapping(settled, settled.result), 0)
+            else:
+                self._send(answer)
+        except (Close, ProtocolError) as verdict:
+            self.close(str(verdict))
+        except Exception:
+            log.exception("request failed", address=self.address)
+            self.close("internal error")
+
+    def _overlap(self, answer: Overlapping, size: int) -> None:
+        self._working_bytes += size
+        self._overlapping.add(answer, size, self._overlapped)
+
+    def _overlapped(self) -> None:
+        """Send the answers whose turn has come, all at once."""
+        if not self._overlapping.next_is_over:
+            return  # sent together with an earlier one, or not its turn
+        parts: list[Buffer] = []
+        while self._overlapping.next_is_over:
+            overlapping, size = self._overlapping.take()
+            self._working_bytes -= size
+            answer = self._finished(overlapping)
+            if answer is None:
+                continue
+            parts += answer.parts
+            if answer.mute_ms > 0 or answer.close:
+                self._send(Answer(parts, answer.mute_ms, answer.close))
+                parts = []
+        self._send(Answer(parts))
+        if not self._overlapping and self._overlapping_sent is not None:
+            if not self._overlapping_sent.done():  # whoever waited may be gone
+                self._overlapping_sent.set_result(None)
+            self._overlapping_sent = None
+        self._pump()
+        self._report_requests()
+
+    def _finished(self, overlapping: Overlapping) -> Answer | None:
+        try:
+            answer: Answer | None = overlapping.finish()
+        except asyncio.CancelledError:
+            return None
+        except (Close, ProtocolError) as verdict:
+            self.close(str(verdict))
+        except Exception:
+            log.exception("request failed", address=self.address)
+            self.close("internal error")
+        else:
+            return answer
+        return None
+
+    async def _finish(self, answer: Any, size: int) -> None:
+        try:
+            result = await answer
+            if self._overlapping:
+                self._overlapping_sent = asyncio.get_running_loop().create_future()
+                await self._overlapping_sent
+            self._send(result)
+        except (Close, ProtocolError) as verdict:
+            self.close(str(verdict))
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("request failed", address=self.address)
+            self.close("internal error")
+        finally:
+            self._task = None
+            self._working_bytes -= size
+        self._pump()
+        self._report_requests()
+
+    def _send(self, answer: Answer | None) -> None:
+        if answer is None or self._transport is None or self._closing:
+            return
+        self.last_active = self.listener.clock.monotonic()
+        if answer.mute_ms > 0:
+            self._mute(answer.mute_ms)
+        if answer.parts:
+            self._written += sum(map(len, answer.parts))
+            self._transport.writelines(answer.parts)
+            self._report_answers()
+        if answer.close:
+            self.close("as answered")
+
+    def _mute(self, delay_ms: int) -> None:
+        """Take no request for a while: the client is beyond its quota."""
+        self._muted = asyncio.get_running_loop().call_later(delay_ms / 1000, self._unmute)
+        self._adjust_reading()
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self._pump()
+
+    # State --------------------------------------------------------------------------------
+
+    def authenticated(self) -> None:
+        """Once it is known who speaks, requests of full size may come."""
+        if self.authentication.complete:
+            self.introduced = True
+            self._frames.limit = self.listener.request_bytes_max
+
+    @property
+    def ended(self) -> bool:
+        """Whether the client has closed its side."""
+        return self._ended
+
+    @property
+    def busy(self) -> bool:
+        return self._task is not None or bool(self._waiting) or bool(self._overlapping)
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The request that is being handled and must wait for something."""
+        return self._task
+
+    def stalled_for(self, now: float) -> float:
+        """For how many seconds the client took nothing of what there is for it."""
+        if self._transport is None:
+            return 0.0
+        unsent = self._transport.get_write_buffer_size()
+        taken = self._written - unsent
+        if taken != self._taken or not unsent:
+            self._taken, self._taken_at = taken, now
+        return now - self._taken_at
+
+    def extra(self, name: str) -> Any:
+        return self._transport.get_extra_info(name) if self._transport is not None else None
+
+    def close(self, why: str) -> None:
+        if self._closing or self._transport is None:
+            return
+        self._closing = True
+        log.debug("connection closed", address=self.address, why=why)
+        self._transport.close()
+
+    def abort(self) -> None:
+        """End it now, whatever is unsent or unfinished."""
+        self._closing = True
+        if self._draining:
+            self._forget()
+        elif self._transport is not None:
+            self._transport.abort()
+
+    def _forget(self) -> None:
+        self._draining = False
+        if self._task is not None:
+            # Later, because a task that is cancelled before its first step cleans up nothing.
+            asyncio.get_running_loop().call_soon(self._task.cancel)
+        if self._muted is not None:
+            self._muted.cancel()
+        self._waiting.clear()
+        self._overlapping.close()
+        self._waiting_bytes = 0
+        self.listener.memory.requests.hold(self, 0)
+        self.listener.memory.answers.hold(self, 0)
+        self.listener.forget(self)
+
+    # Memory -------------------------------------------------------------------------------
+
+    @property
+    def in_work(self) -> bool:
+        return self._task is not None
+
+    def _report_requests(self) -> None:
+        held = self._frames.held + self._waiting_bytes + self._working_bytes
+        if held < limits.IN_FLIGHT_BYTES_COUNTED_MIN:
+            held = 0
+        if held != self._requests_held and not self._closing:
+            self._requests_held = held
+            self.listener.memory.requests.hold(self, held)
+
+    def _report_answers(self) -> None:
+        held = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        if held < limits.IN_FLIGHT_BYTES_COUNTED_MIN:
+            held = 0
+        if held != self._answers_held and not self._closing:
+            self._answers_held = held
+            self.listener.memory.answers.hold(self, held)
+
+    def _adjust_reading(self) -> None:
+        if self._transport is None or self._transport.is_closing() or self._ended:
+            return
+        pause = bool(
+            len(self._waiting) >= limits.CONNECTION_REQUESTS_WAITING_MAX
+            or self._waiting_bytes >= limits.CONNECTION_WAITING_BYTES_MAX
+            or (self._waiting and self._writing_paused)
+            or self._muted is not None
+        )
+        if pause and not self._reading_paused:
+            self._transport.pause_reading()
+        elif self._reading_paused and not pause:
+            self._transport.resume_reading()
+        self._reading_paused = pause

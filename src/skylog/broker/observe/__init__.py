@@ -1,0 +1,1 @@
+"""What operators see: /metrics, /health, the audit log, traffic counted per topic."""

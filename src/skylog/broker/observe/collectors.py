@@ -1,0 +1,47 @@
+"""Which metrics a node has: whoever wants to see them pays for importing all this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skylog.broker.observe.broker import BrokerCollector, CleanerCollector, RoutingCollector
+from skylog.broker.observe.diskless import DisklessCollector
+from skylog.broker.observe.node import QuorumCollector, RequestsCollector
+from skylog.broker.observe.partitions import ControllerCollector, ReplicaCollector
+from skylog.broker.observe.replication import ReplicationCollector
+from skylog.objects.metered import StoreCollector
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+    from skylog.broker.background.maintenance import Maintenance
+    from skylog.broker.net.listeners import Listeners
+    from skylog.broker.services import Services
+    from skylog.controller.shell import Controller
+    from skylog.log.cleaner import LogCleaner
+
+
+def node_collectors(
+    services: Services, listeners: Listeners, controller: Controller | None
+) -> list[Collector]:
+    """Those of every node, broker or controller."""
+    found: list[Collector] = [
+        RequestsCollector(listeners.dispatchers, listeners),
+        QuorumCollector(services.quorum, services.image),
+    ]
+    return found if controller is None else [*found, ControllerCollector(controller)]
+
+
+def broker_collectors(
+    services: Services, cleaner: LogCleaner, maintenance: Maintenance
+) -> list[Collector]:
+    engine = services.diskless
+    return [
+        BrokerCollector(services),
+        CleanerCollector(cleaner),
+        StoreCollector(engine.store_stats),
+        DisklessCollector(engine, maintenance),
+        ReplicaCollector(services.image, services.settings.node.node_id),
+        RoutingCollector(services.router),
+        ReplicationCollector(services.replication),
+    ]
