@@ -95,7 +95,7 @@ def _refusal(
     partition = topic.partitions.get(data.partition_index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if partition.is_diskless:
+    if partition.is_pure:
         return ErrorCode.INVALID_REQUEST  # who is in sync follows from who is alive
     ahead = (
         data.leader_epoch > partition.leader_epoch

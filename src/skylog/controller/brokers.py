@@ -293,7 +293,7 @@ def _offline_directories(
     affected: list[tuple[Topic, int]] = [
         (topic, index)
         for topic, index, partition in state.all_partitions()
-        if not partition.is_diskless
+        if partition.has_log
         and broker.broker_id in partition.replicas
         and partition.directory(broker.broker_id) in lost
     ]

@@ -12,7 +12,7 @@ from typing import Final
 
 from skylog.controller.draws import Draws
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType
-from skylog.controller.image.topics import NO_COORDINATOR, Partition
+from skylog.controller.image.topics import Partition
 from skylog.controller.state import ControllerState
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import DISKLESS_METADATA
@@ -72,13 +72,13 @@ def check_unchanged(
     if topic is None:
         return
     wanted = state.configs.topic_value(DISKLESS_ENABLE, state.layers(after)) == "true"
-    is_diskless = topic.partitions[0].diskless_coordinator != NO_COORDINATOR
-    if DISKLESS_ENABLE in after and wanted != is_diskless:
+    enabled = topic.diskless_enabled
+    if DISKLESS_ENABLE in after and wanted != enabled:
         to = "diskless" if wanted else "classic"
         raise KafkaError(
             ErrorCode.INVALID_CONFIG, f"Topic {resource.name} exists and cannot become {to}."
         )
-    if DISKLESS_ENABLE not in after and is_diskless:
+    if DISKLESS_ENABLE not in after and enabled:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG, f"{DISKLESS_ENABLE} of {resource.name} cannot be removed."
         )

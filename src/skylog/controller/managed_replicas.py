@@ -96,11 +96,6 @@ def _listed(items: Sequence[object]) -> str:
     return f"[{','.join(map(str, items))}]"
 
 
-def is_diskless(topic: Topic) -> bool:
-    """All partitions of a topic are of one kind."""
-    return bool(topic.partitions) and next(iter(topic.partitions.values())).is_diskless
-
-
 def has_single_replica(topic: Topic) -> bool:
     return any(len(partition.replicas) == 1 for partition in tuple(topic.partitions.values()))
 
@@ -127,10 +122,10 @@ def warn_of_placement(state: ControllerState) -> Result[None]:
 def _all_notes(state: ControllerState) -> Iterator[Note]:
     several_racks = state.rack_count() > 1
     for topic in state.image.topics.by_id.values():
-        if not is_diskless(topic):
+        if not topic.diskless_enabled:
             continue
         if several_racks and has_single_replica(topic):
             yield _single_replica(topic)
         for index, partition in topic.partitions.items():
-            if len(partition.replicas) > 1:
+            if partition.is_pure and len(partition.replicas) > 1:
                 yield from placement_notes(state, topic, index, partition.replicas)

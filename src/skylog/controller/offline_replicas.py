@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from skylog.controller.image.topics import Partition, Topic
-from skylog.controller.managed_replicas import is_diskless, move_replicas, placement_notes
+from skylog.controller.managed_replicas import move_replicas, placement_notes
 from skylog.controller.racks import RackPlacer
 from skylog.controller.requests import ReplaceOfflineReplicas, ReplicaWatch
 from skylog.controller.settings import ReplicaPacing
@@ -77,9 +77,9 @@ def offline_partitions(state: ControllerState) -> Iterator[tuple[Topic, int, Par
     if not away:
         return
     for topic in state.image.topics.by_id.values():
-        if is_diskless(topic):
+        if topic.diskless_enabled:
             for index, partition in topic.partitions.items():
-                if not away.isdisjoint(partition.replicas):
+                if partition.is_pure and not away.isdisjoint(partition.replicas):
                     yield topic, index, partition
 
 

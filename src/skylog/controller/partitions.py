@@ -8,7 +8,7 @@ from skylog.controller.assignments import assigned_partition, bad_assignment, pl
 from skylog.controller.diskless import with_coordinators
 from skylog.controller.draws import Draws
 from skylog.controller.image.topics import Topic
-from skylog.controller.managed_replicas import check_managed, is_diskless, managed_partitions
+from skylog.controller.managed_replicas import check_managed, managed_partitions
 from skylog.controller.racks import RackPlacer
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import ControllerState, bounded
@@ -64,7 +64,7 @@ def _add_partitions(
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     first = len(topic.partitions)
-    diskless = is_diskless(topic)
+    diskless = topic.diskless_enabled
     if diskless:
         check_managed(assigned=wanted.assignments is not None)
     _check_increase(topic, wanted)

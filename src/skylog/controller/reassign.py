@@ -100,7 +100,7 @@ def _alter(
     check_assignment(state, wanted.replicas)
     if not factor_may_change:
         _check_factor(partition, wanted.replicas)
-    if partition.is_diskless:
+    if partition.is_pure:
         record = move_replicas(state, topic, index, wanted.replicas)
         if record is not None:
             notes += placement_notes(state, topic, index, wanted.replicas)

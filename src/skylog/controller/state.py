@@ -154,19 +154,19 @@ class ControllerState:
         brokers = self.image.brokers
         directories = dict(zip(partition.replicas, partition.directories, strict=True))
         gone = frozenset(removed)
-        diskless = partition.is_diskless
+        is_pure = partition.is_pure
 
         def may_lead(broker_id: int) -> bool:
             if broker_id in gone or not (broker_id == added or brokers.is_active(broker_id)):
                 return False
             broker = brokers.by_id.get(broker_id)
             directory = directories.get(broker_id, UNASSIGNED_DIRECTORY)
-            return broker is not None and (diskless or broker.has_online_directory(directory))
+            return broker is not None and (is_pure or broker.has_online_directory(directory))
 
-        elr_enabled = self.elr_enabled and not diskless
+        elr_enabled = self.elr_enabled and not is_pure
         rules = PartitionRules(may_lead, self.min_isr(topic), elr_enabled, self.default_directory)
         change = PartitionChange(partition, topic.topic_id, index, rules)
-        if diskless:
+        if is_pure:
             change.follow_liveness()
         return change
 
@@ -217,7 +217,7 @@ class ControllerState:
         yield from self.leaderless()
         for topic, index, partition in self.all_partitions():
             back = broker_id in partition.replicas and broker_id not in partition.isr
-            if partition.is_diskless and back and partition.leader != NO_LEADER:
+            if partition.is_pure and back and partition.leader != NO_LEADER:
                 yield topic, index
 
     def all_partitions(self) -> Iterator[tuple[Topic, int, Partition]]:

@@ -124,7 +124,7 @@ class World:
     def state(self, topic: str, index: int) -> Any:
         """What metadata says of a partition, as far as a fetch asks."""
         found = self.partitions.get((topic, index)) is not None
-        return SimpleNamespace(is_diskless=False) if found else None
+        return SimpleNamespace(writes_diskless=False) if found else None
 
     def endpoints(self, nodes: object, listener: str) -> list[Any]:
         return []

@@ -48,7 +48,7 @@ class Plane:
 
 
 def context_of(plane: Plane) -> Any:
-    topic = SimpleNamespace(topic_id=TOPIC, partitions={0: SimpleNamespace(is_diskless=True)})
+    topic = SimpleNamespace(topic_id=TOPIC, diskless_enabled=True)
     services = SimpleNamespace(
         image=SimpleNamespace(topic=lambda _: topic),
         diskless=SimpleNamespace(plane=plane, bulk=BulkAccess()),

@@ -4,6 +4,7 @@ import pytest
 
 from skylog.controller.image import ClusterImage, Delta
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType
+from skylog.controller.image.topics import PartitionKind
 from skylog.kernel.ids import Uuid
 from skylog.wire.messages.abort_transaction_record import AbortTransactionRecord
 from skylog.wire.messages.begin_transaction_record import BeginTransactionRecord
@@ -43,6 +44,27 @@ def test_lookups_by_name_and_by_id() -> None:
         None,
     )
     assert image.partition("t", 1) is image.partition("u", 0) is None
+
+
+def test_the_kind_of_a_partition_follows_from_its_record() -> None:
+    image = ClusterImage()
+    kinds = {}
+    for name, coordinator in (("classic", -1), ("pure", 0)):
+        topic_id = Uuid(name[:1].encode() * 16)
+        image.apply(TopicRecord(name, topic_id))
+        assert not image.topics.by_name[name].diskless_enabled  # it has no partition yet
+        image.apply(
+            PartitionRecord(0, topic_id, [1], [1], leader=1, diskless_coordinator_id=coordinator)
+        )
+        image.apply(PartitionChangeRecord(0, topic_id, leader=2))
+        found = image.partition(name, 0)
+        assert found is not None
+        kinds[found.kind] = (found.has_log, found.writes_diskless, found.is_pure)
+        assert image.topics.by_name[name].diskless_enabled == found.writes_diskless
+    assert kinds == {
+        PartitionKind.CLASSIC: (True, False, False),
+        PartitionKind.PURE: (False, True, True),
+    }
 
 
 def test_names_are_sorted_again_after_each_change() -> None:

@@ -134,7 +134,7 @@ class DisklessFollower:
         by_topic = isinstance(engine.plane, TopicPlane)
         if by_topic and coordinators is not None and coordinators.topic_id in delta.partitions:
             engine.cluster.leaders_changed()
-        gone = [t.topic_id for t in delta.topics_deleted.values() if _is_diskless(t)]
+        gone = [t.topic_id for t in delta.topics_deleted.values() if t.diskless_enabled]
         for topic_id in gone:
             engine.partitions.delete_topic(topic_id)
             if engine.local is not None:
@@ -144,7 +144,7 @@ class DisklessFollower:
         created = []
         for topic_id, indexes in delta.partitions.items():
             topic = image.topic_by_id(topic_id)
-            if topic is not None and _is_diskless(topic) and self._assign(topic, indexes):
+            if topic is not None and topic.diskless_enabled and self._assign(topic, indexes):
                 created.append((topic_id, topic.name, len(topic.partitions)))
         if created:
             work = partial(self._create, image, created)
@@ -154,8 +154,10 @@ class DisklessFollower:
         """Take up partitions as they are now; True if one of them is new."""
         engine, new = self._engine, False
         for index in indexes:
-            new = new or engine.partitions.get(topic.topic_id, index) is None
             state = topic.partitions[index]
+            if not state.writes_diskless:
+                continue
+            new = new or engine.partitions.get(topic.topic_id, index) is None
             engine.partitions.assign(
                 topic.name, topic.topic_id, index, state.leader, state.leader_epoch
             )
@@ -174,10 +176,6 @@ class DisklessFollower:
 
     async def _delete(self, topic_ids: list[Any]) -> None:
         await self._engine.plane.delete_topics(topic_ids)
-
-
-def _is_diskless(topic: Any) -> bool:
-    return any(partition.is_diskless for partition in topic.partitions.values())
 
 
 def storage_url_of(settings: BrokerSettings) -> str:

@@ -90,7 +90,7 @@ def coordinators_by_metadata(image: ClusterImage) -> CoordinatorOf:
     def coordinator_of(partition: TopicPartition) -> int | None:
         topic = image.topic_by_id(partition[0])
         state = topic.partitions.get(partition[1]) if topic is not None else None
-        return state.diskless_coordinator if state is not None and state.is_diskless else None
+        return state.diskless_coordinator if state is not None and state.writes_diskless else None
 
     return coordinator_of
 

@@ -149,14 +149,14 @@ def retention_limits(
     limits = []
     for name in image.topic_names():
         topic = image.topic(name)
-        if topic is None or not any(state.is_diskless for state in topic.partitions.values()):
+        if topic is None or not topic.diskless_enabled:
             continue
         config = configs.log_config(name)
         if config.deletes:
             limits += [
                 (topic.topic_id, index, config.retention_bytes, config.retention_ms)
                 for index, state in topic.partitions.items()
-                if is_mine(state)
+                if state.writes_diskless and is_mine(state)
             ]
     return limits
 

@@ -97,7 +97,7 @@ async def plan_ranges(
         response.topics.append(answers)
         try:
             topic = _readable(context, wanted.name)
-            answers.topic_id, answers.diskless = topic.topic_id, _is_diskless(topic)
+            answers.topic_id, answers.diskless = topic.topic_id, topic.diskless_enabled
         except KafkaError as error:
             answers.error_code, answers.error_message = error.code, error.message
         for one in wanted.partitions:
@@ -127,10 +127,6 @@ def _readable(context: RequestContext, name: str) -> Topic:
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}.")
     return topic
-
-
-def _is_diskless(topic: Topic) -> bool:
-    return any(partition.is_diskless for partition in topic.partitions.values())
 
 
 async def _plan(
@@ -230,7 +226,7 @@ def _range(context: RequestContext, wanted: LocateRange) -> RangeRequest:
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_ID, f"{wanted.topic_name} is another topic than it was."
         )
-    if not _is_diskless(topic):
+    if not topic.diskless_enabled:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"{wanted.topic_name} has no batches in the object store."
         )

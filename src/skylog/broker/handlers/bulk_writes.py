@@ -44,7 +44,7 @@ def _writable(context: RequestContext, name: str, topic_id: Uuid, index: int) ->
     partition = topic.partitions.get(index)
     if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} has no partition {index}.")
-    if not partition.is_diskless:
+    if not partition.writes_diskless:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is not diskless.")
     return topic
 

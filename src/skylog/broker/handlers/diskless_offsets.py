@@ -31,7 +31,7 @@ def diskless_partition(context: RequestContext, topic: str, index: int) -> tuple
     """The partition's place in the control plane; None for a classic one, or none at all."""
     image = context.services.image
     state = image.partition(topic, index)
-    if state is None or not state.is_diskless:
+    if state is None or not state.writes_diskless:
         return None
     known = image.topic(topic)
     return (known.topic_id, index) if known is not None else None

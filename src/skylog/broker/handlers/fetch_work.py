@@ -262,7 +262,7 @@ class Fetch:
         if state is None:
             entry.attach(None)
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if state.is_diskless:
+        if state.writes_diskless:
             if self.from_follower:
                 raise RefusedError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it has no log
             remote = services.diskless.partition(services.image, name, entry.index)

@@ -38,7 +38,7 @@ class ClientView:
     def _partition(self, topic: Topic, index: int) -> MetadataResponsePartition:
         state, version = topic.partitions[index], self._context.version
         answer = None
-        if state.is_diskless:
+        if state.is_pure:
             answer = self._routed(topic, index, state)
         if answer is None:
             answer = partition_as_it_is(self._image, index, state, self._racks, version)

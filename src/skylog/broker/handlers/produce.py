@@ -190,7 +190,7 @@ def _writable(
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}"
         )
-    if state.is_diskless:
+    if state.writes_diskless:
         return services.diskless.partition(services.image, name, index)
     return services.replicas.leader_of(name, index)
 

@@ -109,8 +109,8 @@ class PartitionFollower:
         config = services.configs.log_config(topic.name)
         for index in indexes:
             state = topic.partitions[index]
-            if state.is_diskless:
-                continue  # it has no log here
+            if not state.has_log:
+                continue
             try:
                 partition = services.replicas.assign(
                     topic.name, index, topic.topic_id, state, config

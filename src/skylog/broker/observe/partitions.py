@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from skylog.controller.managed_replicas import has_single_replica, is_diskless
+from skylog.controller.managed_replicas import has_single_replica
 from skylog.controller.racks import rack_aware
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ControllerCollector(Collector):
         topics = [
             (topic, tuple(topic.partitions.items()))
             for topic in tuple(state.image.topics.by_id.values())
-            if is_diskless(topic)
+            if topic.diskless_enabled
         ]
         yield GaugeMetricFamily(
             "kafka_controller_kafkacontroller_offlinepartitionscount",

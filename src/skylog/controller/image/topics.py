@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 from skylog.controller.image.brokers import MIGRATING_DIRECTORY
@@ -34,6 +35,23 @@ Replicas = tuple[int, ...]
 TopicIdPartition = tuple[Uuid, int]
 # Gives back an equal tuple, one for all partitions that have it.
 Share = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+
+
+class PartitionKind(Enum):
+    """What keeps a partition's records, and so which way its requests go.
+
+    A partition that is migrated passes from the first to the last. Nothing asks a *topic* for its
+    kind: while it is migrated it has partitions of several.
+    """
+
+    # A log on each replica, as with Kafka.
+    CLASSIC = "classic"
+    # To become diskless: still a log, until it is sealed.
+    PENDING = "pending"
+    # A log up to a boundary that never moves, and batches in objects from there on.
+    HYBRID = "hybrid"
+    # Batches in objects only.
+    PURE = "pure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +139,24 @@ class Partition:
         return bool(self.removing_replicas or self.adding_replicas)
 
     @property
-    def is_diskless(self) -> bool:
-        return self.diskless_coordinator != NO_COORDINATOR
+    def kind(self) -> PartitionKind:
+        classic = self.diskless_coordinator == NO_COORDINATOR
+        return PartitionKind.CLASSIC if classic else PartitionKind.PURE
+
+    @property
+    def has_log(self) -> bool:
+        """Whether its replicas keep a log, in a directory of theirs."""
+        return self.kind is not PartitionKind.PURE
+
+    @property
+    def writes_diskless(self) -> bool:
+        """Whether new batches go to objects."""
+        return self.kind in _WRITES_DISKLESS
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether any broker can serve it: who is in sync follows from who is alive."""
+        return self.kind is PartitionKind.PURE
 
     @property
     def preferred_replica(self) -> int:
@@ -130,6 +164,9 @@ class Partition:
 
     def directory(self, replica: int) -> Uuid:
         return self.directories[self.replicas.index(replica)]
+
+
+_WRITES_DISKLESS = (PartitionKind.HYBRID, PartitionKind.PURE)
 
 
 def _or(
@@ -157,6 +194,16 @@ class Topic:
     name: str
     topic_id: Uuid
     partitions: dict[int, Partition] = field(default_factory=dict)
+
+    @property
+    def diskless_enabled(self) -> bool:
+        """Whether ``diskless.enable`` holds for it: for settings, new partitions and metrics.
+
+        What is to be done with a partition is asked of the partition. Classic ones never stand
+        beside others, so the first tells.
+        """
+        first = next(iter(self.partitions.values()), None)
+        return first is not None and first.kind is not PartitionKind.CLASSIC
 
 
 class Topics:
