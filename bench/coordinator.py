@@ -28,7 +28,7 @@ from skylog.diskless.coordinator.ports import RuntimeSettings
 from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime
 from skylog.diskless.plane import BatchToCommit, FileToCommit, FindRequest
-from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.ids import Uuid

@@ -21,8 +21,8 @@ import pytest
 from skylog.diskless.coordinator.ports import RuntimeSettings
 from skylog.diskless.plane import ControlPlane
 from skylog.diskless.planes.memory import MemoryPlane
-from skylog.diskless.planes.rules import PlaneRules
 from skylog.diskless.planes.topic import TopicPlane
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import ManualClock
 from tests.unit.diskless.cluster_world import Everywhere, world
 from tests.unit.diskless.coordinator.support import home

@@ -19,7 +19,7 @@ from skylog.diskless.plane import (
     FindResult,
     TopicPartition,
 )
-from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid

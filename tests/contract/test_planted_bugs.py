@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from skylog.diskless import listeners
 from skylog.diskless.plane import BatchCoordinate, CommitResult, FileToCommit
-from skylog.diskless.planes import commits, listeners, memory, rules
+from skylog.diskless.planes import memory
 from skylog.diskless.planes.memory import MemoryPlane
+from skylog.diskless.rules import commits, offsets
 from skylog.kernel.errors import ErrorCode, KafkaError
 from tests.contract import plane_commits, plane_deletes, plane_reads
 from tests.contract.planting import Bugs, Patch, planted_in, require_found, wrap
@@ -26,7 +28,7 @@ caught_by = planted_in(BUGS)
 
 @caught_by("offsets_are_dense")
 def an_offset_is_skipped(patch: Patch) -> None:
-    state = rules.LogState
+    state = offsets.LogState
 
     def gap(original: Any, *args: Any) -> Any:
         plan = original(*args)
@@ -293,12 +295,12 @@ def deleted_records_take_their_producers(patch: Patch) -> None:
 
 
 def _budget(patch: Patch, **methods: Callable[..., Any]) -> None:
-    patch.setattr(rules, "FindBudget", type("FindBudget", (rules.FindBudget,), methods))
+    patch.setattr(offsets, "FindBudget", type("FindBudget", (offsets.FindBudget,), methods))
 
 
 @caught_by("the_first_batch_is_always_granted")
 def every_partition_gets_a_batch(patch: Patch) -> None:
-    original = rules.FindBudget.partition
+    original = offsets.FindBudget.partition
 
     def generous(self: Any, max_bytes: int) -> bool:
         original(self, max_bytes)
@@ -310,7 +312,7 @@ def every_partition_gets_a_batch(patch: Patch) -> None:
 
 @caught_by("the_first_batch_is_always_granted")
 def nothing_is_granted_beyond_the_budget(patch: Patch) -> None:
-    original = rules.FindBudget.partition
+    original = offsets.FindBudget.partition
 
     def strict(self: Any, max_bytes: int) -> bool:
         self._used = True
@@ -321,7 +323,7 @@ def nothing_is_granted_beyond_the_budget(patch: Patch) -> None:
 
 @caught_by("one_budget_in_request_order")
 def the_batch_that_crosses_the_budget_is_kept_back(patch: Patch) -> None:
-    original = rules.FindBudget.grant
+    original = offsets.FindBudget.grant
 
     def sparing(self: Any, batches: Any) -> Any:
         left = self._left
@@ -340,7 +342,7 @@ def each_partition_has_the_whole_budget(patch: Patch) -> None:
 
 @caught_by("the_count_limit_cuts")
 def the_count_of_batches_is_for_all(patch: Patch) -> None:
-    original = rules.FindBudget.grant
+    original = offsets.FindBudget.grant
 
     def running(self: Any, batches: Any) -> Any:
         granted = original(self, batches)
@@ -353,9 +355,9 @@ def the_count_of_batches_is_for_all(patch: Patch) -> None:
     _budget(patch, grant=running)
 
 
-def _find_error(patch: Patch, change: Callable[[int, rules.LogState], int]) -> None:
+def _find_error(patch: Patch, change: Callable[[int, offsets.LogState], int]) -> None:
     """Judge another offset than the one that was asked for."""
-    wrap(patch, rules, "find_error", lambda original, at, log: original(change(at, log), log))
+    wrap(patch, offsets, "find_error", lambda original, at, log: original(change(at, log), log))
 
 
 @caught_by("below_the_log_start_is_out_of_range")
@@ -379,7 +381,7 @@ def pruned_offsets_are_out_of_range(patch: Patch) -> None:
         error = original(*args)
         return ErrorCode.OFFSET_OUT_OF_RANGE if error else error
 
-    wrap(patch, rules, "find_error", lost)
+    wrap(patch, offsets, "find_error", lost)
 
 
 @caught_by("a_find_starts_with_the_batch_that_holds_the_offset")
@@ -396,12 +398,12 @@ def the_nearest_time_wins_over_the_first_offset(patch: Patch) -> None:
     def nearest(original: Any, batches: Any, *args: Any) -> Any:
         return original(sorted(batches, key=lambda b: b.timestamp), *args)
 
-    wrap(patch, rules, "choose_batch", nearest)
+    wrap(patch, offsets, "choose_batch", nearest)
 
 
 @caught_by("the_largest_timestamp")
 def the_last_of_the_largest_timestamps(patch: Patch) -> None:
-    wrap(patch, rules, "choose_batch", lambda f, batches, *args: f(list(batches)[::-1], *args))
+    wrap(patch, offsets, "choose_batch", lambda f, batches, *args: f(list(batches)[::-1], *args))
 
 
 @caught_by("times_of_log_append_time")
@@ -411,7 +413,7 @@ def times_are_always_the_producers(patch: Patch) -> None:
 
 @caught_by("deleted_records_are_not_listed")
 def times_point_at_deleted_records(patch: Patch) -> None:
-    wrap(patch, rules, "chosen_offset", lambda f, b, t, log: f(b, t, rules.LogState()))
+    wrap(patch, offsets, "chosen_offset", lambda f, b, t, log: f(b, t, offsets.LogState()))
 
 
 # --- Deletion -------------------------------------------------------------------------------------
@@ -455,17 +457,17 @@ def the_log_start_moves_back(patch: Patch) -> None:
         return gone
 
     wrap(patch, MemoryPlane, "_start_at", back)
-    patch.setattr(rules, "delete_target", lambda offset, log: offset)
+    patch.setattr(offsets, "delete_target", lambda offset, log: offset)
 
 
 @caught_by("deleting_everything")
 def minus_one_is_out_of_range(patch: Patch) -> None:
-    wrap(patch, rules, "delete_target", lambda f, at, log: None if at < 0 else f(at, log))
+    wrap(patch, offsets, "delete_target", lambda f, at, log: None if at < 0 else f(at, log))
 
 
 @caught_by("deleting_out_of_range")
 def deleting_stops_at_the_end(patch: Patch) -> None:
-    wrap(patch, rules, "delete_target", lambda f, at, log: f(min(at, log.high_watermark), log))
+    wrap(patch, offsets, "delete_target", lambda f, at, log: f(min(at, log.high_watermark), log))
 
 
 @caught_by("pruned_batches_are_in_tiered_storage")
@@ -480,12 +482,12 @@ def pruning_moves_the_log_start(patch: Patch) -> None:
 
 @caught_by("retention_is_bounded")
 def retention_has_no_bound(patch: Patch) -> None:
-    wrap(patch, rules, "retention_start", lambda f, *args: f(*args[:-1], 1 << 60))
+    wrap(patch, offsets, "retention_start", lambda f, *args: f(*args[:-1], 1 << 60))
 
 
 @caught_by("retention_is_bounded")
 def retention_counts_one_too_few(patch: Patch) -> None:
-    wrap(patch, rules, "retention_start", lambda f, *args: f(*args[:-1], args[-1] - 1))
+    wrap(patch, offsets, "retention_start", lambda f, *args: f(*args[:-1], args[-1] - 1))
 
 
 @caught_by("retention_by_both")
@@ -495,7 +497,7 @@ def one_limit_is_enough_to_keep(patch: Patch) -> None:
         other = original(oldest, log, limits._replace(bytes=-1), *args)
         return min(one, other)
 
-    wrap(patch, rules, "retention_start", either)
+    wrap(patch, offsets, "retention_start", either)
 
 
 @caught_by("retention_by_bytes")
@@ -504,7 +506,7 @@ def retention_leaves_one_batch_more(patch: Patch) -> None:
         slack = 99 if limits.bytes >= 0 else 0
         return original(oldest, log, limits._replace(bytes=limits.bytes + slack), *args)
 
-    wrap(patch, rules, "retention_start", kafka_like)
+    wrap(patch, offsets, "retention_start", kafka_like)
 
 
 @caught_by("retention_stops_at_the_first_batch_to_keep")
@@ -513,12 +515,12 @@ def retention_looks_behind_what_it_keeps(patch: Patch) -> None:
         old = [b for b in oldest if limits.ms >= 0 and b.timestamp < now - limits.ms]
         return old[-1].last_offset + 1 if old else original(oldest, log, limits, now, cap)
 
-    wrap(patch, rules, "retention_start", all_old)
+    wrap(patch, offsets, "retention_start", all_old)
 
 
 @caught_by("retention_by_time")
 def retention_takes_what_is_just_old_enough(patch: Patch) -> None:
-    wrap(patch, rules, "retention_start", lambda f, o, g, li, now, cap: f(o, g, li, now + 1, cap))
+    wrap(patch, offsets, "retention_start", lambda f, o, g, li, now, cap: f(o, g, li, now + 1, cap))
 
 
 # --- Files and watching ---------------------------------------------------------------------------
@@ -593,5 +595,5 @@ async def test_the_suite_finds(name: str, monkeypatch: Patch) -> None:
 def test_bugs_are_planted_in_what_runs() -> None:
     """The plane must look its rules up in their modules, or a patch would not reach it."""
     assert memory.commits is commits
-    assert memory.rules is rules
+    assert memory.offsets is offsets
     assert len(BUGS) >= 15

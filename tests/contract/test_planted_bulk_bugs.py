@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from skylog.diskless.plane import FileToCommit
-from skylog.diskless.planes import commits, memory, pins, ranges
+from skylog.diskless.planes import memory
 from skylog.diskless.planes.memory import MemoryPlane
+from skylog.diskless.rules import commits, pins, ranges
 from skylog.kernel.errors import ErrorCode
 from tests.contract import plane_pins, plane_ranges
 from tests.contract.planting import Bugs, Patch, planted_in, require_found, wrap

@@ -27,6 +27,8 @@ TopicPartition: TypeAlias = tuple[Uuid, int]
 Unsubscribe: TypeAlias = Callable[[], None]
 # Partition and its high watermark. Called on the event loop; must be short and must not raise.
 HighWatermarkListener: TypeAlias = Callable[[TopicPartition, int], None]
+# None: cluster metadata has no such diskless partition.
+CoordinatorOf: TypeAlias = Callable[[TopicPartition], int | None]
 
 # The one format of WAL objects (KIP-1164: WRITE_AHEAD_MULTI_SEGMENT).
 WAL_FORMAT: Final = 1
@@ -269,7 +271,7 @@ class ControlPlane(BulkPlane, Protocol):
         offset with ``duplicate`` set, what was refused is an error again. Another size, format or
         number of batches under a known key is INVALID_REQUEST.
 
-        *Idempotent producers* (planes/commits.py): a lower epoch than the last is
+        *Idempotent producers* (rules/commits.py): a lower epoch than the last is
         INVALID_PRODUCER_EPOCH; one of the last 5 batches again is a duplicate with its first
         offset; else the sequence must follow (0 after 2³¹−1, 0 in a new epoch) or it is
         OUT_OF_ORDER_SEQUENCE_NUMBER; an unknown or expired producer may start anywhere.

@@ -19,9 +19,8 @@ from skylog.diskless.coordinator.api import DisklessApi
 from skylog.diskless.coordinator.inspection import merged_pages
 from skylog.diskless.coordinator.own_api import OwnApi
 from skylog.diskless.coordinator.ports import RuntimeSettings
-from skylog.diskless.plane import FileInfo, RetentionResult
+from skylog.diskless.plane import CoordinatorOf, FileInfo, RetentionResult
 from skylog.diskless.planes.cluster import ClusterCoordinators
-from skylog.diskless.planes.coordinators import CoordinatorOf
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from skylog.diskless.plane import BatchCoordinate
-from skylog.diskless.planes import commits, rules
+from skylog.diskless.rules import commits, offsets
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode
 from tests.contract.support import T0, sent
 
 NOW = 1_700_000_000_000
-DAY = rules.PlaneRules().producer_expiration_ms
+DAY = PlaneRules().producer_expiration_ms
 LAST = 2**31 - 1
 
 
@@ -61,31 +62,31 @@ def coordinate(base: int, size: int = 100, timestamp: int = NOW) -> BatchCoordin
     return BatchCoordinate(base, "key", 1, size, base, base + 9, NOW, timestamp, 0)
 
 
-def start(oldest: list[BatchCoordinate], limit: rules.RetentionLimits, cap: int = 10, **log: int):
-    state = rules.LogState(**({"high_watermark": 1000, "byte_size": 300} | log))
-    return rules.retention_start(oldest, state, limit, NOW, cap)
+def start(oldest: list[BatchCoordinate], limit: offsets.RetentionLimits, cap: int = 10, **log: int):
+    state = offsets.LogState(**({"high_watermark": 1000, "byte_size": 300} | log))
+    return offsets.retention_start(oldest, state, limit, NOW, cap)
 
 
 def test_retention_needs_only_the_oldest_batches() -> None:
     """Given the first cap + 1 batches of many, the last of them is where the log starts."""
     first_three = [coordinate(0), coordinate(10), coordinate(20)]
-    nothing_fits = rules.RetentionLimits(bytes=0, ms=-1)
+    nothing_fits = offsets.RetentionLimits(bytes=0, ms=-1)
     assert start(first_three, nothing_fits, cap=2, byte_size=100_000) == 20
     assert start(first_three, nothing_fits, cap=3) == 1000
 
 
 def test_retention_never_moves_the_start_back() -> None:
-    keep = rules.RetentionLimits(bytes=300, ms=-1)
+    keep = offsets.RetentionLimits(bytes=300, ms=-1)
     assert start([coordinate(0)], keep, log_start_offset=4) == 4
-    assert start([], rules.RetentionLimits(-1, -1), log_start_offset=4) == 4
+    assert start([], offsets.RetentionLimits(-1, -1), log_start_offset=4) == 4
 
 
 def test_a_partition_without_wal_batches_starts_at_its_end() -> None:
-    assert start([], rules.RetentionLimits(bytes=0, ms=0), byte_size=0) == 1000
+    assert start([], offsets.RetentionLimits(bytes=0, ms=0), byte_size=0) == 1000
 
 
 def test_offsets_between_the_log_start_and_wal_are_tiered() -> None:
-    log = rules.LogState(log_start_offset=2, high_watermark=9, wal_start_offset=5)
-    errors = [rules.find_error(offset, log).name for offset in (1, 2, 4, 5, 9, 10)]
+    log = offsets.LogState(log_start_offset=2, high_watermark=9, wal_start_offset=5)
+    errors = [offsets.find_error(offset, log).name for offset in (1, 2, 4, 5, 9, 10)]
     moved, out = "OFFSET_MOVED_TO_TIERED_STORAGE", "OFFSET_OUT_OF_RANGE"
     assert errors == [out, moved, moved, "NONE", "NONE", out]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skylog.diskless.listeners import Listeners
 from skylog.diskless.plane import CommitResult
-from skylog.diskless.planes.listeners import Listeners
 from skylog.diskless.planes.postgres import PostgresPlane, answers, notify
 from skylog.diskless.planes.postgres.database import TRIES, Database
 from skylog.diskless.planes.postgres.notify import PAYLOAD_CHARACTERS_MAX, parse, payloads

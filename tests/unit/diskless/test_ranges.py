@@ -14,7 +14,7 @@ from skylog.diskless.coordinator.queries import look
 from skylog.diskless.coordinator.requests import LocateBatches, PlanRanges
 from skylog.diskless.coordinator.sqlite import SqliteState
 from skylog.diskless.coordinator.state import FileState, StateStore, StoredBatch
-from skylog.diskless.planes import ranges
+from skylog.diskless.rules import ranges
 from skylog.kernel.ids import Uuid
 
 T0 = (Uuid(b"topic-a---------"), 0)

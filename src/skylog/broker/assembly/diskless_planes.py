@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from skylog.diskless.coordinator.links import ReplicaLinks
 from skylog.diskless.coordinator.ports import RuntimeSettings
 from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
-from skylog.diskless.planes.coordinators import CoordinatorOf
+from skylog.diskless.plane import CoordinatorOf
 from skylog.diskless.planes.memory import MemoryPlane
-from skylog.diskless.planes.rules import PlaneRules
 from skylog.diskless.planes.topic import TopicPlane
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.secret import Secret
 from skylog.kernel.topics import DISKLESS_METADATA

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from skylog.diskless.bulk import PlannedRange, RangeRequest
-from skylog.diskless.planes import ranges
-from skylog.diskless.planes.rules import LogState
+from skylog.diskless.rules import ranges
+from skylog.diskless.rules.offsets import LogState
 
 if TYPE_CHECKING:
     from skylog.log.log import Log
@@ -22,7 +22,11 @@ def plan(log: Log, request: RangeRequest, split_bytes: int) -> PlannedRange:
     """Blocks while indexes are read."""
     segments = log.segments
     log_end = log.log_end_offset
-    state = LogState(log.log_start_offset, log.high_watermark, log.size, 0)
+    state = LogState(
+        log_start_offset=log.log_start_offset,
+        high_watermark=log.high_watermark,
+        byte_size=log.size,
+    )
 
     def page_of(_at: object, span: ranges.Span, _limit: int) -> ranges.SplitPage:
         pieces = _within(segments, log_end, span, split_bytes)

@@ -20,7 +20,7 @@ from skylog.diskless.bulk import (
     RangeRequest,
 )
 from skylog.diskless.plane import LOG_APPEND_TIME
-from skylog.diskless.planes import ranges
+from skylog.diskless.rules import ranges
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID
 from skylog.kernel.limits import (

@@ -22,11 +22,11 @@ from skylog.diskless.coordinator.wire import (
 from skylog.diskless.plane import (
     CommitResult,
     ControlPlane,
+    CoordinatorOf,
     DescribeFileResult,
     FileToCommit,
 )
-from skylog.diskless.planes.commits import check_file
-from skylog.diskless.planes.coordinators import CoordinatorOf
+from skylog.diskless.rules.commits import check_file
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import DISKLESS_TOPICS_PER_WRITE_MAX
 from skylog.wire.messages import diskless_commit_file_request as commit_request

@@ -11,9 +11,9 @@ from typing import Final
 from skylog.diskless.coordinator.pins import apply_pin, note_committed
 from skylog.diskless.coordinator.state import FileState, StateStore, StoredAnswer, StoredBatch
 from skylog.diskless.plane import LOG_APPEND_TIME, TopicPartition
-from skylog.diskless.planes.commits import ProducerEntry, is_expired, remember
-from skylog.diskless.planes.pins import is_staged
-from skylog.diskless.planes.rules import LogState, PlaneRules
+from skylog.diskless.rules.commits import ProducerEntry, is_expired, remember
+from skylog.diskless.rules.pins import is_staged
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.limits import DISKLESS_ANSWERS_KEPT_MS
 from skylog.wire.messages.file_committed_record import CommittedBatch, FileCommittedRecord
 from skylog.wire.messages.file_pinned_record import FilePinnedRecord
@@ -138,7 +138,7 @@ def _add_batches(
     log = store.log(partition)
     if log is None:
         return 0
-    log_start, high_watermark, byte_size, wal_start = log
+    high_watermark, byte_size = log.high_watermark, log.byte_size
     added = []
     for batch in batches:
         base_offset = batch.assigned_base_offset
@@ -162,7 +162,7 @@ def _add_batches(
         if batch.producer_id >= 0:
             _remember(store, partition, batch, rules)
     store.add_batches(partition, added)
-    store.set_log(partition, LogState(log_start, high_watermark, byte_size, wal_start))
+    store.set_log(partition, log._replace(high_watermark=high_watermark, byte_size=byte_size))
     return len(added)
 
 

@@ -9,9 +9,9 @@ from skylog.diskless.coordinator.overlay import Overlay, PendingFile
 from skylog.diskless.coordinator.state import FileState, Pin
 from skylog.diskless.coordinator.tail import Added, Changed
 from skylog.diskless.plane import CommitResult, FileToCommit, TopicPartition
-from skylog.diskless.planes import commits
-from skylog.diskless.planes.pins import is_staged
-from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.rules import commits
+from skylog.diskless.rules.pins import is_staged
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.wire.messages.file_committed_record import (

@@ -9,8 +9,13 @@ from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.outcomes import items, outcome_of
 from skylog.diskless.coordinator.registry import DisklessCoordinators
 from skylog.diskless.coordinator.wire import found_partition
-from skylog.diskless.plane import ControlPlane, FindRequest, FindResult, TopicPartition
-from skylog.diskless.planes.coordinators import CoordinatorOf
+from skylog.diskless.plane import (
+    ControlPlane,
+    CoordinatorOf,
+    FindRequest,
+    FindResult,
+    TopicPartition,
+)
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_WAIT_MS_MAX

@@ -9,7 +9,7 @@ from skylog.diskless.coordinator.requests import FindBatches, ListOffsets
 from skylog.diskless.coordinator.tail import Changed, NotInTail, Tail
 from skylog.diskless.coordinator.turn import PendingBatch, Turn
 from skylog.diskless.plane import FindResult, ListOffsetsResult, TopicPartition
-from skylog.diskless.planes.rules import named_offset
+from skylog.diskless.rules.offsets import named_offset
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_TAIL_BATCHES_MAX
 

@@ -43,8 +43,9 @@ from skylog.diskless.plane import (
     RetentionResult,
     TopicPartition,
 )
-from skylog.diskless.planes import pins, rules
-from skylog.diskless.planes.commits import check_file
+from skylog.diskless.rules import offsets, pins
+from skylog.diskless.rules.commits import check_file
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.keys import ObjectKey
 from skylog.wire.messages.file_committed_record import FileCommittedRecord
@@ -75,9 +76,7 @@ class Decision:
 class CoordinatorMachine:
     """One coordinator. Used by one thread at a time."""
 
-    def __init__(
-        self, coordinator_id: int, state: StateStore, plane_rules: rules.PlaneRules
-    ) -> None:
+    def __init__(self, coordinator_id: int, state: StateStore, plane_rules: PlaneRules) -> None:
         self.coordinator_id = coordinator_id
         self.state = state
         self._rules = plane_rules
@@ -152,7 +151,7 @@ class CoordinatorMachine:
         starts: dict[TopicPartition, int] = {}
         for topic_id, index, offset in request.requests:
             log = self._overlay.log((topic_id, index))
-            target = None if log is None else rules.delete_target(offset, log)
+            target = None if log is None else offsets.delete_target(offset, log)
             if log is None:
                 results.append(DeleteRecordsResult(UNKNOWN))
             elif target is None:
@@ -179,7 +178,7 @@ class CoordinatorMachine:
                 start = starts.get(partition, pending.log_start_offset)
                 results.append(RetentionResult(ErrorCode.NONE, log_start_offset=start))
                 continue
-            limits = rules.RetentionLimits(retention_bytes, retention_ms)
+            limits = offsets.RetentionLimits(retention_bytes, retention_ms)
             result = queries.retention(
                 self.state, partition, log, limits, now_ms, request.max_batches
             )
@@ -273,7 +272,7 @@ class CoordinatorMachine:
                 decision.commit.note(overlay, offset)
             case PartitionCreatedRecord():
                 partition = (record.topic_id, record.partition_index)
-                overlay.set_log(offset, partition, rules.LogState())
+                overlay.set_log(offset, partition, offsets.LogState())
             case TopicDeletedRecord():
                 for index in overlay.partitions_of(record.topic_id):
                     overlay.set_log(offset, (record.topic_id, index), None)

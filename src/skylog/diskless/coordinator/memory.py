@@ -18,9 +18,9 @@ from skylog.diskless.coordinator.state import (
     StoredBatch,
 )
 from skylog.diskless.plane import BatchCoordinate, TopicPartition
-from skylog.diskless.planes.commits import Entries
-from skylog.diskless.planes.ranges import SizedBatch, Span, SplitPage, split_page, within
-from skylog.diskless.planes.rules import LogState
+from skylog.diskless.rules.commits import Entries
+from skylog.diskless.rules.offsets import LogState
+from skylog.diskless.rules.ranges import SizedBatch, Span, SplitPage, split_page, within
 from skylog.kernel.ids import Uuid
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from skylog.diskless.coordinator.state import FileState, Pin, StateView, StoredAnswer
 from skylog.diskless.plane import CommitResult, TopicPartition
-from skylog.diskless.planes.commits import Entries
-from skylog.diskless.planes.pins import is_staged
-from skylog.diskless.planes.rules import LogState
+from skylog.diskless.rules.commits import Entries
+from skylog.diskless.rules.offsets import LogState
+from skylog.diskless.rules.pins import is_staged
 from skylog.kernel.ids import Uuid
 
 

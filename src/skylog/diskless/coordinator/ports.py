@@ -9,7 +9,7 @@ from skylog.diskless.coordinator.loading import StateFactory
 from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.snapshots import Snapshots
 from skylog.diskless.plane import TopicPartition
-from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import Clock
 from skylog.kernel.executor import Executor
 from skylog.kernel.stages import Stage

@@ -32,11 +32,11 @@ from skylog.diskless.plane import (
     FindRequest,
     FindResult,
     ListOffsetsResult,
-    LogInfo,
     RetentionResult,
     TopicPartition,
 )
-from skylog.diskless.planes import pins, ranges, rules
+from skylog.diskless.rules import offsets, pins, ranges
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -45,12 +45,12 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 class Findable(Protocol):
     """What finds look at: a ``StateView``, or the tail of one."""
 
-    def log(self, partition: TopicPartition) -> rules.LogState | None: ...
+    def log(self, partition: TopicPartition) -> offsets.LogState | None: ...
 
     def batches(self, partition: TopicPartition, from_offset: int) -> Iterator[BatchCoordinate]: ...
 
 
-def read(state: StateView, request: StrictRead, now_ms: int, plane_rules: rules.PlaneRules) -> Any:
+def read(state: StateView, request: StrictRead, now_ms: int, plane_rules: PlaneRules) -> Any:
     match request:
         case ListOffsets(requests, from_offset):
             return [
@@ -68,11 +68,7 @@ def find(state: StateView, request: Find, coordinator_id: int) -> Any:
         case FindBatches():
             return find_batches(state, request)
         case DescribeLogs(partitions):
-            logs = [state.log(partition) for partition in partitions]
-            return [
-                LogInfo(UNKNOWN) if log is None else LogInfo(ErrorCode.NONE, *log[:3])
-                for log in logs
-            ]
+            return [offsets.log_info(state.log(partition)) for partition in partitions]
         case FreeFiles():
             return state.free_files(
                 request.marked_before_ms, request.limit, coordinator_id, waiting=request.waiting
@@ -86,7 +82,7 @@ def find(state: StateView, request: Find, coordinator_id: int) -> Any:
 
 
 def find_batches(state: Findable, request: FindBatches) -> list[FindResult]:
-    budget = rules.FindBudget(request.fetch_max_bytes, request.max_batches_per_partition)
+    budget = offsets.FindBudget(request.fetch_max_bytes, request.max_batches_per_partition)
     return [_find(state, one, budget) for one in request.requests]
 
 
@@ -118,8 +114,8 @@ def _within(
 def retention(
     state: StateView,
     partition: TopicPartition,
-    log: rules.LogState,
-    limits: rules.RetentionLimits,
+    log: offsets.LogState,
+    limits: offsets.RetentionLimits,
     now_ms: int,
     max_batches: int,
 ) -> RetentionResult:
@@ -127,17 +123,17 @@ def retention(
     if limits.off:
         return RetentionResult(ErrorCode.NONE, log_start_offset=log.log_start_offset)
     oldest = list(islice(state.batches(partition, 0), max_batches + 1))
-    start = rules.retention_start(oldest, log, limits, now_ms, max_batches)
+    start = offsets.retention_start(oldest, log, limits, now_ms, max_batches)
     gone = [batch.byte_size for batch in oldest if batch.last_offset < start]
     return RetentionResult(ErrorCode.NONE, len(gone), sum(gone), start)
 
 
-def _find(state: Findable, request: FindRequest, budget: rules.FindBudget) -> FindResult:
+def _find(state: Findable, request: FindRequest, budget: offsets.FindBudget) -> FindResult:
     partition = (request.topic_id, request.partition)
     log = state.log(partition)
     if log is None:
         return FindResult(UNKNOWN)
-    error = rules.find_error(request.offset, log)
+    error = offsets.find_error(request.offset, log)
     found: list[BatchCoordinate] = []
     if not error and request.offset < log.high_watermark and budget.partition(request.max_bytes):
         found = budget.grant(state.batches(partition, request.offset))
@@ -150,18 +146,18 @@ def _list_offset(
     log = state.log(partition)
     if log is None:
         return ListOffsetsResult(UNKNOWN)
-    named = rules.named_offset(timestamp, log)
+    named = offsets.named_offset(timestamp, log)
     if named is not None:
         return named
     if timestamp == MAX_TIMESTAMP:
         batch = state.latest_batch(partition, from_offset)
     else:
         batch = state.batch_at_time(partition, timestamp, from_offset)
-    return rules.chosen_offset(batch, timestamp, log)
+    return offsets.chosen_offset(batch, timestamp, log)
 
 
 def _describe(
-    state: StateView, key: str, now_ms: int, plane_rules: rules.PlaneRules
+    state: StateView, key: str, now_ms: int, plane_rules: PlaneRules
 ) -> DescribeFileResult:
     file = state.file(key)
     pin = state.pins.get(key) if pins.is_staged(key) else None

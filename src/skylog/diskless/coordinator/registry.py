@@ -29,8 +29,8 @@ from skylog.diskless.coordinator.requests import (
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime, State
 from skylog.diskless.coordinator.snapshots import Snapshots
 from skylog.diskless.coordinator.standby import Standby, StandbyPorts
+from skylog.diskless.listeners import Listeners
 from skylog.diskless.plane import FindResult, HighWatermarkListener, TopicPartition, Unsubscribe
-from skylog.diskless.planes.listeners import Listeners
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.executor import Executor, ThreadExecutor

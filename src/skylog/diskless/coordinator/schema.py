@@ -8,6 +8,7 @@ import sqlite3
 from typing import Final
 
 from skylog.diskless.coordinator.state import BATCH_SPACING_BITS, FILE_POSITION_BITS, Applied
+from skylog.diskless.rules.offsets import LogState
 from skylog.kernel.limits import DISKLESS_AUTO_CHECKPOINT_PAGES
 
 # Raised with every change of the tables: a file of another version is thrown away.
@@ -102,7 +103,7 @@ _FILE: Final = (
     "object_key, format, size, uploader_broker_id, owner_ids, log_offset, committed_ms,"
     " live_batches, deletable_since_ms, received"
 )
-_LOG: Final = "log_start_offset, high_watermark, byte_size, wal_start_offset"
+_LOG: Final = ", ".join(LogState._fields)
 _STAMP: Final = "CASE timestamp_type WHEN 1 THEN log_append_timestamp ELSE batch_max_timestamp END"
 # The partition is named first, so that its batches are found and their files looked up, not the
 # other way round.
@@ -122,8 +123,7 @@ ALL_PARTITIONS: Final = (
 )
 CREATE_PARTITION: Final = "INSERT INTO partitions (topic_id, partition, name) VALUES (?, ?, ?)"
 SET_LOG: Final = (
-    "UPDATE partitions SET log_start_offset = ?, high_watermark = ?, byte_size = ?,"
-    " wal_start_offset = ?, max_seen_ms = ? WHERE id = ?"
+    f"UPDATE partitions SET {' = ?, '.join(LogState._fields)} = ?, max_seen_ms = ? WHERE id = ?"
 )
 DROP_PARTITION: Final = "DELETE FROM partitions WHERE id = ?"
 

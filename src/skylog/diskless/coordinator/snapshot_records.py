@@ -8,7 +8,7 @@ from itertools import groupby
 from skylog.diskless.coordinator.pins import pin_record
 from skylog.diskless.coordinator.state import FileState, StateView, StoredAnswer, StoredBatch
 from skylog.diskless.plane import TopicPartition
-from skylog.diskless.planes.commits import Entries
+from skylog.diskless.rules.commits import Entries
 from skylog.wire.messages.file_committed_record import (
     CommittedAnswer,
     CommittedBatch,

@@ -27,9 +27,9 @@ from skylog.diskless.coordinator.state import (
     StoredBatch,
 )
 from skylog.diskless.plane import BatchCoordinate, TopicPartition
-from skylog.diskless.planes.commits import Entries, ProducerEntry
-from skylog.diskless.planes.ranges import Span, SplitPage, page_of_groups
-from skylog.diskless.planes.rules import LogState
+from skylog.diskless.rules.commits import Entries, ProducerEntry
+from skylog.diskless.rules.offsets import LogState
+from skylog.diskless.rules.ranges import Span, SplitPage, page_of_groups
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_CACHED_ROWS_MAX
 
@@ -96,7 +96,7 @@ class SqliteState:
             found = self._db.execute(schema.PARTITION, partition).fetchone()
             if found is None:
                 return None
-            row = _Row(found[0], LogState(*found[1:5]), found[5])
+            row = _Row(found[0], LogState._make(found[1:-1]), found[-1])
             self._keep_small(self._rows)
             self._rows[partition] = row
         return row
@@ -206,7 +206,7 @@ class SqliteState:
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, str, LogState]]:
         for topic_id, index, name, *log in self._db.execute(schema.ALL_PARTITIONS):
-            yield (Uuid(topic_id), index), name, LogState(*log)
+            yield (Uuid(topic_id), index), name, LogState._make(log)
 
     def all_files(self) -> Iterator[tuple[FileState, list[tuple[TopicPartition, StoredBatch]]]]:
         batches = self._db.execute(schema.ALL_BATCHES)

@@ -31,7 +31,7 @@ from skylog.diskless.coordinator.requests import FindBatches
 from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
 from skylog.diskless.coordinator.state import StateStore
 from skylog.diskless.plane import FindResult
-from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.executor import Executor
 from skylog.kernel.logging import get_logger

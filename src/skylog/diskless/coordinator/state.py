@@ -14,9 +14,9 @@ from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
 from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate, TopicPartition
-from skylog.diskless.planes.commits import Entries
-from skylog.diskless.planes.ranges import Span, SplitPage
-from skylog.diskless.planes.rules import LogState
+from skylog.diskless.rules.commits import Entries
+from skylog.diskless.rules.offsets import LogState
+from skylog.diskless.rules.ranges import Span, SplitPage
 from skylog.kernel.ids import Uuid
 
 # Batches are never closer than this in their file (a batch header is larger), so that the place of

@@ -17,7 +17,7 @@ from typing import Final
 
 from skylog.diskless.coordinator.state import batch_id
 from skylog.diskless.plane import BatchCoordinate, TopicPartition
-from skylog.diskless.planes.rules import LogState
+from skylog.diskless.rules.offsets import LogState
 from skylog.kernel.ids import Uuid
 from skylog.wire.messages.file_committed_record import CommittedBatch
 

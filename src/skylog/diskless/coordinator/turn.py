@@ -20,7 +20,7 @@ from skylog.diskless.coordinator.requests import (
 from skylog.diskless.coordinator.state import Applied
 from skylog.diskless.coordinator.tail import Added, Changed
 from skylog.diskless.plane import TopicPartition
-from skylog.diskless.planes.pins import is_staged
+from skylog.diskless.rules.pins import is_staged
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_GATHERED_BATCHES_MAX, DISKLESS_INLINE_BATCHES_MAX

@@ -21,7 +21,7 @@ from skylog.diskless.files.backup import read_manifest
 from skylog.diskless.files.holds import Hold, put_hold
 from skylog.diskless.files.manifest import LogBackup, Manifest, manifest_prefix
 from skylog.diskless.files.orphans import PREFIX, STAGED_PREFIX
-from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import StorageError
 from skylog.kernel.ids import Uuid

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.calls import CoordinatorCalls, Peers
 from skylog.diskless.coordinator.remote import RemoteCoordinators
+from skylog.diskless.listeners import Listeners
 from skylog.diskless.plane import HighWatermarkListener, Unsubscribe
-from skylog.diskless.planes.listeners import Listeners
 from skylog.diskless.planes.waits import RemoteWaits
 from skylog.kernel.errors import ErrorCode, KafkaError
 

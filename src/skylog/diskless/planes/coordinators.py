@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
-from skylog.diskless.plane import HighWatermarkListener, TopicPartition, Unsubscribe
+from skylog.diskless.plane import HighWatermarkListener, Unsubscribe
 
 if TYPE_CHECKING:
     from skylog.diskless.coordinator import requests as ask
     from skylog.diskless.coordinator.registry import DisklessCoordinators
-
-# None: cluster metadata has no such diskless partition.
-CoordinatorOf: TypeAlias = Callable[[TopicPartition], int | None]
 
 
 class Coordinators(Protocol):

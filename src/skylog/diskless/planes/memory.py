@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from skylog.diskless.bulk import LocatedRange, PinRequest, PlannedRange, RangeRequest
+from skylog.diskless.listeners import Listeners
 from skylog.diskless.plane import (
     BatchCoordinate,
     CommitResult,
@@ -27,8 +28,8 @@ from skylog.diskless.plane import (
     TopicPartition,
     Unsubscribe,
 )
-from skylog.diskless.planes import commits, pins, ranges, rules
-from skylog.diskless.planes.listeners import Listeners
+from skylog.diskless.rules import commits, offsets, pins, ranges
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
@@ -56,7 +57,7 @@ class _Pin:
 
 @dataclass(slots=True)
 class _Log:
-    state: rules.LogState = field(default_factory=rules.LogState)
+    state: offsets.LogState = field(default_factory=offsets.LogState)
     batches: list[BatchCoordinate] = field(default_factory=list)
     producers: dict[int, commits.Entries] = field(default_factory=dict)
 
@@ -64,9 +65,9 @@ class _Log:
 class MemoryPlane:
     """See ``plane.ControlPlane``."""
 
-    def __init__(self, clock: Clock, plane_rules: rules.PlaneRules | None = None) -> None:
+    def __init__(self, clock: Clock, plane_rules: PlaneRules | None = None) -> None:
         self._clock = clock
-        self._rules = plane_rules or rules.PlaneRules()
+        self._rules = plane_rules or PlaneRules()
         self._logs: dict[TopicPartition, _Log] = {}
         self._files: dict[str, _File] = {}
         self._pins: dict[str, _Pin] = {}
@@ -113,7 +114,7 @@ class MemoryPlane:
             self._listeners.tell(partition, high_watermark)
         return list(plan.results)
 
-    def _state_of(self, partition: TopicPartition) -> rules.LogState | None:
+    def _state_of(self, partition: TopicPartition) -> offsets.LogState | None:
         log = self._logs.get(partition)
         return None if log is None else log.state
 
@@ -156,15 +157,15 @@ class MemoryPlane:
         fetch_max_bytes: int,
         max_batches_per_partition: int = 0,
     ) -> list[FindResult]:
-        budget = rules.FindBudget(fetch_max_bytes, max_batches_per_partition)
+        budget = offsets.FindBudget(fetch_max_bytes, max_batches_per_partition)
         return [self._find(request, budget) for request in requests]
 
-    def _find(self, request: FindRequest, budget: rules.FindBudget) -> FindResult:
+    def _find(self, request: FindRequest, budget: offsets.FindBudget) -> FindResult:
         log = self._logs.get((request.topic_id, request.partition))
         if log is None:
             return FindResult(UNKNOWN)
         state = log.state
-        error = rules.find_error(request.offset, state)
+        error = offsets.find_error(request.offset, state)
         found: list[BatchCoordinate] = []
         if not error and budget.partition(request.max_bytes):
             found = budget.grant(b for b in log.batches if b.last_offset >= request.offset)
@@ -202,10 +203,10 @@ class MemoryPlane:
             if log is None:
                 results.append(ListOffsetsResult(UNKNOWN))
                 continue
-            answer = rules.named_offset(timestamp, log.state)
+            answer = offsets.named_offset(timestamp, log.state)
             if answer is None:
-                batch = rules.choose_batch(log.batches, timestamp, from_offset)
-                answer = rules.chosen_offset(batch, timestamp, log.state)
+                batch = offsets.choose_batch(log.batches, timestamp, from_offset)
+                answer = offsets.chosen_offset(batch, timestamp, log.state)
             results.append(answer)
         return results
 
@@ -218,7 +219,7 @@ class MemoryPlane:
             if log is None:
                 results.append(DeleteRecordsResult(UNKNOWN))
                 continue
-            target = rules.delete_target(offset, log.state)
+            target = offsets.delete_target(offset, log.state)
             if target is None:
                 results.append(DeleteRecordsResult(ErrorCode.OFFSET_OUT_OF_RANGE))
                 continue
@@ -275,9 +276,9 @@ class MemoryPlane:
             if log is None:
                 results.append(RetentionResult(UNKNOWN))
                 continue
-            limits = rules.RetentionLimits(retention_bytes, retention_ms)
+            limits = offsets.RetentionLimits(retention_bytes, retention_ms)
             oldest = log.batches[: max_batches + 1]
-            start = rules.retention_start(
+            start = offsets.retention_start(
                 oldest, log.state, limits, self._clock.now_ms(), max_batches
             )
             gone = self._start_at(log, start)
@@ -373,13 +374,7 @@ class MemoryPlane:
         return list({topic_id for topic_id, _ in self._logs})
 
     async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]:
-        results = []
-        for partition in partitions:
-            state = self._state_of(partition)
-            results.append(
-                LogInfo(UNKNOWN) if state is None else LogInfo(ErrorCode.NONE, *state[:3])
-            )
-        return results
+        return [offsets.log_info(self._state_of(partition)) for partition in partitions]
 
     def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
         return self._listeners.add(listener)

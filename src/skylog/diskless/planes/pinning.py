@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from skylog.diskless.bulk import PinRequest
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.plane import TopicPartition
-from skylog.diskless.planes.coordinators import CoordinatorOf, Coordinators
+from skylog.diskless.plane import CoordinatorOf, TopicPartition
+from skylog.diskless.planes.coordinators import Coordinators
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import DISKLESS_PINS_PER_WRITE_MAX
 

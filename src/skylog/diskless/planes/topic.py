@@ -20,6 +20,7 @@ from skylog.diskless.plane import (
     BatchToCommit,
     CommitResult,
     CoordinatorInfo,
+    CoordinatorOf,
     DeleteRecordsResult,
     DescribeFileResult,
     FileInfo,
@@ -34,11 +35,12 @@ from skylog.diskless.plane import (
     TopicPartition,
     Unsubscribe,
 )
-from skylog.diskless.planes import pinning, rules
-from skylog.diskless.planes.commits import check_file
-from skylog.diskless.planes.coordinators import CoordinatorOf, Coordinators
+from skylog.diskless.planes import pinning
+from skylog.diskless.planes.coordinators import Coordinators
 from skylog.diskless.planes.handover import Handover
-from skylog.diskless.planes.pins import is_staged
+from skylog.diskless.rules import offsets
+from skylog.diskless.rules.commits import check_file
+from skylog.diskless.rules.pins import is_staged
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_UNSETTLED_FILES_MAX
@@ -205,7 +207,7 @@ class TopicPlane:
         if not several:
             return results
         # Each has spent the whole budget; now it is spent in the order of the request.
-        budget = rules.FindBudget(fetch_max_bytes, max_batches_per_partition)
+        budget = offsets.FindBudget(fetch_max_bytes, max_batches_per_partition)
         return [
             _cut(result, request, budget) for result, request in zip(results, requests, strict=True)
         ]
@@ -352,7 +354,7 @@ class TopicPlane:
         return results, len(places) > 1
 
 
-def _cut(result: FindResult, request: FindRequest, budget: rules.FindBudget) -> FindResult:
+def _cut(result: FindResult, request: FindRequest, budget: offsets.FindBudget) -> FindResult:
     if result.error or not result.batches or not budget.partition(request.max_bytes):
         return result if result.error else replace(result, batches=())
     return replace(result, batches=budget.grant(result.batches))

@@ -12,7 +12,7 @@ from skylog.diskless.coordinator.requests import CommitFile, CreatePartitions
 from skylog.diskless.coordinator.state import Applied, batch_id
 from skylog.diskless.coordinator.turn import encode_records
 from skylog.diskless.plane import BatchToCommit, FileToCommit
-from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.ids import Uuid
 from skylog.objects.keys import ObjectKey
 from skylog.wire.messages.file_committed_record import FileCommittedRecord

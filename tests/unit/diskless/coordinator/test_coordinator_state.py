@@ -15,8 +15,8 @@ from skylog.diskless.coordinator import schema
 from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.sqlite import SqliteState
 from skylog.diskless.coordinator.state import Applied, FileState, StateStore, StoredBatch, digest
-from skylog.diskless.planes.commits import ProducerEntry
-from skylog.diskless.planes.rules import LogState
+from skylog.diskless.rules.commits import ProducerEntry
+from skylog.diskless.rules.offsets import LogState
 from tests.unit.diskless.coordinator.support import T0, T1
 
 
@@ -40,7 +40,7 @@ def fill(store: StateStore, timestamps: list[int], dropped: int = 0) -> None:
             store.add_file(FileState(f"key-{offset}", 1, 100, -1, (0,), offset, timestamp, 1), ())
             batches.append(StoredBatch(offset, offset, offset, 1, 99, 5, timestamp, 0, 2))
         store.add_batches(T0, batches)
-        store.set_log(T0, LogState(0, len(timestamps), 99 * len(timestamps), 0))
+        store.set_log(T0, LogState(high_watermark=len(timestamps), byte_size=99 * len(timestamps)))
     with store.transaction():
         counts, _ = store.remove_batches(T0, dropped)
         for log_offset, count in counts.items():
@@ -80,7 +80,9 @@ def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
     fill(store, [1, 2, 3])
     before = digest(store)
     with pytest.raises(RuntimeError), store.transaction():
-        store.set_log(T0, LogState(2, 3, 99, 2))
+        store.set_log(
+            T0, LogState(log_start_offset=2, high_watermark=3, byte_size=99, wal_start_offset=2)
+        )
         store.remove_batches(T0, 2)
         store.set_producer(T0, 1, (ProducerEntry(0, 0, 0, 0, 0),))
         store.set_applied(Applied(99))

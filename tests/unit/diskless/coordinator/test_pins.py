@@ -15,8 +15,8 @@ from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.ports import RuntimeSettings
 from skylog.diskless.coordinator.state import Applied
 from skylog.diskless.plane import BatchToCommit, CommitResult, DescribeFileResult, FileToCommit
-from skylog.diskless.planes.rules import PlaneRules
 from skylog.diskless.planes.topic import TopicPlane
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import DISKLESS_PINS_PER_WRITE_MAX
 from skylog.objects.keys import ObjectKey

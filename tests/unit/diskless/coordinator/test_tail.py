@@ -12,7 +12,7 @@ from skylog.diskless.coordinator import following
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.tail import Added, Changed, NotInTail, Tail
 from skylog.diskless.plane import FindRequest
-from skylog.diskless.planes.rules import LogState
+from skylog.diskless.rules.offsets import LogState
 from skylog.kernel.ids import Uuid
 from skylog.wire.messages.file_committed_record import CommittedBatch
 from tests.unit.diskless.coordinator.support import T0, T1, TOPIC, Home, home
@@ -29,7 +29,9 @@ def added(*bases: int) -> Added:
 
 
 def committed(*bases: int, start: int = 0) -> dict[Any, Changed]:
-    return {T0: Changed(LogState(start, bases[-1] + 1), [added(*bases)])}
+    return {
+        T0: Changed(LogState(log_start_offset=start, high_watermark=bases[-1] + 1), [added(*bases)])
+    }
 
 
 def found(tail: Tail, offset: int) -> list[int]:
@@ -48,7 +50,7 @@ def test_it_knows_what_it_was_told_and_nothing_before() -> None:
         found(tail, 4)
     tail.follow(committed(7), ())
     assert found(tail, 6) == [6, 7]
-    tail.follow({T0: Changed(LogState(7, 8))}, ())
+    tail.follow({T0: Changed(LogState(log_start_offset=7, high_watermark=8))}, ())
     assert tail.log(T0).log_start_offset == 7
     assert len(tail) == 1
     with pytest.raises(NotInTail):
@@ -67,7 +69,7 @@ def test_a_gap_begins_anew() -> None:
     with pytest.raises(NotInTail):
         found(tail, 1)
     # A state that is ahead of what was told is not followed.
-    tail.follow({T0: Changed(LogState(0, 9), [added(6)])}, ())
+    tail.follow({T0: Changed(LogState(high_watermark=9), [added(6)])}, ())
     with pytest.raises(NotInTail):
         tail.log(T0)
 

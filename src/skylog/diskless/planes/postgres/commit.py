@@ -11,11 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from skylog.diskless.plane import LOG_APPEND_TIME, CommitResult, FileToCommit, TopicPartition
-from skylog.diskless.planes import commits
-from skylog.diskless.planes.pins import is_staged
 from skylog.diskless.planes.postgres import answers
 from skylog.diskless.planes.postgres.notify import CHANNEL, Moved, payloads
-from skylog.diskless.planes.rules import LogState, PlaneRules
+from skylog.diskless.planes.postgres.reading import log_of
+from skylog.diskless.rules import commits
+from skylog.diskless.rules.offsets import LogState
+from skylog.diskless.rules.pins import is_staged
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.ids import Uuid
 
 _KNOWN: Final = "SELECT size, format, answers FROM files WHERE object_key = $1"
@@ -119,7 +121,7 @@ async def lock_logs(
 ) -> dict[TopicPartition, LogState]:
     """Lock partitions until the transaction ends; those that are not known are missing."""
     rows = await connection.fetch(_LOCK, *_columns(list(set(partitions)), 2))
-    return {(row[0], row[1]): LogState(*tuple(row)[2:]) for row in rows}
+    return {(row[0], row[1]): log_of(row) for row in rows}
 
 
 async def _producers(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from skylog.diskless.plane import TopicPartition
-from skylog.diskless.planes.rules import LogState
+from skylog.diskless.rules.offsets import LogState
 from skylog.kernel.ids import Uuid
 
 _DROP: Final = """

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import asyncpg
 
+from skylog.diskless.listeners import Listeners
 from skylog.diskless.plane import TopicPartition
-from skylog.diskless.planes.listeners import Listeners
 from skylog.diskless.planes.postgres.database import Database, Sleep, prepare
 from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from skylog.diskless.bulk import PinRequest
 from skylog.diskless.plane import TopicPartition
-from skylog.diskless.planes import pins
 from skylog.diskless.planes.postgres import reading
-from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.rules import pins
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 
 _LOCK: Final = """

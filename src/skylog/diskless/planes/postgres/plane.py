@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skylog.diskless.bulk import LocatedRange, PinRequest, PlannedRange, RangeRequest
+from skylog.diskless.listeners import Listeners
 from skylog.diskless.plane import (
     CommitResult,
     CoordinatorInfo,
@@ -27,12 +28,12 @@ from skylog.diskless.plane import (
     TopicPartition,
     Unsubscribe,
 )
-from skylog.diskless.planes import commits, rules
-from skylog.diskless.planes.listeners import Listeners
 from skylog.diskless.planes.postgres import deletion, pins, ranges, reading
 from skylog.diskless.planes.postgres.commit import commit, lock_logs
 from skylog.diskless.planes.postgres.database import Database
 from skylog.diskless.planes.postgres.notify import HighWatermarkFeed
+from skylog.diskless.rules import commits, offsets
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
@@ -48,12 +49,12 @@ class PostgresPlane:
         self,
         connection_string: Secret,
         clock: Clock,
-        plane_rules: rules.PlaneRules | None = None,
+        plane_rules: PlaneRules | None = None,
         *,
         connections_max: int = 10,
     ) -> None:
         self._clock = clock
-        self._rules = plane_rules or rules.PlaneRules()
+        self._rules = plane_rules or PlaneRules()
         self._database = Database(connection_string, connections_max)
         self._listeners = Listeners()
         self._feed = HighWatermarkFeed(self._database, self._listeners)
@@ -156,7 +157,7 @@ class PostgresPlane:
                 if log is None:
                     results.append(DeleteRecordsResult(UNKNOWN))
                     continue
-                target = rules.delete_target(offset, log)
+                target = offsets.delete_target(offset, log)
                 if target is None:
                     results.append(DeleteRecordsResult(ErrorCode.OFFSET_OUT_OF_RANGE))
                     continue
@@ -197,13 +198,13 @@ class PostgresPlane:
         """Each partition in a transaction of its own: a long pass must not hold up commits."""
         return [
             await self._retain(
-                (topic_id, partition), rules.RetentionLimits(limit_bytes, limit_ms), max_batches
+                (topic_id, partition), offsets.RetentionLimits(limit_bytes, limit_ms), max_batches
             )
             for topic_id, partition, limit_bytes, limit_ms in requests
         ]
 
     async def _retain(
-        self, partition: TopicPartition, limits: rules.RetentionLimits, max_batches: int
+        self, partition: TopicPartition, limits: offsets.RetentionLimits, max_batches: int
     ) -> RetentionResult:
         now_ms = self._clock.now_ms()
         silent_since_ms = now_ms - self._rules.producer_expiration_ms
@@ -213,7 +214,7 @@ class PostgresPlane:
         oldest = await self._database.read(lambda c: reading.oldest(c, partition, max_batches + 1))
         if oldest is None:
             return RetentionResult(UNKNOWN)
-        start = rules.retention_start(oldest.batches, oldest.log, limits, now_ms, max_batches)
+        start = offsets.retention_start(oldest.batches, oldest.log, limits, now_ms, max_batches)
 
         async def work(connection: Any) -> RetentionResult:
             log = (await lock_logs(connection, [partition])).get(partition)
@@ -280,10 +281,7 @@ class PostgresPlane:
 
     async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]:
         logs = await self._database.read(lambda c: reading.logs(c, partitions))
-        return [
-            LogInfo(ErrorCode.NONE, *logs[partition][:3]) if partition in logs else LogInfo(UNKNOWN)
-            for partition in partitions
-        ]
+        return [offsets.log_info(logs.get(partition)) for partition in partitions]
 
     def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
         return self._listeners.add(listener)

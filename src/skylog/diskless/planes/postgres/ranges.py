@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 
 from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
 from skylog.diskless.plane import BatchCoordinate, TopicPartition
-from skylog.diskless.planes import ranges
 from skylog.diskless.planes.postgres import reading
+from skylog.diskless.rules import ranges
 
 AnswerT = TypeVar("AnswerT")
 ResultT = TypeVar("ResultT")

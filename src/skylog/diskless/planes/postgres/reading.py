@@ -15,7 +15,7 @@ from skylog.diskless.plane import (
     ListOffsetsResult,
     TopicPartition,
 )
-from skylog.diskless.planes import rules
+from skylog.diskless.rules import offsets
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
 
@@ -30,8 +30,8 @@ FROM logs JOIN unnest($1::uuid[], $2::integer[]) AS wanted (topic_id, partition)
 # A partition with some of its batches: the columns of LogState, then those of BatchCoordinate.
 _WITH: Final = """
 SELECT l.log_start_offset, l.high_watermark, l.byte_size, l.wal_start_offset,
-    b.batch_id, f.object_key, b.byte_offset, b.byte_size, b.base_offset, b.last_offset,
-    b.log_append_timestamp, b.batch_max_timestamp, b.timestamp_type, b.magic
+    b.batch_id, f.object_key, b.byte_offset, b.byte_size AS batch_size, b.base_offset,
+    b.last_offset, b.log_append_timestamp, b.batch_max_timestamp, b.timestamp_type, b.magic
 FROM logs l
 LEFT JOIN LATERAL """
 _BATCHES: Final = """(
@@ -72,7 +72,7 @@ SELECT (SELECT count(*) FROM logs), (SELECT count(*) FROM batches),
 
 
 class LogWithBatches(NamedTuple):
-    log: rules.LogState
+    log: offsets.LogState
     batches: list[BatchCoordinate]
 
 
@@ -88,11 +88,15 @@ async def find(
         fetch_max_bytes,
         max_batches,
     )
-    logs: dict[int, rules.LogState] = {}
+    logs: dict[int, offsets.LogState] = {}
     found: list[list[BatchCoordinate]] = [[] for _ in requests]
     for number, log_start, high_watermark, wal_start, *batch in rows:
         if batch[0] is None:
-            logs[number] = rules.LogState(log_start, high_watermark, 0, wal_start)
+            logs[number] = offsets.LogState(
+                log_start_offset=log_start,
+                high_watermark=high_watermark,
+                wal_start_offset=wal_start,
+            )
         else:
             found[number].append(BatchCoordinate(*batch))
     return [
@@ -101,11 +105,11 @@ async def find(
 
 
 def _found(
-    request: FindRequest, log: rules.LogState | None, batches: list[BatchCoordinate]
+    request: FindRequest, log: offsets.LogState | None, batches: list[BatchCoordinate]
 ) -> FindResult:
     if log is None:
         return FindResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    error = rules.find_error(request.offset, log)
+    error = offsets.find_error(request.offset, log)
     return FindResult(error, batches, log.log_start_offset, log.high_watermark)
 
 
@@ -116,7 +120,7 @@ async def list_offset(
     log = (await logs(connection, [(topic_id, partition)])).get((topic_id, partition))
     if log is None:
         return ListOffsetsResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    named = rules.named_offset(timestamp, log)
+    named = offsets.named_offset(timestamp, log)
     if named is not None:
         return named
     at = (topic_id, partition, from_offset)
@@ -129,7 +133,7 @@ async def list_offset(
     if chosen is None:
         return ListOffsetsResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     batch = chosen.batches[0] if chosen.batches else None
-    return rules.chosen_offset(batch, timestamp, chosen.log)
+    return offsets.chosen_offset(batch, timestamp, chosen.log)
 
 
 async def oldest(connection: Any, partition: TopicPartition, count: int) -> LogWithBatches | None:
@@ -141,7 +145,7 @@ def _with_batches(rows: Sequence[Any]) -> LogWithBatches | None:
     if not rows:
         return None
     batches = [BatchCoordinate(*tuple(row)[4:]) for row in rows if row["batch_id"] is not None]
-    return LogWithBatches(rules.LogState(*tuple(rows[0])[:4]), batches)
+    return LogWithBatches(log_of(rows[0]), batches)
 
 
 async def has_silent_producers(
@@ -158,9 +162,14 @@ async def has_silent_producers(
 
 async def logs(
     connection: Any, partitions: Sequence[TopicPartition]
-) -> dict[TopicPartition, rules.LogState]:
+) -> dict[TopicPartition, offsets.LogState]:
     rows = await connection.fetch(_LOGS, [p[0] for p in partitions], [p[1] for p in partitions])
-    return {(row[0], row[1]): rules.LogState(*tuple(row)[2:]) for row in rows}
+    return {(row[0], row[1]): log_of(row) for row in rows}
+
+
+def log_of(row: Any) -> offsets.LogState:
+    """Of a row that has the columns of ``logs``, perhaps among others."""
+    return offsets.LogState(**{field: row[field] for field in offsets.LogState._fields})
 
 
 async def files(connection: Any, keys: Sequence[str]) -> dict[str, bool]:

@@ -21,8 +21,9 @@ from skylog.diskless.plane import (
     FileToCommit,
     TopicPartition,
 )
-from skylog.diskless.planes.pins import is_open, is_staged
-from skylog.diskless.planes.rules import LogState, PlaneRules
+from skylog.diskless.rules.offsets import LogState
+from skylog.diskless.rules.pins import is_open, is_staged
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.keys import BadKey, ObjectKey
 from skylog.wire.batch import HEADER_BYTES
@@ -217,7 +218,7 @@ def plan_commit(
         if log is None:
             results.append(CommitResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
-        log_start, base, byte_size, wal_start = log
+        base = log.high_watermark
         if batch.idempotent:
             owner = (partition, batch.producer_id)
             entries = producers.get(owner) or producer_of(*owner)
@@ -233,7 +234,12 @@ def plan_commit(
             producers[owner] = remember(entries, entry)
         plan.accepted.append(AcceptedBatch(position, batch, base))
         results.append(_accepted(batch, base, now_ms, log))
-        logs[partition] = LogState(log_start, base + batch.count, byte_size + batch.size, wal_start)
+        logs[partition] = LogState(
+            log_start_offset=log.log_start_offset,
+            high_watermark=base + batch.count,
+            byte_size=log.byte_size + batch.size,
+            wal_start_offset=log.wal_start_offset,
+        )
     if is_staged(file.object_key):
         _require_all(file, results)
     return plan

@@ -1,4 +1,4 @@
-"""Pure: what every plane decides alike about its partitions. ``commits.py`` has the commit's rules.
+"""Pure: what a partition's offsets mean: for a find, for ListOffsets, and for what is deleted.
 
 A plane brings its stored state (``LogState``, coordinates) and keeps what comes back; where the
 state lies, and how changes become durable, is its own affair.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from skylog.diskless.plane import (
@@ -21,27 +20,9 @@ from skylog.diskless.plane import (
     MAX_TIMESTAMP,
     BatchCoordinate,
     ListOffsetsResult,
+    LogInfo,
 )
 from skylog.kernel.errors import ErrorCode
-from skylog.kernel.limits import STAGED_PIN_AGE_MS_MAX
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaneRules:
-    """The times that a plane goes by.
-
-    The orphan scan and the cleaner must wait longer than twice ``commit_age_ms_max``: then no
-    object that they delete can still be committed.
-    """
-
-    commit_age_ms_max: int = 10 * 60 * 1000
-    # How far ahead of ours an uploader's clock may be.
-    commit_ahead_ms_max: int = 60 * 1000
-    producer_expiration_ms: int = 24 * 60 * 60 * 1000
-    # A staged object may wait so long for its pin. The scan for orphans waits longer.
-    pin_age_ms_max: int = STAGED_PIN_AGE_MS_MAX
-    # For so long after it expired a pin keeps its object: another coordinator's clock may be slow.
-    pin_grace_ms: int = 60 * 60 * 1000
 
 
 class LogState(NamedTuple):
@@ -51,6 +32,17 @@ class LogState(NamedTuple):
     high_watermark: int = 0
     byte_size: int = 0
     wal_start_offset: int = 0
+
+
+def log_info(log: LogState | None) -> LogInfo:
+    if log is None:
+        return LogInfo(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return LogInfo(
+        ErrorCode.NONE,
+        log_start_offset=log.log_start_offset,
+        high_watermark=log.high_watermark,
+        byte_size=log.byte_size,
+    )
 
 
 # --- Find -----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ after the object is gone.
 from __future__ import annotations
 
 from skylog.diskless.bulk import PinRequest
-from skylog.diskless.planes.rules import PlaneRules
+from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import STAGED_PIN_LIFETIME_MS_MAX, STAGED_WRITER_CHARACTERS_MAX
 from skylog.objects.keys import BadKey, ObjectKey

@@ -19,7 +19,7 @@ from skylog.diskless.bulk import (
     RangeRequest,
 )
 from skylog.diskless.plane import BatchCoordinate, TopicPartition
-from skylog.diskless.planes.rules import LogState, find_error
+from skylog.diskless.rules.offsets import LogState, find_error
 from skylog.kernel.errors import ErrorCode
 
 AnswerT = TypeVar("AnswerT")

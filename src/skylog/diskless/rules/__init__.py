@@ -1,0 +1,1 @@
+"""What every control plane decides alike, the coordinator included. Pure, and below all of them."""

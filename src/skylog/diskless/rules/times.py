@@ -1,0 +1,25 @@
+"""Pure: the times that every plane goes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skylog.kernel.limits import STAGED_PIN_AGE_MS_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneRules:
+    """How old a commit and a pin may be, and how long a plane remembers.
+
+    The orphan scan and the cleaner must wait longer than twice ``commit_age_ms_max``: then no
+    object that they delete can still be committed.
+    """
+
+    commit_age_ms_max: int = 10 * 60 * 1000
+    # How far ahead of ours an uploader's clock may be.
+    commit_ahead_ms_max: int = 60 * 1000
+    producer_expiration_ms: int = 24 * 60 * 60 * 1000
+    # A staged object may wait so long for its pin. The scan for orphans waits longer.
+    pin_age_ms_max: int = STAGED_PIN_AGE_MS_MAX
+    # For so long after it expired a pin keeps its object: another coordinator's clock may be slow.
+    pin_grace_ms: int = 60 * 60 * 1000
