@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -19,10 +18,8 @@ from skylog.spark.filters import Bounds, bounds_of
 from skylog.spark.options import ReadOptions
 from skylog.spark.planning import Planned, TaskPartition, plan_read, report
 from skylog.spark.positions import AtTime, AtTimes, Everywhere
+from skylog.spark.quirks import SentToWorkers, pushes_filters, settle
 from skylog.spark.ranges import batch_ranges, resolve_end, resolve_start, times_asked
-from skylog.spark.worker import SentToWorkers, settle
-
-_PUSHDOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 def batch_reader(options: ReadOptions) -> BatchReader:
@@ -31,13 +28,10 @@ def batch_reader(options: ReadOptions) -> BatchReader:
     Spark (4.3) keeps one plan for each ``load()``, that of the filters it pushed last, and uses it
     for every query made of that ``load()``, also for those with other filters or none. So this is
     for whoever asks for it with ``read.push.filters``.
-
-    Spark refuses readers that take filters while spark.sql.python.filterPushdown.enabled is off.
-    It does not tell which it is, but runs another worker while it is on.
     """
-    main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    is_on = _PUSHDOWN_WORKER in sys.modules or getattr(main, "name", "") == _PUSHDOWN_WORKER
-    return FilteringReader(options) if is_on and options.push_filters else BatchReader(options)
+    if options.push_filters and pushes_filters():
+        return FilteringReader(options)
+    return BatchReader(options)
 
 
 class BatchReader(SentToWorkers, DataSourceReader):

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 from skylog.bulk.epoch import NotBegun
 from skylog.bulk.writer import EpochDriver, WriteContext, Written, write_rows
 from skylog.kernel.errors import ConfigError, SkylogError
-from skylog.spark.worker import settle
+from skylog.spark.quirks import settle
 from skylog.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -89,11 +89,11 @@ class _Sink:
         return EpochDriver(self.context, writer)
 
     def stage(self, iterator: Iterator[pa.RecordBatch]) -> SinkMessage:
-        settle()
         task = TaskContext.get()
         seed = 0 if task is None else task.partitionId()
         query = None if task is None else task.getLocalProperty(_QUERY_ID)
         try:
+            settle()
             return SinkMessage(write_rows(self.context, iterator, seed), query)
         except SkylogError as error:
             raise self.told(error) from None

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 
 from skylog.kernel.errors import ConfigError
 from skylog.spark.errors import one_sentence
-from skylog.spark.worker import settle
+from skylog.spark.quirks import settle
 
 NAME: Final = "skylog"
 _HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])

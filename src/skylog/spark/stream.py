@@ -31,6 +31,7 @@ from skylog.spark.errors import ReadError, one_sentence
 from skylog.spark.options import ReadOptions
 from skylog.spark.planning import plan_read, report
 from skylog.spark.positions import AtOffsets, Everywhere, Offsets, from_json, to_json
+from skylog.spark.quirks import SentToWorkers
 from skylog.spark.ranges import (
     Log,
     changes_of_partitions,
@@ -39,7 +40,6 @@ from skylog.spark.ranges import (
     times_asked,
 )
 from skylog.spark.rate import TriggerDelay, available, rate_limit
-from skylog.spark.worker import SentToWorkers
 
 _log = logging.getLogger("skylog.spark")
 _Json = dict[str, Any]

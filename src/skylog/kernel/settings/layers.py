@@ -26,6 +26,10 @@ ENVIRONMENT_OTHERS: Final = frozenset(
         "SKYLOG_INVARIANT_RAISES",
         "SKYLOG_KAFKA_JARS",
         "SKYLOG_SEED",
+        "SKYLOG_SPARK_FIND_PUSHDOWN",
+        "SKYLOG_SPARK_FREEZE_IMPORTS",
+        "SKYLOG_SPARK_KEEP_MEMORY",
+        "SKYLOG_SPARK_QUICK_ACK",
     }
 )
 # What is handed to plugins or to one listener; its names are not ours to know.
