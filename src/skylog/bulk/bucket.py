@@ -63,6 +63,7 @@ class BucketSource:
     ) -> None:
         self._cluster = cluster
         self._store = store
+        self._at_hand = store.at_hand
         self._executor = executor
         self._splits = splits
         self._settings = settings
@@ -255,7 +256,9 @@ class BucketSource:
     def _get_now(self, extent: Extent) -> bytearray | None:
         """What is in the page cache of this machine: a thread for each read takes several times
         as long as to copy it, for whoever decodes and the threads wait for each other."""
-        return self._store.get_now(ObjectKey.parse(extent.key), extent.start, extent.end)
+        if self._at_hand is None:
+            return None
+        return self._at_hand.get_now(ObjectKey.parse(extent.key), extent.start, extent.end)
 
     async def _get(self, extent: Extent) -> bytes | ObjectError:
         async with self._slots:

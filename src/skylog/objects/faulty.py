@@ -37,8 +37,11 @@ class Faults:
     partial_delete: float = 0.0  # some keys deleted, then an ambiguous error
 
 
-class FaultyStore:
-    """``inner`` with faults drawn from ``rng``. ``down`` makes every operation fail."""
+class FaultyStore(ObjectStore):
+    """``inner`` with faults drawn from ``rng``. ``down`` makes every operation fail.
+
+    Nothing is at hand: everything goes where the faults are.
+    """
 
     def __init__(
         self,
@@ -60,9 +63,6 @@ class FaultyStore:
             f"put {key}", lambda: self._inner.put(key, data, if_absent=if_absent), writes=True
         )
 
-    def put_now(self, key: ObjectKey, data: Payload) -> bool:
-        return False
-
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         data = await self._around(f"get {key}", lambda: self._inner.get(key, start, end))
         if data and self._hit("truncated"):
@@ -73,10 +73,6 @@ class FaultyStore:
             turned[bit // 8] ^= 1 << bit % 8
             return bytes(turned)
         return data
-
-    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
-        """Never: all reads go where the faults are."""
-        return None
 
     async def head(self, key: ObjectKey) -> ObjectInfo:
         return await self._around(f"head {key}", lambda: self._inner.head(key))

@@ -6,29 +6,28 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from skylog.objects.keys import ObjectKey
-from skylog.objects.store import ObjectInfo, ObjectStore, Payload
+from skylog.objects.store import AtHand, ObjectInfo, ObjectStore, Payload
 
 
-class LimitedStore:
+class LimitedStore(ObjectStore):
     """A store behind a semaphore."""
 
     def __init__(self, inner: ObjectStore, requests_max: int) -> None:
         self._inner = inner
         self._slots = asyncio.Semaphore(requests_max)
 
+    @property
+    def at_hand(self) -> AtHand | None:
+        """Needs no slot: it is done before anything else can be asked."""
+        return self._inner.at_hand
+
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
         async with self._slots:
             await self._inner.put(key, data, if_absent=if_absent)
 
-    def put_now(self, key: ObjectKey, data: Payload) -> bool:
-        return self._inner.put_now(key, data)
-
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         async with self._slots:
             return await self._inner.get(key, start, end)
-
-    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
-        return self._inner.get_now(key, start, end)
 
     async def head(self, key: ObjectKey) -> ObjectInfo:
         async with self._slots:

@@ -27,10 +27,12 @@ from skylog.kernel.rng import Random, system_random
 from skylog.objects.files import Files
 from skylog.objects.keys import ObjectKey, checked_prefix, known
 from skylog.objects.store import (
+    AtHand,
     Exists,
     NotFound,
     ObjectError,
     ObjectInfo,
+    ObjectStore,
     Outcome,
     Payload,
     check_range,
@@ -44,7 +46,7 @@ TEMPORARY: Final = ".tmp"
 _REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, errno.EISDIR}
 
 
-class LocalStore:
+class LocalStore(ObjectStore, AtHand):
     """A directory of objects. Whoever gives the executor ends it, in ``on_close`` if it likes."""
 
     def __init__(
@@ -76,6 +78,10 @@ class LocalStore:
         except OSError as error:
             raise StorageError(f"cannot use {root} for objects: {error.strerror}") from error
         self._sweep((clock or SystemClock()).now_ms() - OBJECT_TEMPORARY_AGE_MS_MAX)
+
+    @property
+    def at_hand(self) -> AtHand:
+        return self
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
         await self._run(key, partial(self._put, key, data, if_absent))

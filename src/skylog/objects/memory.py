@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.objects.keys import ObjectKey, checked_prefix
-from skylog.objects.store import Exists, NotFound, ObjectInfo, Payload, check_range, parts_of
+from skylog.objects.store import (
+    Exists,
+    NotFound,
+    ObjectInfo,
+    ObjectStore,
+    Payload,
+    check_range,
+    parts_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +24,8 @@ class _Object:
     modified_ms: int
 
 
-class MemoryStore:
-    """A dictionary of objects."""
+class MemoryStore(ObjectStore):
+    """A dictionary of objects. None is at hand, as in the buckets that it stands for."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -31,17 +39,10 @@ class MemoryStore:
         elif held.data != written:
             raise Exists(f"{key} holds other bytes")
 
-    def put_now(self, key: ObjectKey, data: Payload) -> bool:
-        return False
-
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         held = self._find(key)
         first, stop = check_range(key, start, end, len(held.data))
         return held.data[first:stop]
-
-    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
-        """Never, like the buckets that it stands for."""
-        return None
 
     async def head(self, key: ObjectKey) -> ObjectInfo:
         held = self._find(key)

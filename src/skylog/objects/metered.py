@@ -15,7 +15,15 @@ from prometheus_client.registry import Collector
 
 from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
 from skylog.objects.keys import ObjectKey
-from skylog.objects.store import NotFound, ObjectError, ObjectInfo, ObjectStore, Payload, size_of
+from skylog.objects.store import (
+    AtHand,
+    NotFound,
+    ObjectError,
+    ObjectInfo,
+    ObjectStore,
+    Payload,
+    size_of,
+)
 
 Operation: TypeAlias = Literal["put", "get", "head", "delete", "list"]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
@@ -99,38 +107,52 @@ class StoreCollector(Collector):
         yield CounterMetricFamily("skylog_objects_cost_dollars", text, value=self._stats.cost)
 
 
-class MeteredStore:
+class _MeteredAtHand:
+    """Counts what was done; what was not is counted when the store is asked for it."""
+
+    def __init__(self, inner: AtHand, stats: StoreStats) -> None:
+        self._inner = inner
+        self._stats = stats
+
+    def put_now(self, key: ObjectKey, data: Payload) -> bool:
+        done = self._inner.put_now(key, data)
+        if done:
+            stats = self._stats.operations["put"]
+            stats.requests += 1
+            stats.bytes += size_of(data)
+        return done
+
+    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
+        data = self._inner.get_now(key, start, end)
+        if data is not None:
+            stats = self._stats.operations["get"]
+            stats.requests += 1
+            stats.bytes += len(data)
+        return data
+
+
+class MeteredStore(ObjectStore):
     """A store whose use is counted in ``stats``."""
 
     def __init__(self, inner: ObjectStore, stats: StoreStats | None = None) -> None:
         self._inner = inner
         self.stats = stats or StoreStats()
+        self._at_hand = inner.at_hand and _MeteredAtHand(inner.at_hand, self.stats)
+
+    @property
+    def at_hand(self) -> AtHand | None:
+        return self._at_hand
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
         with self.stats.counting("put") as stats:
             await self._inner.put(key, data, if_absent=if_absent)
             stats.bytes += size_of(data)
 
-    def put_now(self, key: ObjectKey, data: Payload) -> bool:
-        done = self._inner.put_now(key, data)
-        if done:
-            stats = self.stats.operations["put"]
-            stats.requests += 1
-            stats.bytes += size_of(data)
-        return done
-
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         with self.stats.counting("get") as stats:
             data = await self._inner.get(key, start, end)
             stats.bytes += len(data)
             return data
-
-    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
-        data = self._inner.get_now(key, start, end)
-        if data is not None:
-            with self.stats.counting("get") as stats:
-                stats.bytes += len(data)
-        return data
 
     async def head(self, key: ObjectKey) -> ObjectInfo:
         with self.stats.counting("head"):

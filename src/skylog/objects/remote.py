@@ -21,6 +21,7 @@ from skylog.objects.store import (
     NotFound,
     ObjectError,
     ObjectInfo,
+    ObjectStore,
     Outcome,
     Payload,
     check_range,
@@ -37,7 +38,7 @@ Bucket: TypeAlias = S3Store | GCSStore | AzureStore
 _FAILURES = (BaseError, OSError, ValueError)
 
 
-class RemoteStore:
+class RemoteStore(ObjectStore):
     """A bucket, or a prefix within one."""
 
     def __init__(self, bucket: Bucket) -> None:
@@ -57,9 +58,6 @@ class RemoteStore:
                 raise ObjectError(str(failure), Outcome.NOT_DONE) from error
             await self._settle(key, data, failure)
 
-    def put_now(self, key: ObjectKey, data: Payload) -> bool:
-        return False
-
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         if end is not None and end <= start:  # a request can ask neither for none nor backwards
             check_range(key, start, end, (await self.head(key)).size)
@@ -74,10 +72,6 @@ class RemoteStore:
         if len(data) != stop - first:
             raise ObjectError(f"{key}: {len(data)} bytes of {stop - first}", Outcome.NOT_DONE)
         return data
-
-    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
-        """Never: a bucket is far away."""
-        return None
 
     async def head(self, key: ObjectKey) -> ObjectInfo:
         try:

@@ -15,7 +15,15 @@ from typing import TypeVar
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.rng import Random, system_random
 from skylog.objects.keys import ObjectKey
-from skylog.objects.store import Exists, ObjectError, ObjectInfo, ObjectStore, Outcome, Payload
+from skylog.objects.store import (
+    AtHand,
+    Exists,
+    ObjectError,
+    ObjectInfo,
+    ObjectStore,
+    Outcome,
+    Payload,
+)
 
 T = TypeVar("T")
 
@@ -67,7 +75,23 @@ class RetryBudget:
         return max(0.0, self._rest_until - now)
 
 
-class RetryingStore:
+class _RestingAtHand:
+    """Puts nothing while a throttled store rests; ``put`` waits until it may."""
+
+    def __init__(self, inner: AtHand, budget: RetryBudget, clock: Clock) -> None:
+        self._inner = inner
+        self._budget = budget
+        self._clock = clock
+        self.get_now = inner.get_now
+
+    def put_now(self, key: ObjectKey, data: Payload) -> bool:
+        if self._budget.rest(self._clock.monotonic()) > 0 or not self._inner.put_now(key, data):
+            return False
+        self._budget.succeeded()
+        return True
+
+
+class RetryingStore(ObjectStore):
     """A store that is asked again when it fails."""
 
     def __init__(
@@ -85,17 +109,17 @@ class RetryingStore:
         self._rng = rng or system_random()
         self._sleep = sleep
         self.budget = RetryBudget(self._policy)
+        at_hand = inner.at_hand
+        self._at_hand = at_hand and _RestingAtHand(at_hand, self.budget, self._clock)
+
+    @property
+    def at_hand(self) -> AtHand | None:
+        return self._at_hand
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
         await self._repeat(
             f"put {key}", lambda: self._inner.put(key, data, if_absent=if_absent), Outcome.AMBIGUOUS
         )
-
-    def put_now(self, key: ObjectKey, data: Payload) -> bool:
-        if self.budget.rest(self._clock.monotonic()) > 0 or not self._inner.put_now(key, data):
-            return False
-        self.budget.succeeded()
-        return True
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         async def whole() -> bytes:
@@ -107,9 +131,6 @@ class RetryingStore:
             return data
 
         return await self._repeat(f"get {key}", whole, Outcome.NOT_DONE)
-
-    def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
-        return self._inner.get_now(key, start, end)
 
     async def head(self, key: ObjectKey) -> ObjectInfo:
         return await self._repeat(f"head {key}", lambda: self._inner.head(key), Outcome.NOT_DONE)

@@ -67,27 +67,34 @@ class ObjectInfo:
     modified_ms: int
 
 
-class ObjectStore(Protocol):
-    """A bucket, a directory, or memory."""
-
-    async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None: ...
+class AtHand(Protocol):
+    """What a store can do before a call returns, where that takes less than to wait for it."""
 
     def put_now(self, key: ObjectKey, data: Payload) -> bool:
-        """Put it before this returns, where that takes less than to wait for it.
-
-        False says no more than that ``put`` must be asked: it may be there, in whole or not at all.
-        """
-        ...
-
-    async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
-        """The bytes from ``start`` to ``end`` (exclusive; None is the object's end)."""
+        """False says no more than that ``put`` must be asked: it may be there, in whole or not at
+        all."""
         ...
 
     def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
-        """The same bytes, which are then the caller's alone, if nobody has to be waited for.
+        """The bytes that ``get`` gives, which are then the caller's alone.
 
         None says no more than that ``get`` must be asked.
         """
+        ...
+
+
+class ObjectStore(Protocol):
+    """A bucket, a directory, or memory. Implementations inherit from it."""
+
+    @property
+    def at_hand(self) -> AtHand | None:
+        """None, where every operation is to be waited for."""
+        return None
+
+    async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None: ...
+
+    async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes from ``start`` to ``end`` (exclusive; None is the object's end)."""
         ...
 
     async def head(self, key: ObjectKey) -> ObjectInfo: ...

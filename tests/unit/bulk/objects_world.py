@@ -11,7 +11,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.objects.keys import ObjectKey
 from skylog.objects.memory import MemoryStore
-from skylog.objects.store import ObjectError
+from skylog.objects.store import AtHand, ObjectError, Payload
 from skylog.wire.records import encode_batch
 
 ID = Uuid(bytes(range(16)))
@@ -27,10 +27,17 @@ class WatchedStore(MemoryStore):
         self.under_way = 0
         self.failures: dict[str, list[ObjectError]] = {}
         self.garbled: dict[str, int] = {}
-        self.at_hand: dict[str, bytes] = {}
+        self.near: dict[str, bytes] = {}
+
+    @property
+    def at_hand(self) -> AtHand:
+        return self
+
+    def put_now(self, key: ObjectKey, data: Payload) -> bool:
+        return False
 
     def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
-        data = self.at_hand.get(key.text)
+        data = self.near.get(key.text)
         return None if data is None else bytearray(data[start:end])
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:

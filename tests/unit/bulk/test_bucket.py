@@ -103,7 +103,7 @@ async def test_what_is_at_hand_is_not_asked_for() -> None:
     world = World()
     keys = [await world.write([(0, 10), (1, 5)]) for _ in range(4)]
     for key in keys[::2]:
-        world.store.at_hand[key.text] = await world.store.get(key)
+        world.store.near[key.text] = await world.store.get(key)
     world.store.gets.clear()
     found = await values(source(world, [world.split(0)]))
     assert found == expected(0, 0, 40)
@@ -114,7 +114,7 @@ async def test_wrong_bytes_that_were_at_hand_are_told() -> None:
     world = World()
     key = await world.write([(0, 10)])
     data = await world.store.get(key)
-    world.store.at_hand[key.text] = data[:-1] + bytes([data[-1] ^ 1])
+    world.store.near[key.text] = data[:-1] + bytes([data[-1] ^ 1])
     reading = source(world, [world.split(0)])
     with pytest.raises(KafkaError) as caught:
         await values(reading)

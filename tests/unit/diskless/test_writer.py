@@ -79,6 +79,10 @@ async def test_what_a_store_takes_at_once_is_committed_without_an_upload() -> No
     class AtOnce(GatedStore):
         taken: tuple[bool, ...] = (True, False)
 
+        @property
+        def at_hand(self) -> Any:
+            return self
+
         def put_now(self, key: Any, data: Any) -> bool:
             done, *self.taken = self.taken  # type: ignore[assignment]
             if done:
@@ -98,6 +102,10 @@ async def test_what_a_store_takes_at_once_is_committed_without_an_upload() -> No
 async def test_a_store_that_stumbles_at_once_costs_its_file_and_not_the_writer() -> None:
     class Stumbling(GatedStore):
         troubles: tuple[Exception, ...] = (RuntimeError("a bug"),)
+
+        @property
+        def at_hand(self) -> Any:
+            return self
 
         def put_now(self, key: Any, data: Any) -> bool:
             if self.troubles:

@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def keys(count: int) -> list[ObjectKey]:
     return [ObjectKey.named("backup", f"{n:05}") for n in range(count)]
 
 
-class Scripted:
+class Scripted(ObjectStore):
     """Raises the errors of a script, one for each call, then does what memory does."""
 
     def __init__(self, *script: ObjectError | None) -> None:
@@ -270,33 +271,52 @@ async def test_counts_bytes_and_cost() -> None:
 
 
 async def test_what_was_at_hand_is_counted_and_what_was_not_is_not() -> None:
-    class AtHand(MemoryStore):
+    class Near(MemoryStore):
+        @property
+        def at_hand(self) -> Any:
+            return self
+
         def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
             return bytearray(end - start) if end <= 8 else None
 
-    store = MeteredStore(AtHand())
+    store = MeteredStore(Near())
     decorated = retrying(LimitedStore(store, 1))
-    assert decorated.get_now(KEY, 2, 6) == bytes(4)
-    assert decorated.get_now(KEY, 2, 9) is None
+    assert decorated.at_hand is not None
+    assert decorated.at_hand.get_now(KEY, 2, 6) == bytes(4)
+    assert decorated.at_hand.get_now(KEY, 2, 9) is None
     counted = store.stats.operations["get"]
     assert (counted.requests, counted.bytes) == (1, 4)
-    assert FaultyStore(AtHand(), random.Random(1)).get_now(KEY, 2, 6) is None
+    assert FaultyStore(Near(), random.Random(1)).at_hand is None
+
+
+@pytest.mark.parametrize("far", [MemoryStore(), FaultyStore(MemoryStore(), random.Random(1))])
+async def test_what_is_around_a_store_that_has_nothing_at_hand_has_nothing_either(
+    far: ObjectStore,
+) -> None:
+    assert retrying(LimitedStore(MeteredStore(far), 1)).at_hand is None
 
 
 async def test_what_was_put_at_once_is_counted_and_a_store_that_rests_is_not_asked() -> None:
-    class AtOnce(MemoryStore):
+    class Near(MemoryStore):
+        @property
+        def at_hand(self) -> Any:
+            return self
+
         def put_now(self, key: ObjectKey, data: Payload) -> bool:
             return size_of(data) <= 4
 
-    store = MeteredStore(AtOnce())
+        def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
+            return None
+
+    store = MeteredStore(Near())
     decorated = retrying(LimitedStore(store, 1))
-    assert decorated.put_now(KEY, [b"12", b"34"])
-    assert not decorated.put_now(KEY, b"12345")
+    assert decorated.at_hand is not None
+    assert decorated.at_hand.put_now(KEY, [b"12", b"34"])
+    assert not decorated.at_hand.put_now(KEY, b"12345")
     counted = store.stats.operations["put"]
     assert (counted.requests, counted.bytes) == (1, 4)
-    assert not FaultyStore(AtOnce(), random.Random(1)).put_now(KEY, b"1")
     decorated.budget.throttled(decorated._clock.monotonic() + 60, 1)
-    assert not decorated.put_now(KEY, b"1")
+    assert not decorated.at_hand.put_now(KEY, b"1")
     assert counted.requests == 1
 
 

@@ -95,19 +95,19 @@ async def test_a_put_is_synced_before_it_has_a_name_and_its_name_after(
 async def test_small_puts_without_syncs_are_done_at_once(tmp_path: Path) -> None:
     files = FaultyFiles()
     store = LocalStore(tmp_path, InlineExecutor(), files=files, inline_bytes_max=5)
-    assert store.put_now(KEY, b"data")
-    assert store.put_now(KEY, [b"mo", b"re"])
+    assert store.at_hand.put_now(KEY, b"data")
+    assert store.at_hand.put_now(KEY, [b"mo", b"re"])
     assert await store.get(KEY) == b"more"
     steps = len(files.steps)
-    assert not store.put_now(KEY, b"large")
+    assert not store.at_hand.put_now(KEY, b"large")
     assert len(files.steps) == steps
     files._fail_at = steps
-    assert not store.put_now(KEY, b"none")
+    assert not store.at_hand.put_now(KEY, b"none")
     assert await store.get(KEY) == b"more"
     await store.put(KEY, b"none")
     assert await store.get(KEY) == b"none"
     await store.close()
-    assert not store.put_now(KEY, b"late")
+    assert not store.at_hand.put_now(KEY, b"late")
 
 
 async def test_a_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> None:
@@ -420,11 +420,11 @@ async def test_what_is_in_memory_is_read_without_a_thread(tmp_path: Path) -> Non
     store = opened(tmp_path)
     await store.put(KEY, b"0123456789")
     before = open_folders(tmp_path)
-    assert store.get_now(KEY, 2, 6) == b"2345"
-    assert store.get_now(KEY, 2, 11) is None
+    assert store.at_hand.get_now(KEY, 2, 6) == b"2345"
+    assert store.at_hand.get_now(KEY, 2, 11) is None
     assert open_folders(tmp_path) == before
     await store.close()
-    assert store.get_now(KEY, 2, 6) is None
+    assert store.at_hand.get_now(KEY, 2, 6) is None
 
 
 @pytest.mark.usefixtures("all_cached")
@@ -435,9 +435,9 @@ async def test_what_is_no_file_is_never_at_hand(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "backup/a/b/pipe")
     (tmp_path / "backup/a/b/folder").mkdir()
     for name in ("link", "pipe", "folder"):
-        assert store.get_now(ObjectKey.named("backup", "a", "b", name), 0, 1) is None
+        assert store.at_hand.get_now(ObjectKey.named("backup", "a", "b", name), 0, 1) is None
     with pytest.raises(BadKey):
-        store.get_now(ObjectKey("backup/../../etc", None), 0, 1)
+        store.at_hand.get_now(ObjectKey("backup/../../etc", None), 0, 1)
     await store.close()
 
 
@@ -459,8 +459,8 @@ async def test_what_is_not_all_in_memory_is_left_to_threads(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "preadv", preadv)
-        assert store.get_now(KEY, 0, 5) is None
-    assert store.get_now(KEY, 0, 5) == b"01234"
+        assert store.at_hand.get_now(KEY, 0, 5) is None
+    assert store.at_hand.get_now(KEY, 0, 5) == b"01234"
     await store.close()
 
 
@@ -480,7 +480,7 @@ async def test_a_file_system_that_cannot_say_is_asked_once(
     store = opened(tmp_path, Counting())
     await store.put(KEY, b"data")
     monkeypatch.setattr(os, "preadv", preadv)
-    assert [store.get_now(KEY, 0, 4) for _ in range(3)] == [None] * 3
+    assert [store.at_hand.get_now(KEY, 0, 4) for _ in range(3)] == [None] * 3
     assert len(opens) == 1
     assert await store.get(KEY) == b"data"
     await store.close()

@@ -37,6 +37,7 @@ class ObjectReader:
         self, store: ObjectStore, cache: ObjectCache, clock: Clock, settings: ObjectReaderSettings
     ) -> None:
         self._store = store
+        self._at_hand = store.at_hand
         self.cache = cache
         self._clock = clock
         self._settings = settings
@@ -63,7 +64,9 @@ class ObjectReader:
     def read_now(self, wanted: Range) -> HeldObject | None:
         """The bytes of a range, if the store has them at hand. They are not kept: it keeps them,
         and memory that is soon used again is still in the processor's caches then."""
-        data = self._store.get_now(ObjectKey.parse(wanted.key), wanted.start, wanted.end)
+        if self._at_hand is None:
+            return None
+        data = self._at_hand.get_now(ObjectKey.parse(wanted.key), wanted.start, wanted.end)
         if data is None:
             return None
         self.gets_at_once += 1

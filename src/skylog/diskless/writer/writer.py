@@ -255,7 +255,7 @@ class DisklessWriter:
         """To the store: at once, where that takes less than to wait for it."""
         buffers, began = file.take_buffers(), self.stages.upload.begin()
         try:
-            if not self._store.put_now(file.key, buffers):
+            if not ((near := self._store.at_hand) and near.put_now(file.key, buffers)):
                 self._start(self._upload(file, buffers))
                 return
             self._sent(file, buffers)
