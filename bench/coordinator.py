@@ -126,7 +126,7 @@ class Producers:
         self.end_offset = min(self.sequences)
         self.batches += len(batches)
         key = ObjectKey.new("wal", now_ms, rng).text
-        return FileToCommit(object_key=key, size=end, batches=batches, owner_ids=(0,))
+        return FileToCommit(object_key=key, size=end, batches=batches, coordinator_ids=(0,))
 
 
 async def commit_all(runtime: CoordinatorRuntime, wanted: Sequence[FileToCommit]) -> float:

@@ -52,18 +52,18 @@ async def offsets_are_dense(scene: Scene) -> None:
 
 @check
 async def parts_of_lanes_are_committed_one_by_one(scene: Scene) -> None:
-    """ENG-17: a file is the same file in every lane, and each lane has its own answer."""
+    """ENG-17: a file is the same file at every coordinator, and each has its own answer."""
     file = scene.file(batch(count=3), batch(T1, 5), batch(B0), batch(count=2))
-    by_lane: dict[int, list[BatchToCommit]] = {}
+    by_coordinator: dict[int, list[BatchToCommit]] = {}
     for one in file.batches:
-        lane = scene.plane.lane_of(one.topic_partition)
-        assert lane is not None
-        assert lane == scene.plane.lane_of(one.topic_partition)
-        by_lane.setdefault(lane, []).append(one)
-    for lane, batches in reversed(by_lane.items()):
-        part = replace(file, batches=batches, owner_ids=list(by_lane))
+        coordinator_id = scene.plane.coordinator_of(one.topic_partition)
+        assert coordinator_id is not None
+        assert coordinator_id == scene.plane.coordinator_of(one.topic_partition)
+        by_coordinator.setdefault(coordinator_id, []).append(one)
+    for coordinator_id, batches in reversed(by_coordinator.items()):
+        part = replace(file, batches=batches, coordinator_ids=list(by_coordinator))
         for duplicate in (False, True):
-            results = await scene.plane.commit_file(part, lane=lane)
+            results = await scene.plane.commit_file(part, coordinator_id=coordinator_id)
             assert [(r.error, r.duplicate) for r in results] == [(NONE, duplicate)] * len(batches)
     assert await scene.live(file.object_key) == (NONE, True)
     assert (await scene.bases(), await scene.bases(T1), await scene.bases(B0)) == ([0, 3], [0], [0])
@@ -72,9 +72,9 @@ async def parts_of_lanes_are_committed_one_by_one(scene: Scene) -> None:
 
 @check
 async def a_part_may_be_empty(scene: Scene) -> None:
-    lane = scene.plane.lane_of(T0)
-    file = replace(scene.file(), owner_ids=[lane])
-    assert await scene.plane.commit_file(file, lane=lane) == []
+    coordinator_id = scene.plane.coordinator_of(T0)
+    file = replace(scene.file(), coordinator_ids=[coordinator_id])
+    assert await scene.plane.commit_file(file, coordinator_id=coordinator_id) == []
     assert await scene.live(file.object_key) == (NONE, False)
 
 
@@ -86,7 +86,7 @@ async def only_the_count_of_relative_offsets_matters(scene: Scene) -> None:
 
 @check
 async def a_file_may_be_empty(scene: Scene) -> None:
-    file = FileToCommit(object_key=scene.key(), size=1, batches=(), owner_ids=(0,))
+    file = FileToCommit(object_key=scene.key(), size=1, batches=(), coordinator_ids=(0,))
     assert await scene.plane.commit_file(file) == []
     assert await scene.live(file.object_key) == (NONE, False)
     assert await scene.deletable() == [file.object_key]

@@ -14,7 +14,7 @@ PLENTY = 1_000
 async def _listed(scene: Scene, after: str = "", limit: int = PLENTY) -> list[FileInfo]:
     """Without the owners, which only coordinators have."""
     files = await scene.plane.list_files(after, limit)
-    return [replace(file, owner_ids=()) for file in files]
+    return [replace(file, coordinator_ids=()) for file in files]
 
 
 @check

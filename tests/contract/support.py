@@ -123,7 +123,7 @@ class Scene:
             placed.append(one.at(end, self.now))
             end += one.size
         return FileToCommit(
-            object_key=key or self.key(), size=end + tail, batches=placed, owner_ids=(0,)
+            object_key=key or self.key(), size=end + tail, batches=placed, coordinator_ids=(0,)
         )
 
     async def commit(self, *batches: Batch, key: str | None = None) -> list[CommitResult]:

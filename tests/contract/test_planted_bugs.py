@@ -51,15 +51,15 @@ def the_bytes_of_a_log_are_not_counted(patch: Patch) -> None:
 
 
 @caught_by("parts_of_lanes_are_committed_one_by_one")
-def a_partition_changes_its_lane(patch: Patch) -> None:
+def a_partition_changes_its_coordinator(patch: Patch) -> None:
     turns = iter(range(1 << 20))
-    patch.setattr(MemoryPlane, "lane_of", lambda _self, _partition: next(turns))
+    patch.setattr(MemoryPlane, "coordinator_of", lambda _self, _partition: next(turns))
 
 
 @caught_by("parts_of_lanes_are_committed_one_by_one")
-def lanes_share_their_files_only_in_name(patch: Patch) -> None:
-    """Each partition is a lane of its own, but the plane keeps one answer per key."""
-    patch.setattr(MemoryPlane, "lane_of", lambda _self, partition: hash(partition))
+def coordinators_share_their_files_only_in_name(patch: Patch) -> None:
+    """Each partition has a coordinator of its own, but the plane keeps one answer per key."""
+    patch.setattr(MemoryPlane, "coordinator_of", lambda _self, partition: hash(partition))
 
 
 @caught_by("the_same_key_gets_the_first_answer")

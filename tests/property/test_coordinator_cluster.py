@@ -62,13 +62,15 @@ async def commit(plane: Any, file: FileToCommit) -> list[CommitResult]:
     """As the writer does: each coordinator's part by itself, until it is known."""
     results: dict[int, CommitResult] = {}
 
-    async def part(lane: int) -> None:
-        places = [n for n, b in enumerate(file.batches) if b.partition % COORDINATORS == lane]
+    async def part(coordinator_id: int) -> None:
+        places = [
+            n for n, b in enumerate(file.batches) if b.partition % COORDINATORS == coordinator_id
+        ]
         mine = replace(file, batches=[file.batches[place] for place in places])
-        told = await until_known(lambda: plane.commit_file(mine, lane=lane))
+        told = await until_known(lambda: plane.commit_file(mine, coordinator_id=coordinator_id))
         results.update(zip(places, told, strict=True))
 
-    await asyncio.gather(*(part(lane) for lane in file.owner_ids))
+    await asyncio.gather(*(part(coordinator_id) for coordinator_id in file.coordinator_ids))
     return [results[place] for place in range(len(file.batches))]
 
 

@@ -86,8 +86,8 @@ class BatchToCommit:
 class FileToCommit:
     """An uploaded WAL object and its batches, in the order in which they shall get offsets.
 
-    ``owner_ids`` are the metadata partitions that the file is committed to, randomly permuted; only
-    the topic plane has several owners.
+    ``coordinator_ids`` are its owners: the coordinators that it is committed to, randomly permuted;
+    only the topic plane has several.
     """
 
     object_key: str
@@ -95,7 +95,7 @@ class FileToCommit:
     batches: Sequence[BatchToCommit]
     format: int = WAL_FORMAT
     uploader_broker_id: int = -1
-    owner_ids: Sequence[int] = ()
+    coordinator_ids: Sequence[int] = ()
     # Only the first answer again; RESOURCE_NOT_FOUND for a key that is new.
     known_only: bool = False
 
@@ -212,17 +212,17 @@ class FileInfo:
     live_batches: int
     live_bytes: int
     marked_ms: int = -1
-    owner_ids: Sequence[int] = ()
+    coordinator_ids: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorInfo:
     """One coordinator for people to look at; what it has not, or cannot say now, is -1.
 
-    A plane without a metadata topic is one coordinator with the number -1.
+    A plane without a metadata topic is one coordinator with the id -1.
     """
 
-    number: int = -1
+    coordinator_id: int = -1
     state: str = "active"
     leader_epoch: int = -1
     log_start_offset: int = -1
@@ -251,21 +251,22 @@ class ControlPlane(BulkPlane, Protocol):
     async def delete_topics(self, topic_ids: Sequence[Uuid]) -> None:
         """Forget topics, their batches and their producers; unknown ids are done already."""
 
-    def lane_of(self, partition: TopicPartition) -> int | None:
-        """What the commits of a partition go through, always the same.
+    def coordinator_of(self, partition: TopicPartition) -> int | None:
+        """The id of the coordinator that orders the partition's batches, always the same.
 
-        Lanes are independent: while commits of one are held up, those of others are not. None:
-        the partition is not known (a plane with one lane need not look).
+        Coordinators are independent: while commits of one are held up, those of others are not.
+        None: the partition is not known (a plane with one coordinator need not look).
         """
 
     async def commit_file(
-        self, file: FileToCommit, *, lane: int | None = None
+        self, file: FileToCommit, *, coordinator_id: int | None = None
     ) -> list[CommitResult]:
         """Give offsets to a file's batches, in order; some may fail while others do not.
 
-        *A file of several lanes* waits for all of them, unless its parts are committed one by one:
-        each with its ``lane``, the batches of that lane only (perhaps none) and, as ``owner_ids``,
-        all lanes of the file. What is said here of a file then holds for the part.
+        *A file of several coordinators* waits for all of them, unless its parts are committed one
+        by one: each with its ``coordinator_id``, the batches of that coordinator only (perhaps
+        none) and all ``coordinator_ids`` of the file. What is said here of a file then holds for
+        the part.
 
         *The same key again* gets the first answer, without new offsets: what was accepted tells its
         offset with ``duplicate`` set, what was refused is an error again. Another size, format or

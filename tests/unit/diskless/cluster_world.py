@@ -147,11 +147,11 @@ class Member:
 
     # planes.cluster.Locations
 
-    def numbers(self) -> list[int]:
+    def coordinator_ids(self) -> list[int]:
         return sorted(self.world.leaders)
 
-    def leader(self, number: int) -> int | None:
-        return self.world.leaders.get(number)
+    def leader(self, coordinator_id: int) -> int | None:
+        return self.world.leaders.get(coordinator_id)
 
 
 class World:
@@ -194,15 +194,15 @@ class World:
             for node_id in range(brokers)
         ]
 
-    async def lead(self, number: int, node_id: int) -> None:
+    async def lead(self, coordinator_id: int, node_id: int) -> None:
         """A broker is elected; whoever led before is unloaded."""
-        before = self.leaders.get(number)
-        partition = self.partitions.setdefault(number, self._new_partition())
+        before = self.leaders.get(coordinator_id)
+        partition = self.partitions.setdefault(coordinator_id, self._new_partition())
         if before is not None:
-            self.members[before].home.coordinators.partition_resigned(number)
+            self.members[before].home.coordinators.partition_resigned(coordinator_id)
             partition.elect()
-        self.leaders[number] = node_id
-        self.members[node_id].home.coordinators.partition_led(number, partition)
+        self.leaders[coordinator_id] = node_id
+        self.members[node_id].home.coordinators.partition_led(coordinator_id, partition)
         for member in self.members:
             member.cluster.leaders_changed()
         for member in self.members:
@@ -311,4 +311,4 @@ class Everywhere:
 
     async def describe_coordinators(self) -> list[Any]:
         found = [await member.plane.describe_coordinators() for member in self._members]
-        return sorted((one for infos in found for one in infos), key=lambda one: one.number)
+        return sorted((one for infos in found for one in infos), key=lambda one: one.coordinator_id)

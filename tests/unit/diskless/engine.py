@@ -53,13 +53,13 @@ class WatchedPlane(MemoryPlane):
         self.failures: list[KafkaError | None] = []
 
     async def commit_file(
-        self, file: FileToCommit, *, lane: int | None = None
+        self, file: FileToCommit, *, coordinator_id: int | None = None
     ) -> list[CommitResult]:
         self.commits.append(file)
         failure = self.failures.pop(0) if self.failures else None
         if failure is not None and not failure.ambiguous:
             raise failure
-        results = await super().commit_file(file, lane=lane)
+        results = await super().commit_file(file, coordinator_id=coordinator_id)
         if failure is not None:
             raise failure  # it took effect, and nobody was told
         return results

@@ -59,7 +59,7 @@ async def test_commits_for_one_broker_are_one_request(tmp_path: Path) -> None:
 
 
 async def test_parts_that_are_ready_together_go_together(tmp_path: Path) -> None:
-    """As the writer sends them, by lane. A part without batches goes along, for the owners."""
+    """As the writer sends them, by coordinator. A part without batches goes along."""
     # DC-55 partly, DC-54 partly
     async with three(tmp_path) as opened:
         await opened.lead(0, 1)
@@ -70,7 +70,8 @@ async def test_parts_that_are_ready_together_go_together(tmp_path: Path) -> None
         whole = sender.home.file((T0, 1), owners=(0, 1, 2))
         empty = sender.home.file(key=whole.object_key, owners=(0, 1, 2))
         parts = await asyncio.gather(
-            sender.plane.commit_file(whole, lane=0), sender.plane.commit_file(empty, lane=1)
+            sender.plane.commit_file(whole, coordinator_id=0),
+            sender.plane.commit_file(empty, coordinator_id=1),
         )
         assert [len(part) for part in parts] == [1, 0]
         assert opened.sent["DisklessCommitFileRequest"] == 1

@@ -46,17 +46,17 @@ class CoordinatorLocations:
         self._image = image
         self.node_id = node_id
 
-    def numbers(self) -> list[int]:
+    def coordinator_ids(self) -> list[int]:
         topic = self._image.topic(DISKLESS_METADATA)
         return [] if topic is None else sorted(topic.partitions)
 
-    def leader(self, number: int) -> int | None:
-        state = self._image.partition(DISKLESS_METADATA, number)
+    def leader(self, coordinator_id: int) -> int | None:
+        state = self._image.partition(DISKLESS_METADATA, coordinator_id)
         return None if state is None else state.leader
 
-    def replicas(self, number: int) -> list[int]:
+    def replicas(self, coordinator_id: int) -> list[int]:
         """The leader first, then those in sync."""
-        state = self._image.partition(DISKLESS_METADATA, number)
+        state = self._image.partition(DISKLESS_METADATA, coordinator_id)
         if state is None:
             return []
         return list(dict.fromkeys([state.leader, *state.isr, *state.replicas]))

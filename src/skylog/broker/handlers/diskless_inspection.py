@@ -99,9 +99,9 @@ def _threshold_ms(services: Services) -> int:
 
 def _described(info: CoordinatorInfo, node_id: int) -> DescribedCoordinator:
     return DescribedCoordinator(
-        partition_index=info.number,
+        partition_index=info.coordinator_id,
         state=info.state,
-        leader_id=node_id if info.number >= 0 else -1,
+        leader_id=node_id if info.coordinator_id >= 0 else -1,
         leader_epoch=info.leader_epoch,
         log_start_offset=info.log_start_offset,
         log_end_offset=info.log_end_offset,
@@ -150,7 +150,7 @@ async def list_files(
                 file.live_batches,
                 file.live_bytes,
                 file.marked_ms,
-                list(file.owner_ids),
+                list(file.coordinator_ids),
             )
             for file in found[:limit]
         ],

@@ -153,8 +153,8 @@ def _commits_waiting(writer: DisklessWriter) -> Metric:
         "Files whose commit a coordinator has yet to answer",
         labels=["coordinator"],
     )
-    for lane, files in sorted(writer.waiting().items()):
-        family.add_metric([str(lane)], files)
+    for coordinator_id, files in sorted(writer.waiting().items()):
+        family.add_metric([str(coordinator_id)], files)
     return family
 
 
@@ -163,9 +163,9 @@ def _coordinators(coordinators: DisklessCoordinators) -> Iterator[Metric]:
         name: GaugeMetricFamily(f"{_PREFIX}_coordinator_{name}", text, labels=["coordinator"])
         for name, text in _COORDINATOR.items()
     }
-    for number in coordinators.led():
+    for coordinator_id in coordinators.led():
         try:
-            runtime = coordinators.get(number)
+            runtime = coordinators.get(coordinator_id)
         except KafkaError:  # it has just gone
             continue
         log = runtime.log
@@ -177,7 +177,7 @@ def _coordinators(coordinators: DisklessCoordinators) -> Iterator[Metric]:
             "log_bytes": log.size,
         }
         for name, value in values.items():
-            families[name].add_metric([str(number)], value)
+            families[name].add_metric([str(coordinator_id)], value)
     yield from families.values()
 
 

@@ -80,32 +80,32 @@ class DisklessApi:
         """The partitions below the number by their coordinators; None if one has none yet."""
         indexes: dict[int, list[int]] = {}
         for index in range(topic.num_partitions):
-            number = self._coordinator_of((topic.topic_id, index))
-            if number is None:
+            coordinator_id = self._coordinator_of((topic.topic_id, index))
+            if coordinator_id is None:
                 return None
-            indexes.setdefault(number, []).append(index)
+            indexes.setdefault(coordinator_id, []).append(index)
         return indexes
 
     async def _create(
-        self, topics: Sequence[create_request.DisklessCreatableTopic], coordinator_id: int
+        self, topics: Sequence[create_request.DisklessCreatableTopic], asked_id: int
     ) -> None:
         """The partitions that belong to the coordinators asked for."""
-        for number in self._asked(coordinator_id):
+        for coordinator_id in self._asked(asked_id):
             wanted = [
                 (topic.topic_id, topic.name, held)
                 for topic in topics
-                if (held := (self._indexes(topic) or {}).get(number))
+                if (held := (self._indexes(topic) or {}).get(coordinator_id))
             ]
             if wanted:
-                await self._coordinators.submit(number, ask.CreatePartitions(wanted))
+                await self._coordinators.submit(coordinator_id, ask.CreatePartitions(wanted))
 
     async def delete_topics(
         self, request: topics_request.DisklessDeleteTopicsRequest
     ) -> topics_response.DisklessDeleteTopicsResponse:
         async def delete() -> None:
             ids = [topic.topic_id for topic in request.topics]
-            for number in self._asked(request.coordinator_id):
-                await self._coordinators.submit(number, ask.DeleteTopics(ids))
+            for coordinator_id in self._asked(request.coordinator_id):
+                await self._coordinators.submit(coordinator_id, ask.DeleteTopics(ids))
 
         error = error_of(await outcome_of(delete(), request.timeout_ms))
         return topics_response.DisklessDeleteTopicsResponse(
@@ -134,11 +134,13 @@ class DisklessApi:
         self, request: commit_request.DisklessCommitFileRequest
     ) -> list[CommitResult]:
         file = _file(request)
-        numbers = {self._coordinator_of(batch.topic_partition) for batch in file.batches} - {None}
-        if not numbers <= set(request.owner_ids):
+        coordinator_ids = {
+            self._coordinator_of(batch.topic_partition) for batch in file.batches
+        } - {None}
+        if not coordinator_ids <= set(request.owner_ids):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                f"coordinators {numbers} are not among the owners {request.owner_ids}",
+                f"coordinators {coordinator_ids} are not among the owners {request.owner_ids}",
             )
         return await self._plane.commit_file(file)
 
@@ -153,15 +155,16 @@ class DisklessApi:
         outcomes = await asyncio.gather(
             *(
                 outcome_of(
-                    self._coordinators.submit(number, ask.CommitFile(part)), request.timeout_ms
+                    self._coordinators.submit(coordinator_id, ask.CommitFile(part)),
+                    request.timeout_ms,
                 )
-                for number, part in parts.items()
+                for coordinator_id, part in parts.items()
             )
         )
         response = commit_response.DisklessCommitFileResponse()
-        for (number, part), outcome in zip(parts.items(), outcomes, strict=True):
+        for (coordinator_id, part), outcome in zip(parts.items(), outcomes, strict=True):
             response.coordinators.append(
-                commit_response.DisklessCommitCoordinatorResult(number, *error_of(outcome))
+                commit_response.DisklessCommitCoordinatorResult(coordinator_id, *error_of(outcome))
             )
             results = items(
                 outcome,
@@ -260,11 +263,13 @@ class DisklessApi:
     async def _describe(
         self, request: describe_request.DisklessDescribeFilesRequest
     ) -> tuple[list[DescribeFileResult], int | None]:
-        numbers = self._asked(request.coordinator_id)
+        coordinator_ids = self._asked(request.coordinator_id)
         submit = self._coordinators.submit
         described = ask.DescribeFiles([file.object_key for file in request.files])
-        answers = [await submit(number, described) for number in numbers]
-        oldest = [await submit(number, ask.OldestFile()) for number in numbers]
+        answers = [await submit(coordinator_id, described) for coordinator_id in coordinator_ids]
+        oldest = [
+            await submit(coordinator_id, ask.OldestFile()) for coordinator_id in coordinator_ids
+        ]
         results = []
         for index in range(len(request.files)):
             known = [answer[index] for answer in answers if not answer[index].error]
@@ -277,10 +282,10 @@ class DisklessApi:
     def _asked(self, coordinator_id: int) -> list[int]:
         """-1: all that are led here, which must be one at least."""
         led = self._coordinators.led()
-        numbers = led if coordinator_id < 0 else [coordinator_id]
-        if not numbers or not set(numbers) <= set(led):
+        coordinator_ids = led if coordinator_id < 0 else [coordinator_id]
+        if not coordinator_ids or not set(coordinator_ids) <= set(led):
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return numbers
+        return coordinator_ids
 
 
 def _not_created(topic: create_request.DisklessCreatableTopic) -> tuple[ErrorCode, str | None]:
@@ -297,7 +302,7 @@ def _file(request: commit_request.DisklessCommitFileRequest) -> FileToCommit:
         batches=[batch_to_commit(batch) for batch in request.batches],
         format=request.object_format,
         uploader_broker_id=request.uploader_broker_id,
-        owner_ids=request.owner_ids,
+        coordinator_ids=request.owner_ids,
         known_only=request.known_only,
     )
 
@@ -309,10 +314,12 @@ def _parts(request: commit_request.DisklessCommitFileRequest) -> dict[int, FileT
     parts: dict[int, FileToCommit] = {}
     first = 0
     for one in request.coordinators:
-        number, last = one.coordinator_id, first + one.batch_count
-        if number in parts or number not in request.owner_ids or not first <= last:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"coordinator {number} of this commit")
-        parts[number] = replace(file, batches=file.batches[first:last])
+        coordinator_id, last = one.coordinator_id, first + one.batch_count
+        if coordinator_id in parts or coordinator_id not in request.owner_ids or not first <= last:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"coordinator {coordinator_id} of this commit"
+            )
+        parts[coordinator_id] = replace(file, batches=file.batches[first:last])
         first = last
     if first != len(file.batches):
         raise KafkaError(

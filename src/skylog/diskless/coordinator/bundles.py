@@ -40,17 +40,19 @@ class CommitBundles:
         self._open: dict[tuple[int, str], _Bundle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def commit(self, node_id: int, number: int, file: FileToCommit) -> list[CommitResult]:
+    async def commit(
+        self, node_id: int, coordinator_id: int, file: FileToCommit
+    ) -> list[CommitResult]:
         """What became of one coordinator's part."""
         loop = asyncio.get_running_loop()
         at = (node_id, file.object_key)
         bundle = self._open.get(at)
-        if bundle is None or number in bundle.parts:
+        if bundle is None or coordinator_id in bundle.parts:
             bundle = self._open[at] = _Bundle(node_id)
             loop.call_soon(self._start, at, bundle)
-        bundle.parts[number] = file
+        bundle.parts[coordinator_id] = file
         answer: asyncio.Future[list[CommitResult]] = loop.create_future()
-        bundle.answers[number] = answer
+        bundle.answers[coordinator_id] = answer
         return await answer
 
     def _start(self, at: tuple[int, str], bundle: _Bundle) -> None:
@@ -79,8 +81,8 @@ class CommitBundles:
             raise
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
             outcomes = dict.fromkeys(bundle.parts, error)
-        for number, outcome in outcomes.items():
-            answer = bundle.answers[number]
+        for coordinator_id, outcome in outcomes.items():
+            answer = bundle.answers[coordinator_id]
             if answer.done():  # the caller has gone away
                 continue
             if isinstance(outcome, Exception):
@@ -100,11 +102,12 @@ def _request(parts: dict[int, FileToCommit]) -> DisklessCommitFileRequest:
         file.object_key,
         file.format,
         file.size,
-        list(file.owner_ids),
+        list(file.coordinator_ids),
         [commit_batch(batch) for part in parts.values() for batch in part.batches],
         uploader_broker_id=file.uploader_broker_id,
         coordinators=[
-            DisklessCommitCoordinator(number, len(part.batches)) for number, part in parts.items()
+            DisklessCommitCoordinator(coordinator_id, len(part.batches))
+            for coordinator_id, part in parts.items()
         ],
         known_only=file.known_only,
         timeout_ms=DISKLESS_COMMIT_TIMEOUT_MS,
@@ -120,16 +123,18 @@ def commit_outcomes(
     count = sum(len(part.batches) for part in parts.values())
     outcomes: dict[int, Any] = {}
     first = 0
-    for number, part in parts.items():
+    for coordinator_id, part in parts.items():
         mine = results[first : first + len(part.batches)]
         first += len(part.batches)
-        if number not in told or len(results) != count:
+        if coordinator_id not in told or len(results) != count:
             # A refusal of the whole request stands in its items alone.
             code = mine[0].error if mine else ErrorCode.NONE
             missing = ErrorCode.REQUEST_TIMED_OUT
-            outcomes[number] = failure(code or missing, mine[0].message if mine else None)
-        elif told[number].error_code:
-            outcomes[number] = failure(told[number].error_code, told[number].error_message)
+            outcomes[coordinator_id] = failure(code or missing, mine[0].message if mine else None)
+        elif told[coordinator_id].error_code:
+            outcomes[coordinator_id] = failure(
+                told[coordinator_id].error_code, told[coordinator_id].error_message
+            )
         else:
-            outcomes[number] = mine
+            outcomes[coordinator_id] = mine
     return outcomes

@@ -38,7 +38,7 @@ class Peers(Protocol):
 @dataclass(frozen=True, slots=True, eq=False)
 class _UnderWay:
     node_id: int
-    numbers: Sequence[int]
+    coordinator_ids: Sequence[int]
     deposed: asyncio.Future[None]
 
 
@@ -54,7 +54,7 @@ class CoordinatorCalls:
     async def send(
         self,
         node_id: int,
-        numbers: Sequence[int],
+        coordinator_ids: Sequence[int],
         request: Message,
         *,
         lane: str,
@@ -63,7 +63,7 @@ class CoordinatorCalls:
     ) -> Any:
         """Ask a broker about coordinators that it leads. ``changes``: it may have had an effect."""
         loop = asyncio.get_running_loop()
-        call = _UnderWay(node_id, numbers, loop.create_future())
+        call = _UnderWay(node_id, coordinator_ids, loop.create_future())
         sent = loop.create_task(
             self._peers.send(node_id, request, lane=lane, timeout_ms=timeout_ms)
         )
@@ -88,7 +88,10 @@ class CoordinatorCalls:
     def leaders_changed(self) -> None:
         """Whoever waits for a broker that was deposed need not wait until its time is over."""
         for call in self._under_way:
-            led = all(self._leader_of(number) == call.node_id for number in call.numbers)
+            led = all(
+                self._leader_of(coordinator_id) == call.node_id
+                for coordinator_id in call.coordinator_ids
+            )
             if not led and not call.deposed.done():
                 call.deposed.set_result(None)
 

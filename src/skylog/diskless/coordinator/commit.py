@@ -56,9 +56,12 @@ def plan_commit(
     file: FileToCommit, coordinator_id: int, overlay: Overlay, now_ms: int, rules: PlaneRules
 ) -> PlannedCommit:
     """A key that is new here; KafkaError refuses the whole file."""
-    if coordinator_id not in file.owner_ids or len(set(file.owner_ids)) != len(file.owner_ids):
+    if coordinator_id not in file.coordinator_ids or len(set(file.coordinator_ids)) != len(
+        file.coordinator_ids
+    ):
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"owners {list(file.owner_ids)} without {coordinator_id}"
+            ErrorCode.INVALID_REQUEST,
+            f"owners {list(file.coordinator_ids)} without {coordinator_id}",
         )
     pin = overlay.pin(file.object_key)
     commits.check_new(file, now_ms, rules, pin.expires_ms if pin else None)
@@ -136,7 +139,7 @@ def _record(file: FileToCommit, plan: commits.CommitPlan, now_ms: int) -> FileCo
         file.format,
         file.size,
         file.uploader_broker_id,
-        list(file.owner_ids),
+        list(file.coordinator_ids),
         list(topics.values()),
         answers=_answers(file, plan) if len(plan.accepted) < len(plan.results) else [],
     )

@@ -137,12 +137,12 @@ class FindApi:
         """From coordinators that lead here, else from their copies, which may be a little old."""
         results = await self._plane.find_batches(asked, *limits)
         for place, (one, result) in enumerate(zip(asked, results, strict=True)):
-            number = self._coordinator_of((one.topic_id, one.partition))
-            if result.error is not ErrorCode.NOT_COORDINATOR or number is None:
+            coordinator_id = self._coordinator_of((one.topic_id, one.partition))
+            if result.error is not ErrorCode.NOT_COORDINATOR or coordinator_id is None:
                 continue
             try:
                 found = await self._coordinators.find_behind(
-                    number, ask.FindBatches([one], *limits)
+                    coordinator_id, ask.FindBatches([one], *limits)
                 )
             except KafkaError:
                 continue

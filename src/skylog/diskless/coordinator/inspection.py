@@ -16,13 +16,15 @@ from skylog.kernel.errors import KafkaError
 
 async def describe_coordinators(coordinators: DisklessCoordinators) -> list[CoordinatorInfo]:
     """Those of this broker; one that is being loaded says just that."""
-    return [await describe(coordinators.get(number)) for number in coordinators.led()]
+    return [
+        await describe(coordinators.get(coordinator_id)) for coordinator_id in coordinators.led()
+    ]
 
 
 async def describe(runtime: CoordinatorRuntime) -> CoordinatorInfo:
     log = runtime.log
     info = CoordinatorInfo(
-        number=runtime.coordinator_id,
+        coordinator_id=runtime.coordinator_id,
         state=runtime.state.value,
         leader_epoch=log.leader_epoch,
         log_start_offset=log.start_offset,
@@ -43,18 +45,18 @@ async def describe(runtime: CoordinatorRuntime) -> CoordinatorInfo:
 
 
 def _counted(view: StateView, snapshots: Snapshots) -> tuple[Counts, int, int]:
-    numbers = snapshots.ids()
-    if not numbers:
+    snapshot_ids = snapshots.ids()
+    if not snapshot_ids:
         return view.counts(), -1, -1
-    return view.counts(), numbers[-1].offset, snapshots.written_ms(numbers[-1])
+    return view.counts(), snapshot_ids[-1].offset, snapshots.written_ms(snapshot_ids[-1])
 
 
 async def list_files(coordinators: DisklessCoordinators, after: str, limit: int) -> list[FileInfo]:
     """A page of the files that any coordinator of this broker knows."""
     pages = await asyncio.gather(
         *(
-            coordinators.get(number).look(lambda view, _: view.list_files(after, limit))
-            for number in coordinators.led()
+            coordinators.get(coordinator_id).look(lambda view, _: view.list_files(after, limit))
+            for coordinator_id in coordinators.led()
         )
     )
     files = [
@@ -66,7 +68,7 @@ async def list_files(coordinators: DisklessCoordinators, after: str, limit: int)
                 file.live_batches,
                 live_bytes,
                 file.deletable_since_ms,
-                file.owner_ids,
+                file.coordinator_ids,
             )
             for file, live_bytes in page
         ]

@@ -34,11 +34,11 @@ _CONFIRMED: Final = (
 class Links(Protocol):
     """The way to the other replicas of a coordinator's log."""
 
-    async def fetch_snapshot(self, index: int, snapshots: Snapshots) -> None:
+    async def fetch_snapshot(self, coordinator_id: int, snapshots: Snapshots) -> None:
         """Bring the latest snapshot of another replica, the leader's if there is one."""
         ...
 
-    async def confirm(self, index: int, isr: Sequence[int], leader_epoch: int) -> None:
+    async def confirm(self, coordinator_id: int, isr: Sequence[int], leader_epoch: int) -> None:
         """Returns if no other in-sync replica knows of a later epoch."""
         ...
 
@@ -62,44 +62,51 @@ class ReplicaLinks:
         self._piece_bytes = piece_bytes
         self._confirm_seconds = confirm_seconds
 
-    async def fetch_snapshot(self, index: int, snapshots: Snapshots) -> None:
-        others = [node for node in self._replicas(index) if node not in (self._node_id, -1)]
-        error: Exception = StorageError(f"coordinator {index} has no other replica")
+    async def fetch_snapshot(self, coordinator_id: int, snapshots: Snapshots) -> None:
+        others = [
+            node for node in self._replicas(coordinator_id) if node not in (self._node_id, -1)
+        ]
+        error: Exception = StorageError(f"coordinator {coordinator_id} has no other replica")
         for node_id in others:
             try:
-                number = await self._fetch(node_id, index, snapshots)
+                snapshot_id = await self._fetch(node_id, coordinator_id, snapshots)
             except (KafkaError, StorageError, OSError) as failed:
                 error = failed
                 continue
-            _log.info("snapshot fetched", coordinator=index, node=node_id, offset=number.offset)
+            _log.info(
+                "snapshot fetched",
+                coordinator=coordinator_id,
+                node=node_id,
+                offset=snapshot_id.offset,
+            )
             return
         raise error
 
-    async def _fetch(self, node_id: int, index: int, snapshots: Snapshots) -> SnapshotId:
-        first = await self._piece(node_id, index, None, 0)
-        number = SnapshotId(first.end_offset, first.epoch)
-        if number.offset < 0 or number.epoch < 0 or first.size < 0:
+    async def _fetch(self, node_id: int, coordinator_id: int, snapshots: Snapshots) -> SnapshotId:
+        first = await self._piece(node_id, coordinator_id, None, 0)
+        snapshot_id = SnapshotId(first.end_offset, first.epoch)
+        if snapshot_id.offset < 0 or snapshot_id.epoch < 0 or first.size < 0:
             raise StorageError(f"broker {node_id} sent a snapshot that is none")
         piece, position = first, 0
         while True:
             if not piece.bytes or position + len(piece.bytes) > first.size:
                 raise StorageError(f"broker {node_id} sent {position} of {first.size} bytes")
-            write = partial(snapshots.write_piece, number, position, piece.bytes)
+            write = partial(snapshots.write_piece, snapshot_id, position, piece.bytes)
             await self._executor.run(write)
             position += len(piece.bytes)
             if position == first.size:
                 break
-            piece = await self._piece(node_id, index, number, position)
-        await self._executor.run(partial(snapshots.finish_pieces, number, first.digest))
-        return number
+            piece = await self._piece(node_id, coordinator_id, snapshot_id, position)
+        await self._executor.run(partial(snapshots.finish_pieces, snapshot_id, first.digest))
+        return snapshot_id
 
     async def _piece(
-        self, node_id: int, index: int, number: SnapshotId | None, position: int
+        self, node_id: int, coordinator_id: int, snapshot_id: SnapshotId | None, position: int
     ) -> DisklessFetchSnapshotResponse:
         request = DisklessFetchSnapshotRequest(
-            index,
-            -1 if number is None else number.offset,
-            -1 if number is None else number.epoch,
+            coordinator_id,
+            -1 if snapshot_id is None else snapshot_id.offset,
+            -1 if snapshot_id is None else snapshot_id.epoch,
             position,
             self._piece_bytes,
             DISKLESS_CALL_TIMEOUT_MS,
@@ -111,12 +118,14 @@ class ReplicaLinks:
             raise KafkaError(error_code(response.error_code), response.error_message)
         return response
 
-    async def confirm(self, index: int, isr: Sequence[int], leader_epoch: int) -> None:
+    async def confirm(self, coordinator_id: int, isr: Sequence[int], leader_epoch: int) -> None:
         others = [node for node in isr if node != self._node_id]
-        await asyncio.gather(*(self._confirm(node, index, leader_epoch) for node in others))
+        await asyncio.gather(
+            *(self._confirm(node, coordinator_id, leader_epoch) for node in others)
+        )
 
-    async def _confirm(self, node_id: int, index: int, leader_epoch: int) -> None:
-        asked = epochs.OffsetForLeaderPartition(index, leader_epoch, leader_epoch)
+    async def _confirm(self, node_id: int, coordinator_id: int, leader_epoch: int) -> None:
+        asked = epochs.OffsetForLeaderPartition(coordinator_id, leader_epoch, leader_epoch)
         topic = epochs.OffsetForLeaderTopic(DISKLESS_METADATA, [asked])
         request = epochs.OffsetForLeaderEpochRequest(self._node_id, [topic])
         try:

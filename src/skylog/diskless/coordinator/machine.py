@@ -206,7 +206,7 @@ class CoordinatorMachine:
     def _receive(self, request: ReceiveFile, now_ms: int) -> Decision:
         """Take a file over. One that is unknown here may still be committed, for a while."""
         file = request.file
-        if self.coordinator_id not in file.owner_ids:
+        if self.coordinator_id not in file.coordinator_ids:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"no owner of {file.object_key}")
         known = self._overlay.file(file.object_key)
         if self._overlay.is_received(file.object_key) or (known is not None and known.received):
@@ -221,7 +221,7 @@ class CoordinatorMachine:
             file.format,
             file.size,
             file.uploader_broker_id,
-            list(file.owner_ids),
+            list(file.coordinator_ids),
         )
         return Decision(None, [record])
 

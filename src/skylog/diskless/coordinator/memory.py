@@ -89,14 +89,14 @@ class MemoryState:
         return split_page(sized, span, split_bytes)
 
     def free_files(
-        self, marked_before_ms: int, limit: int, owner_id: int, *, waiting: bool = False
+        self, marked_before_ms: int, limit: int, coordinator_id: int, *, waiting: bool = False
     ) -> list[FileState]:
         found = [
             file
             for file in self._files.values()
             if not file.live_batches
             and file.deletable_since_ms < marked_before_ms
-            and file.is_had_by(owner_id) is not waiting
+            and file.is_had_by(coordinator_id) is not waiting
         ]
         found.sort(key=lambda file: (file.deletable_since_ms, file.log_offset))
         return found[: limit or None]

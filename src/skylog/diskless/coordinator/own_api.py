@@ -54,9 +54,9 @@ class OwnApi:
 
     async def pin_files(self, request: DisklessPinFilesRequest) -> pinned.DisklessPinFilesResponse:
         async def pin() -> list[KafkaError | None]:
-            submit, number = self._coordinators.submit, request.coordinator_id
+            submit, coordinator_id = self._coordinators.submit, request.coordinator_id
             if request.released_keys:
-                await submit(number, ask.ReleasePins(request.released_keys))
+                await submit(coordinator_id, ask.ReleasePins(request.released_keys))
             if not request.pins:
                 return []
             pins = [
@@ -69,7 +69,7 @@ class OwnApi:
                 )
                 for one in request.pins
             ]
-            results: list[KafkaError | None] = await submit(number, ask.PinFiles(pins))
+            results: list[KafkaError | None] = await submit(coordinator_id, ask.PinFiles(pins))
             return results
 
         outcome = await outcome_of(pin(), request.timeout_ms)
@@ -125,20 +125,20 @@ def _read_piece(
     """Blocks."""
     try:
         if request.end_offset >= 0:
-            number = SnapshotId(request.end_offset, max(request.epoch, 0))
+            snapshot_id = SnapshotId(request.end_offset, max(request.epoch, 0))
         else:
             known = snapshots.ids()
             if not known:
                 raise KafkaError(ErrorCode.SNAPSHOT_NOT_FOUND, "There is none.")
-            number = known[-1]
+            snapshot_id = known[-1]
         position = max(request.position, 0)
         size_max = min(max(request.max_bytes, 1), DISKLESS_SNAPSHOT_PIECE_BYTES)
-        data, size = snapshots.read_piece(number, position, size_max)
-        digest = snapshots.digest(number) if position == 0 else b""
+        data, size = snapshots.read_piece(snapshot_id, position, size_max)
+        digest = snapshots.digest(snapshot_id) if position == 0 else b""
     except FileNotFoundError as error:
         raise KafkaError(ErrorCode.SNAPSHOT_NOT_FOUND, str(error)) from error
     return DisklessFetchSnapshotResponse(
-        end_offset=number.offset, epoch=number.epoch, size=size, digest=digest, bytes=data
+        end_offset=snapshot_id.offset, epoch=snapshot_id.epoch, size=size, digest=digest, bytes=data
     )
 
 

@@ -127,14 +127,14 @@ class DisklessCoordinators:
         self._ended = False
         self.snapshot_stage = Stage(environment.clock)
 
-    def partition_led(self, index: int, partition: NamedPartition) -> None:
+    def partition_led(self, coordinator_id: int, partition: NamedPartition) -> None:
         """This broker leads the partition now: load its coordinator, in the background."""
-        self.partition_resigned(index)
+        self.partition_resigned(coordinator_id)
         if self._ended:
             return
         environment = self._environment
-        directory, snapshots, factory = self._place(index, partition)
-        thread = environment.new_thread(f"diskless-coordinator-{index}")
+        directory, snapshots, factory = self._place(coordinator_id, partition)
+        thread = environment.new_thread(f"diskless-coordinator-{coordinator_id}")
         moves = Moves(environment.clock.now_ms())
 
         def moved(at: TopicPartition, high_watermark: int) -> None:
@@ -152,21 +152,21 @@ class DisklessCoordinators:
             moved=moved,
             failed=lambda error: self._reload_later(led, error),
         )
-        runtime = CoordinatorRuntime(index, self._settings, ports)
+        runtime = CoordinatorRuntime(coordinator_id, self._settings, ports)
         rounds = LeadershipRounds(lambda: self._ask_replicas(runtime))
         led = _Led(runtime, directory, snapshots, thread, moves, rounds)
-        self._led[index] = led
+        self._led[coordinator_id] = led
         # Not when the task runs: by then this one may be closing, and wait for the task.
-        self._start_loading(led, self._closing.pop(index, None))
+        self._start_loading(led, self._closing.pop(coordinator_id, None))
 
-    def partition_followed(self, index: int, partition: NamedPartition) -> None:
+    def partition_followed(self, coordinator_id: int, partition: NamedPartition) -> None:
         """Another broker leads the partition, or a new one: keep a copy of its coordinator."""
-        self.partition_resigned(index)
+        self.partition_resigned(coordinator_id)
         if self._ended:
             return
         environment = self._environment
-        directory, snapshots, factory = self._place(index, partition)
-        thread = environment.new_thread(f"diskless-standby-{index}")
+        directory, snapshots, factory = self._place(coordinator_id, partition)
+        thread = environment.new_thread(f"diskless-standby-{coordinator_id}")
         links = environment.links
         ports = StandbyPorts(
             factory=factory,
@@ -175,41 +175,47 @@ class DisklessCoordinators:
             background=environment.background,
             fetch_snapshot=None
             if links is None
-            else lambda: links.fetch_snapshot(index, snapshots),
+            else lambda: links.fetch_snapshot(coordinator_id, snapshots),
         )
-        standby = Standby(index, partition, self._settings.rules, ports)
+        standby = Standby(coordinator_id, partition, self._settings.rules, ports)
         # Unlike a coordinator that is loaded, nobody waits for it.
         task = asyncio.get_running_loop().create_task(
-            self._follow(standby, directory, thread, self._closing.get(index))
+            self._follow(standby, directory, thread, self._closing.get(coordinator_id))
         )
-        self._followed[index] = _Followed(standby, directory, thread, task)
+        self._followed[coordinator_id] = _Followed(standby, directory, thread, task)
 
-    def _place(self, index: int, partition: NamedPartition) -> tuple[Path, Snapshots, StateFactory]:
-        identity = f"{partition.topic_id}-{index}"
+    def _place(
+        self, coordinator_id: int, partition: NamedPartition
+    ) -> tuple[Path, Snapshots, StateFactory]:
+        identity = f"{partition.topic_id}-{coordinator_id}"
         directory = self._environment.directory / identity
         snapshots = Snapshots(self._environment.files, directory)
         if directory not in self._factories:
             self._factories[directory] = self._environment.new_factory(directory, identity)
         return directory, snapshots, self._factories[directory]
 
-    def partition_resigned(self, index: int) -> None:
+    def partition_resigned(self, coordinator_id: int) -> None:
         """This broker neither leads nor follows the partition any more, or not as it did."""
-        led = self._led.pop(index, None)
+        led = self._led.pop(coordinator_id, None)
         if led is not None:
             led.runtime.unload()
             led.moves.end()
-            self._closing[index] = self._start(self._close(led, self._closing.get(index)))
-        followed = self._followed.pop(index, None)
+            self._closing[coordinator_id] = self._start(
+                self._close(led, self._closing.get(coordinator_id))
+            )
+        followed = self._followed.pop(coordinator_id, None)
         if followed is not None:
             followed.standby.stop()
-            self._closing[index] = self._start(self._part(followed, self._closing.get(index)))
+            self._closing[coordinator_id] = self._start(
+                self._part(followed, self._closing.get(coordinator_id))
+            )
 
-    def get(self, index: int) -> CoordinatorRuntime:
+    def get(self, coordinator_id: int) -> CoordinatorRuntime:
         """NOT_COORDINATOR when it is not here."""
-        return self._get(index).runtime
+        return self._get(coordinator_id).runtime
 
-    def _get(self, index: int) -> _Led:
-        led = self._led.get(index)
+    def _get(self, coordinator_id: int) -> _Led:
+        led = self._led.get(coordinator_id)
         if led is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return led
@@ -221,16 +227,16 @@ class DisklessCoordinators:
     def led(self) -> list[int]:
         return sorted(self._led)
 
-    def follows(self, index: int) -> bool:
-        return index in self._followed
+    def follows(self, coordinator_id: int) -> bool:
+        return coordinator_id in self._followed
 
-    def standby(self, index: int) -> Standby | None:
-        followed = self._followed.get(index)
+    def standby(self, coordinator_id: int) -> Standby | None:
+        followed = self._followed.get(coordinator_id)
         return None if followed is None else followed.standby
 
-    def snapshots(self, index: int) -> Snapshots | None:
+    def snapshots(self, coordinator_id: int) -> Snapshots | None:
         """Those of a coordinator that leads or follows here."""
-        led, standby = self._led.get(index), self.standby(index)
+        led, standby = self._led.get(coordinator_id), self.standby(coordinator_id)
         if led is not None:
             return led.snapshots
         return None if standby is None else standby.snapshots
@@ -239,9 +245,9 @@ class DisklessCoordinators:
         """As far as this broker can tell by itself."""
         return self.led()
 
-    async def submit(self, index: int, request: Write | StrictRead) -> Any:
+    async def submit(self, coordinator_id: int, request: Write | StrictRead) -> Any:
         """A strict read is answered once this broker is known to lead still."""
-        led = self._get(index)
+        led = self._get(coordinator_id)
         if not isinstance(request, StrictRead) or len(led.runtime.log.isr) <= 1:
             return await led.runtime.submit(request)
         reply, _ = await asyncio.gather(led.runtime.submit(request), led.rounds.confirm())
@@ -252,37 +258,37 @@ class DisklessCoordinators:
         if links is not None:
             await links.confirm(runtime.coordinator_id, log.isr, log.leader_epoch)
 
-    async def find_behind(self, index: int, request: FindBatches) -> list[FindResult]:
+    async def find_behind(self, coordinator_id: int, request: FindBatches) -> list[FindResult]:
         """From the copy of a coordinator that leads elsewhere."""
-        standby = self.standby(index)
+        standby = self.standby(coordinator_id)
         if standby is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return await standby.find(request)
 
     async def wait(
-        self, index: int, since: int, seconds: float
+        self, coordinator_id: int, since: int, seconds: float
     ) -> tuple[dict[TopicPartition, int], int]:
         """The high watermarks that moved after a place (see ``moves.py``), and the place of now.
 
         Returns at once when that is not known, with those of all partitions.
         """
-        led = self._get(index)
+        led = self._get(coordinator_id)
         moved = led.moves.after(since)
         if moved is None:
             place = led.moves.place
             return dict(await led.runtime.find(HighWatermarks())), place
         if not moved:
             await led.moves.wait(since, seconds)
-            if self._led.get(index) is not led:
+            if self._led.get(coordinator_id) is not led:
                 raise KafkaError(ErrorCode.NOT_COORDINATOR)
             moved = led.moves.after(since) or {}
         return moved, led.moves.place
 
-    async def find(self, index: int, request: Find | ForgetFiles) -> Any:
-        return await self.get(index).find(request)
+    async def find(self, coordinator_id: int, request: Find | ForgetFiles) -> Any:
+        return await self.get(coordinator_id).find(request)
 
-    async def look(self, index: int, request: Look) -> Any:
-        return await self.get(index).look(lambda view, _: queries.look(view, request))
+    async def look(self, coordinator_id: int, request: Look) -> Any:
+        return await self.get(coordinator_id).look(lambda view, _: queries.look(view, request))
 
     def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
         return self._listeners.add(listener)
@@ -295,8 +301,8 @@ class DisklessCoordinators:
     async def close(self) -> None:
         """Let all go; what metadata still gives to this broker is left alone."""
         self._ended = True
-        for index in (*self._led, *self._followed):
-            self.partition_resigned(index)
+        for coordinator_id in (*self._led, *self._followed):
+            self.partition_resigned(coordinator_id)
         await self.loaded()
 
     # Loading and closing
@@ -307,27 +313,27 @@ class DisklessCoordinators:
         task.add_done_callback(lambda _: self._loading.pop(led.runtime, None))
 
     async def _load(self, led: _Led, before: asyncio.Task[None] | None) -> None:
-        index = led.runtime.coordinator_id
+        coordinator_id = led.runtime.coordinator_id
         try:
             if before is not None:
                 await asyncio.wait({before})
             await led.runtime.closed()
             await led.thread.run(partial(_make, led.directory))
-            if self._led.get(index) is led:
+            if self._led.get(coordinator_id) is led:
                 await self._build(led)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
             self._reload_later(led, error)
 
     async def _build(self, led: _Led) -> None:
-        links, index = self._environment.links, led.runtime.coordinator_id
+        links, coordinator_id = self._environment.links, led.runtime.coordinator_id
         try:
             await led.runtime.load()
         except StorageError:
             if links is None:
                 raise
             # Another replica may have the snapshot from which the log goes on.
-            await links.fetch_snapshot(index, led.snapshots)
-            if self._led.get(index) is led:
+            await links.fetch_snapshot(coordinator_id, led.snapshots)
+            if self._led.get(coordinator_id) is led:
                 await led.runtime.load()
         if led.runtime.state is State.ACTIVE:
             # Commits may have gone unheard while others led.
@@ -336,11 +342,11 @@ class DisklessCoordinators:
                 self._listeners.tell(at, high_watermark)
 
     def _reload_later(self, led: _Led, error: Exception) -> None:
-        index = led.runtime.coordinator_id
-        _log.error("coordinator had to be unloaded", coordinator=index, why=str(error))
+        coordinator_id = led.runtime.coordinator_id
+        _log.error("coordinator had to be unloaded", coordinator=coordinator_id, why=str(error))
 
         def reload() -> None:
-            if self._led.get(index) is led:
+            if self._led.get(coordinator_id) is led:
                 self._start_loading(led)
 
         self._environment.timers.start(_RELOAD_DELAY_MS, reload)

@@ -56,12 +56,14 @@ class RemoteCoordinators:
 
     # Writes and strict reads
 
-    async def submit(self, node_id: int, number: int, request: ask.Write | ask.StrictRead) -> Any:
+    async def submit(
+        self, node_id: int, coordinator_id: int, request: ask.Write | ask.StrictRead
+    ) -> Any:
         """As of a coordinator of this broker; NOT_COORDINATOR for what only its leader does."""
-        at = (node_id, number)
+        at = (node_id, coordinator_id)
         match request:
             case ask.CommitFile(file):
-                return await self._bundles.commit(node_id, number, file)
+                return await self._bundles.commit(node_id, coordinator_id, file)
             case ask.ListOffsets():
                 return await self._list_offsets(at, request)
             case ask.DeleteRecords(requests):
@@ -82,10 +84,10 @@ class RemoteCoordinators:
     async def _ask(
         self, at: tuple[int, int], request: Message, lane: str, *, changes: bool = False
     ) -> Any:
-        node_id, number = at
+        node_id, coordinator_id = at
         return await self._calls.send(
             node_id,
-            [number],
+            [coordinator_id],
             request,
             lane=lane,
             timeout_ms=DISKLESS_CALL_TIMEOUT_MS,
@@ -182,7 +184,7 @@ class RemoteCoordinators:
             file.format,
             file.size,
             file.uploader_broker_id,
-            list(file.owner_ids),
+            list(file.coordinator_ids),
             DISKLESS_CALL_TIMEOUT_MS,
         )
         response = await self._ask(at, message, BACKGROUND, changes=True)
@@ -207,8 +209,10 @@ class RemoteCoordinators:
 
     # Finds
 
-    async def find(self, node_id: int, number: int, request: ask.Find | ask.ForgetFiles) -> Any:
-        at = (node_id, number)
+    async def find(
+        self, node_id: int, coordinator_id: int, request: ask.Find | ask.ForgetFiles
+    ) -> Any:
+        at = (node_id, coordinator_id)
         match request:
             case ask.FindBatches():
                 return await self._find(at, request)
@@ -241,10 +245,10 @@ class RemoteCoordinators:
     # Looks
 
     async def look(
-        self, node_id: int, number: int, request: ask.Look
+        self, node_id: int, coordinator_id: int, request: ask.Look
     ) -> list[PlannedRange] | list[LocatedRange]:
         message = ranges.DisklessReadRangesRequest(
-            number,
+            coordinator_id,
             request.split_bytes if isinstance(request, ask.PlanRanges) else 0,
             request.max_batches,
             [
@@ -259,7 +263,7 @@ class RemoteCoordinators:
             ],
             DISKLESS_CALL_TIMEOUT_MS,
         )
-        response = await self._ask((node_id, number), message, BACKGROUND)
+        response = await self._ask((node_id, coordinator_id), message, BACKGROUND)
         if len(response.ranges) != len(request.requests):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not every range is told")
         if isinstance(request, ask.PlanRanges):

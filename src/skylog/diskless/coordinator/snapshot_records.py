@@ -56,7 +56,7 @@ def _file(file: FileState, held: _Held, answers: Iterable[StoredAnswer]) -> File
         file.format,
         file.size,
         file.uploader_broker_id,
-        list(file.owner_ids),
+        list(file.coordinator_ids),
         topics,
         log_offset=file.log_offset,
         committed_ms=file.committed_ms,

@@ -186,9 +186,10 @@ class SqliteState:
         return page_of_groups(self._db.execute(schema.SPLIT_PAGE, values), span)
 
     def free_files(
-        self, marked_before_ms: int, limit: int, owner_id: int, *, waiting: bool = False
+        self, marked_before_ms: int, limit: int, coordinator_id: int, *, waiting: bool = False
     ) -> list[FileState]:
-        values = (marked_before_ms, str(owner_id), f"{owner_id},%", not waiting, limit or -1)
+        first = str(coordinator_id)
+        values = (marked_before_ms, first, f"{first},%", not waiting, limit or -1)
         return [_file(row) for row in self._db.execute(schema.FREE_FILES, values)]
 
     def oldest_file_ms(self) -> int | None:
@@ -321,7 +322,7 @@ class SqliteState:
             self._changed_producers.add(owner)
 
     def add_file(self, file: FileState, answers: Iterable[StoredAnswer]) -> None:
-        owners = ",".join(map(str, file.owner_ids))
+        owners = ",".join(map(str, file.coordinator_ids))
         self._db.execute(
             schema.ADD_FILE,
             (
@@ -381,9 +382,9 @@ def remove_database(path: Path) -> None:
 
 
 def _file(row: tuple[Any, ...]) -> FileState:
-    owner_ids = tuple(int(one) for one in row[4].split(",") if one)
+    coordinator_ids = tuple(int(one) for one in row[4].split(",") if one)
     key, format_, size, uploader, _, log_offset, committed_ms, live, since_ms, received = row
-    first = (key, format_, size, uploader, owner_ids)
+    first = (key, format_, size, uploader, coordinator_ids)
     return FileState(*first, log_offset, committed_ms, live, since_ms, bool(received))
 
 

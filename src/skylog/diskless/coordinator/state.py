@@ -42,7 +42,7 @@ class FileState:
     format: int
     size: int
     uploader_broker_id: int
-    owner_ids: tuple[int, ...]
+    coordinator_ids: tuple[int, ...]
     # Where its commit stands in the log; unique, and in the order of commits.
     log_offset: int
     committed_ms: int
@@ -51,8 +51,8 @@ class FileState:
     # All earlier owners have let go of the file.
     received: bool = False
 
-    def is_had_by(self, owner_id: int) -> bool:
-        return self.received or self.owner_ids[:1] == (owner_id,)
+    def is_had_by(self, coordinator_id: int) -> bool:
+        return self.received or self.coordinator_ids[:1] == (coordinator_id,)
 
 
 class StoredBatch(NamedTuple):
@@ -191,7 +191,7 @@ class StateView(Protocol):
         ...
 
     def free_files(
-        self, marked_before_ms: int, limit: int, owner_id: int, *, waiting: bool = False
+        self, marked_before_ms: int, limit: int, coordinator_id: int, *, waiting: bool = False
     ) -> list[FileState]:
         """Files without live batches that this owner has now, longest first; limit 0 = all.
 
@@ -294,7 +294,7 @@ def digest(view: StateView) -> str:
         add(partition, name, log)
     for file, batches in view.all_files():
         if file.live_batches:
-            add(file.object_key, file.format, file.size, file.owner_ids, file.log_offset)
+            add(file.object_key, file.format, file.size, file.coordinator_ids, file.log_offset)
             add(file.committed_ms, file.live_batches, file.received, batches)
     for partition, producer_id, entries in sorted(view.all_producers()):
         add(partition, producer_id, entries)

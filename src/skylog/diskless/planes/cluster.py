@@ -29,11 +29,11 @@ class Locations(Protocol):
         """This broker."""
         ...
 
-    def numbers(self) -> list[int]:
+    def coordinator_ids(self) -> list[int]:
         """All coordinators, in order."""
         ...
 
-    def leader(self, number: int) -> int | None:
+    def leader(self, coordinator_id: int) -> int | None:
         """None or below 0: nobody leads it now."""
         ...
 
@@ -60,15 +60,15 @@ class ClusterCoordinators:
         return self.local.led()
 
     def all(self) -> list[int]:
-        return self._locations.numbers()
+        return self._locations.coordinator_ids()
 
     def elsewhere(self) -> dict[int, int]:
         """The coordinators that lead on other brokers, and where."""
         found = {}
-        for number in self._locations.numbers():
-            leader = self._locations.leader(number)
+        for coordinator_id in self._locations.coordinator_ids():
+            leader = self._locations.leader(coordinator_id)
             if leader is not None and leader >= 0 and leader != self._locations.node_id:
-                found[number] = leader
+                found[coordinator_id] = leader
         return found
 
     def leaders_changed(self) -> None:
@@ -76,29 +76,29 @@ class ClusterCoordinators:
         self._calls.leaders_changed()
         self._waits.leaders_changed()
 
-    async def submit(self, number: int, request: ask.Write | ask.StrictRead) -> Any:
-        node_id = self._node_of(number)
+    async def submit(self, coordinator_id: int, request: ask.Write | ask.StrictRead) -> Any:
+        node_id = self._node_of(coordinator_id)
         if node_id is None:
-            return await self.local.submit(number, request)
-        return await self._remote.submit(node_id, number, request)
+            return await self.local.submit(coordinator_id, request)
+        return await self._remote.submit(node_id, coordinator_id, request)
 
-    async def find(self, number: int, request: ask.Find | ask.ForgetFiles) -> Any:
+    async def find(self, coordinator_id: int, request: ask.Find | ask.ForgetFiles) -> Any:
         """When no leader answers, a find is answered from what this broker has itself."""
         try:
-            node_id = self._node_of(number)
+            node_id = self._node_of(coordinator_id)
             if node_id is None:
-                return await self.local.find(number, request)
-            return await self._remote.find(node_id, number, request)
+                return await self.local.find(coordinator_id, request)
+            return await self._remote.find(node_id, coordinator_id, request)
         except KafkaError:
-            if isinstance(request, ask.FindBatches) and self.local.follows(number):
-                return await self.local.find_behind(number, request)
+            if isinstance(request, ask.FindBatches) and self.local.follows(coordinator_id):
+                return await self.local.find_behind(coordinator_id, request)
             raise
 
-    async def look(self, number: int, request: ask.Look) -> Any:
-        node_id = self._node_of(number)
+    async def look(self, coordinator_id: int, request: ask.Look) -> Any:
+        node_id = self._node_of(coordinator_id)
         if node_id is None:
-            return await self.local.look(number, request)
-        return await self._remote.look(node_id, number, request)
+            return await self.local.look(coordinator_id, request)
+        return await self._remote.look(node_id, coordinator_id, request)
 
     def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
         return self._listeners.add(listener)
@@ -113,13 +113,13 @@ class ClusterCoordinators:
         await self._calls.close()
         await self.local.close()
 
-    def _node_of(self, number: int) -> int | None:
+    def _node_of(self, coordinator_id: int) -> int | None:
         """None: it leads here, or should."""
-        leader = self._locations.leader(number)
-        if number in self.local.led() or leader == self._locations.node_id:
+        leader = self._locations.leader(coordinator_id)
+        if coordinator_id in self.local.led() or leader == self._locations.node_id:
             return None
         if leader is None or leader < 0:
             raise KafkaError(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody leads coordinator {number}"
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody leads coordinator {coordinator_id}"
             )
         return leader

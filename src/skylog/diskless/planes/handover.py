@@ -30,7 +30,10 @@ class Handover:
         """Known if any coordinator knows it; if one cannot say, none is unknown for sure."""
         request = ask.DescribeFiles(keys)
         answers: list[list[DescribeFileResult]] = await asyncio.gather(
-            *(self._coordinators.submit(number, request) for number in self._coordinators.all())
+            *(
+                self._coordinators.submit(coordinator_id, request)
+                for coordinator_id in self._coordinators.all()
+            )
         )
         results = []
         for index in range(len(keys)):
@@ -44,44 +47,46 @@ class Handover:
     async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
         """A coordinator that cannot answer now holds up its own files only."""
         deletable: dict[str, int] = {}
-        for number in self._coordinators.led():
+        for coordinator_id in self._coordinators.led():
             try:
-                await self._take_unclaimed(number, marked_before_ms)
+                await self._take_unclaimed(coordinator_id, marked_before_ms)
                 request = ask.FreeFiles(marked_before_ms, limit)
-                free: list[FileState] = await self._coordinators.find(number, request)
+                free: list[FileState] = await self._coordinators.find(coordinator_id, request)
             except KafkaError as error:
-                _log.debug("files stay for now", coordinator=number, why=str(error))
+                _log.debug("files stay for now", coordinator=coordinator_id, why=str(error))
                 continue
             for file in free:
-                if await self._pass_on(number, file, marked_before_ms):
+                if await self._pass_on(coordinator_id, file, marked_before_ms):
                     deletable[file.object_key] = file.deletable_since_ms
         oldest_first = sorted(deletable, key=lambda key: (deletable[key], key))
         return oldest_first[: limit or None]
 
     async def confirm_deleted(self, keys: Sequence[str]) -> None:
         """Only the last owner forgets: it alone was told to delete."""
-        for number in self._coordinators.led():
+        for coordinator_id in self._coordinators.led():
             files: list[FileState | None] = await self._coordinators.find(
-                number, ask.FindFiles(keys)
+                coordinator_id, ask.FindFiles(keys)
             )
             gone = [
                 file.object_key
                 for file in files
-                if file and file.is_had_by(number) and file.owner_ids[-1] == number
+                if file
+                and file.is_had_by(coordinator_id)
+                and file.coordinator_ids[-1] == coordinator_id
             ]
             if gone:
-                await self._coordinators.find(number, ask.ForgetFiles(gone))
+                await self._coordinators.find(coordinator_id, ask.ForgetFiles(gone))
 
-    async def _pass_on(self, number: int, file: FileState, marked_before_ms: int) -> bool:
+    async def _pass_on(self, coordinator_id: int, file: FileState, marked_before_ms: int) -> bool:
         """Hand a free file on, as far as it goes; True when the last owner may delete it.
 
         An heir that leads elsewhere goes on by itself.
         """
         key, coordinators = file.object_key, self._coordinators
         try:
-            for heir in file.owner_ids[file.owner_ids.index(number) + 1 :]:
+            for heir in file.coordinator_ids[file.coordinator_ids.index(coordinator_id) + 1 :]:
                 await coordinators.submit(heir, ask.ReceiveFile(file))
-                await coordinators.find(number, ask.ForgetFiles([key]))
+                await coordinators.find(coordinator_id, ask.ForgetFiles([key]))
                 if heir not in coordinators.led():
                     return False
                 (inherited,) = await coordinators.find(heir, ask.FindFiles([key]))
@@ -89,29 +94,31 @@ class Handover:
                     return False
                 if inherited.deletable_since_ms >= marked_before_ms:
                     return False
-                number = heir
+                coordinator_id = heir
         except KafkaError as error:
             _log.debug("a file stays for now", object_key=key, why=str(error))
             return False
         return True
 
-    async def _take_unclaimed(self, number: int, marked_before_ms: int) -> None:
+    async def _take_unclaimed(self, coordinator_id: int, marked_before_ms: int) -> None:
         """Take files whose earlier owners never heard of them, and can no longer."""
         waiting: list[FileState] = await self._coordinators.find(
-            number, ask.FreeFiles(marked_before_ms, 0, waiting=True)
+            coordinator_id, ask.FreeFiles(marked_before_ms, 0, waiting=True)
         )
-        for file in await self._unclaimed(number, waiting):
+        for file in await self._unclaimed(coordinator_id, waiting):
             try:
-                await self._coordinators.submit(number, ask.ReceiveFile(file, unclaimed=True))
+                await self._coordinators.submit(
+                    coordinator_id, ask.ReceiveFile(file, unclaimed=True)
+                )
             except KafkaError as error:
                 _log.debug("a file stays for now", object_key=file.object_key, why=str(error))
 
-    async def _unclaimed(self, number: int, files: Sequence[FileState]) -> list[FileState]:
+    async def _unclaimed(self, coordinator_id: int, files: Sequence[FileState]) -> list[FileState]:
         """Those that every earlier owner says it does not know."""
         claimed: set[str] = set()
         by_owner: dict[int, list[str]] = {}
         for file in files:
-            for owner in file.owner_ids[: file.owner_ids.index(number)]:
+            for owner in file.coordinator_ids[: file.coordinator_ids.index(coordinator_id)]:
                 by_owner.setdefault(owner, []).append(file.object_key)
         for owner, keys in by_owner.items():
             try:

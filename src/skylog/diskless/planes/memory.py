@@ -89,14 +89,14 @@ class MemoryPlane:
         for partition in [known for known in self._logs if known[0] in topic_ids]:
             self._release(self._logs.pop(partition).batches)
 
-    def lane_of(self, partition: TopicPartition) -> int:
+    def coordinator_of(self, partition: TopicPartition) -> int:
         return 0
 
     async def commit_file(
         self,
         file: FileToCommit,
         *,
-        lane: int | None = None,
+        coordinator_id: int | None = None,
     ) -> list[CommitResult]:
         commits.check_file(file)
         pin = self._pins.get(file.object_key)

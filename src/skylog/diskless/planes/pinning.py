@@ -30,22 +30,26 @@ async def pin_files(
         if partitions.pop(None, None) or not partitions:
             results[place] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             continue
-        for number, owned in partitions.items():
-            if number is not None:
-                held.setdefault(number, []).append((place, replace(pin, partitions=owned)))
+        for coordinator_id, owned in partitions.items():
+            if coordinator_id is not None:
+                held.setdefault(coordinator_id, []).append((place, replace(pin, partitions=owned)))
 
-    async def pin_at(number: int, part: Sequence[tuple[int, PinRequest]]) -> None:
+    async def pin_at(coordinator_id: int, part: Sequence[tuple[int, PinRequest]]) -> None:
         request = ask.PinFiles([pin for _, pin in part])
         answers: list[KafkaError | None]
         try:
-            answers = await coordinators.submit(number, request)
+            answers = await coordinators.submit(coordinator_id, request)
         except KafkaError as error:
             answers = [error] * len(part)
         for (place, _), answer in zip(part, answers, strict=True):
             results[place] = results[place] or answer
 
     await asyncio.gather(
-        *(pin_at(number, part) for number, owned in held.items() for part in _parts(owned))
+        *(
+            pin_at(coordinator_id, part)
+            for coordinator_id, owned in held.items()
+            for part in _parts(owned)
+        )
     )
     return results
 
@@ -54,8 +58,8 @@ async def release_pins(coordinators: Coordinators, keys: Sequence[str]) -> None:
     """At all coordinators; one that cannot answer now makes the caller ask again."""
     await asyncio.gather(
         *(
-            coordinators.submit(number, ask.ReleasePins(part))
-            for number in coordinators.all()
+            coordinators.submit(coordinator_id, ask.ReleasePins(part))
+            for coordinator_id in coordinators.all()
             for part in _parts(keys)
         )
     )

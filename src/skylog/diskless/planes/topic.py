@@ -80,46 +80,49 @@ class TopicPlane:
         for topic_id, name, total in topics:
             indexes: dict[int, list[int]] = {}
             for index in range(total):
-                number = self._coordinator_of((topic_id, index))
-                if number is None:
+                coordinator_id = self._coordinator_of((topic_id, index))
+                if coordinator_id is None:
                     raise KafkaError(
                         ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name}-{index} has none yet"
                     )
-                indexes.setdefault(number, []).append(index)
-            for number, held in indexes.items():
-                wanted.setdefault(number, []).append((topic_id, name, held))
+                indexes.setdefault(coordinator_id, []).append(index)
+            for coordinator_id, held in indexes.items():
+                wanted.setdefault(coordinator_id, []).append((topic_id, name, held))
         await _all(
-            self._coordinators.submit(number, ask.CreatePartitions(part))
-            for number, part in wanted.items()
+            self._coordinators.submit(coordinator_id, ask.CreatePartitions(part))
+            for coordinator_id, part in wanted.items()
         )
 
     async def delete_topics(self, topic_ids: Sequence[Uuid]) -> None:
         request = ask.DeleteTopics(topic_ids)
         await _all(
-            self._coordinators.submit(number, request) for number in self._coordinators.all()
+            self._coordinators.submit(coordinator_id, request)
+            for coordinator_id in self._coordinators.all()
         )
 
     # Commits
 
-    def lane_of(self, partition: TopicPartition) -> int | None:
+    def coordinator_of(self, partition: TopicPartition) -> int | None:
         return self._coordinator_of(partition)
 
     async def commit_file(
-        self, file: FileToCommit, *, lane: int | None = None
+        self, file: FileToCommit, *, coordinator_id: int | None = None
     ) -> list[CommitResult]:
-        if lane is not None:
-            return await self._commit(lane, file)  # which checks it
+        if coordinator_id is not None:
+            return await self._commit(coordinator_id, file)  # which checks it
         check_file(file)
         division = self._unsettled.pop(file.object_key, None) or self._divide(file)
         if not division:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, "no coordinator is here")
-        owners = file.owner_ids if set(division) <= set(file.owner_ids) else tuple(division)
+        owners = (
+            file.coordinator_ids if set(division) <= set(file.coordinator_ids) else tuple(division)
+        )
         # Should the caller go away, or the answer be unknown: the same again.
         self._keep_division(file.object_key, division)
         outcomes = await asyncio.gather(
             *(
-                self._commit_part(number, file, owners, places)
-                for number, places in division.items()
+                self._commit_part(coordinator_id, file, owners, places)
+                for coordinator_id, places in division.items()
             ),
             return_exceptions=True,
         )
@@ -130,24 +133,24 @@ class TopicPlane:
         places: _Division = {}
         unknown = []
         for place, batch in enumerate(file.batches):
-            number = self._coordinator_of(batch.topic_partition)
-            if number is None:
+            coordinator_id = self._coordinator_of(batch.topic_partition)
+            if coordinator_id is None:
                 unknown.append(place)
             else:
-                places.setdefault(number, []).append(place)
+                places.setdefault(coordinator_id, []).append(place)
         if unknown or not places:
-            numbers = sorted(places) or self._coordinators.all()[:1]
-            for number in numbers[:1]:
-                places[number] = sorted([*places.get(number, []), *unknown])
+            coordinator_ids = sorted(places) or self._coordinators.all()[:1]
+            for coordinator_id in coordinator_ids[:1]:
+                places[coordinator_id] = sorted([*places.get(coordinator_id, []), *unknown])
         # In any order, so that the work of owning files is spread evenly; always in the same for
         # a staged file, whose commit may be repeated by a broker that does not know of the first.
-        numbers = sorted(places)
-        if numbers and is_staged(file.object_key):
-            first = int(file.object_key[-2:], 16) % len(numbers)
-            numbers = numbers[first:] + numbers[:first]
+        coordinator_ids = sorted(places)
+        if coordinator_ids and is_staged(file.object_key):
+            first = int(file.object_key[-2:], 16) % len(coordinator_ids)
+            coordinator_ids = coordinator_ids[first:] + coordinator_ids[:first]
         else:
-            numbers = shuffled(numbers, self._rng)
-        return {number: places[number] for number in numbers}
+            coordinator_ids = shuffled(coordinator_ids, self._rng)
+        return {coordinator_id: places[coordinator_id] for coordinator_id in coordinator_ids}
 
     def _keep_division(self, object_key: str, division: _Division) -> None:
         if len(self._unsettled) >= DISKLESS_UNSETTLED_FILES_MAX:
@@ -155,13 +158,17 @@ class TopicPlane:
         self._unsettled[object_key] = division
 
     async def _commit_part(
-        self, number: int, file: FileToCommit, owners: Sequence[int], places: Sequence[int]
+        self, coordinator_id: int, file: FileToCommit, owners: Sequence[int], places: Sequence[int]
     ) -> list[CommitResult]:
         batches: list[BatchToCommit] = [file.batches[place] for place in places]
-        return await self._commit(number, replace(file, batches=batches, owner_ids=owners))
+        return await self._commit(
+            coordinator_id, replace(file, batches=batches, coordinator_ids=owners)
+        )
 
-    async def _commit(self, number: int, file: FileToCommit) -> list[CommitResult]:
-        results: list[CommitResult] = await self._coordinators.submit(number, ask.CommitFile(file))
+    async def _commit(self, coordinator_id: int, file: FileToCommit) -> list[CommitResult]:
+        results: list[CommitResult] = await self._coordinators.submit(
+            coordinator_id, ask.CommitFile(file)
+        )
         return results
 
     def _merge(
@@ -197,9 +204,9 @@ class TopicPlane:
         fetch_max_bytes: int,
         max_batches_per_partition: int = 0,
     ) -> list[FindResult]:
-        async def call(number: int, part: list[FindRequest]) -> list[FindResult]:
+        async def call(coordinator_id: int, part: list[FindRequest]) -> list[FindResult]:
             request = ask.FindBatches(part, fetch_max_bytes, max_batches_per_partition)
-            found: list[FindResult] = await self._coordinators.find(number, request)
+            found: list[FindResult] = await self._coordinators.find(coordinator_id, request)
             return found
 
         where = [(request.topic_id, request.partition) for request in requests]
@@ -234,8 +241,8 @@ class TopicPlane:
     ) -> list[ResultT]:
         """Beside the coordinators' work, not in its way."""
 
-        async def call(number: int, part: list[RangeRequest]) -> list[ResultT]:
-            found: list[ResultT] = await self._coordinators.look(number, request_of(part))
+        async def call(coordinator_id: int, part: list[RangeRequest]) -> list[ResultT]:
+            found: list[ResultT] = await self._coordinators.look(coordinator_id, request_of(part))
             return found
 
         where = [request.topic_partition for request in requests]
@@ -251,15 +258,17 @@ class TopicPlane:
     async def known_topics(self) -> list[Uuid]:
         found: list[list[Uuid]] = await asyncio.gather(
             *(
-                self._coordinators.find(number, ask.KnownTopics())
-                for number in self._coordinators.led()
+                self._coordinators.find(coordinator_id, ask.KnownTopics())
+                for coordinator_id in self._coordinators.led()
             )
         )
         return list(set().union(*found))
 
     async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]:
-        async def call(number: int, part: list[TopicPartition]) -> list[LogInfo]:
-            found: list[LogInfo] = await self._coordinators.find(number, ask.DescribeLogs(part))
+        async def call(coordinator_id: int, part: list[TopicPartition]) -> list[LogInfo]:
+            found: list[LogInfo] = await self._coordinators.find(
+                coordinator_id, ask.DescribeLogs(part)
+            )
             return found
 
         return (await self._divided(partitions, partitions, call, LogInfo))[0]
@@ -317,8 +326,8 @@ class TopicPlane:
     ) -> list[ResultT]:
         """Items that begin with topic id and partition, through the coordinators' machines."""
 
-        async def call(number: int, part: list[ItemT]) -> list[ResultT]:
-            found: list[ResultT] = await self._coordinators.submit(number, request_of(part))
+        async def call(coordinator_id: int, part: list[ItemT]) -> list[ResultT]:
+            found: list[ResultT] = await self._coordinators.submit(coordinator_id, request_of(part))
             return found
 
         where = [(item[0], item[1]) for item in requests]  # type: ignore[index]
@@ -337,11 +346,14 @@ class TopicPlane:
         """
         places: dict[int, list[int]] = {}
         for place, partition in enumerate(where):
-            number = self._coordinator_of(partition)
-            if number is not None:
-                places.setdefault(number, []).append(place)
+            coordinator_id = self._coordinator_of(partition)
+            if coordinator_id is not None:
+                places.setdefault(coordinator_id, []).append(place)
         results = [result_of(UNKNOWN)] * len(items)
-        calls = [call(number, [items[place] for place in held]) for number, held in places.items()]
+        calls = [
+            call(coordinator_id, [items[place] for place in held])
+            for coordinator_id, held in places.items()
+        ]
         for held, outcome in zip(places.values(), await _outcomes(calls), strict=True):
             if isinstance(outcome, KafkaError):
                 part = [result_of(outcome.code)] * len(held)

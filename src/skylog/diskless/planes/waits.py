@@ -60,27 +60,31 @@ class RemoteWaits:
             wait.cancel()
         await asyncio.gather(*waits, return_exceptions=True)
 
-    async def _wait(self, number: int, node_id: int) -> None:
+    async def _wait(self, coordinator_id: int, node_id: int) -> None:
         since, delay = _EVERYTHING, _RETRY_SECONDS
         while True:
             try:
-                since = await self._wait_once(number, node_id, since)
+                since = await self._wait_once(coordinator_id, node_id, since)
                 delay = _RETRY_SECONDS
             except KafkaError as error:
-                _log.debug("no word of commits", coordinator=number, why=str(error))
+                _log.debug("no word of commits", coordinator=coordinator_id, why=str(error))
                 since = _EVERYTHING
                 await asyncio.sleep(delay * (0.5 + self._rng.random()))
                 delay = min(delay * 2, _RETRY_SECONDS_MAX)
 
-    async def _wait_once(self, number: int, node_id: int, since: int) -> int:
+    async def _wait_once(self, coordinator_id: int, node_id: int, since: int) -> int:
         request = DisklessFindBatchesRequest(
             wait_ms=self._wait_ms,
-            coordinator_id=number,
+            coordinator_id=coordinator_id,
             since=since,
             timeout_ms=self._wait_ms * 2,
         )
         response = await self._calls.send(
-            node_id, [number], request, lane=f"wait-{number}", timeout_ms=self._wait_ms
+            node_id,
+            [coordinator_id],
+            request,
+            lane=f"wait-{coordinator_id}",
+            timeout_ms=self._wait_ms,
         )
         if response.error_code:
             raise failure(response.error_code)

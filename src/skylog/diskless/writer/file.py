@@ -1,7 +1,7 @@
 """A WAL file on its way: requests gather in it, then it is laid out, uploaded and committed.
 
-Its batches belong to *lanes* (``ControlPlane.lane_of``): each lane gets a part of the file, and the
-parts are committed independently of each other.
+Its batches belong to coordinators (``ControlPlane.coordinator_of``): each gets a part of the file,
+and the parts are committed independently of each other.
 """
 
 from __future__ import annotations
@@ -59,27 +59,33 @@ class Item(NamedTuple):
         return self.topic_id, self.partition, self.batch.producer_id
 
 
+def _new_future() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
+
+
 @dataclass(slots=True)
 class Request:
     """A produce request's batches, and who waits for them.
 
-    ``lanes`` are those of the items; None for a partition that the plane does not know.
+    ``coordinator_ids`` are those of the items; None for a partition that the plane does not know.
     """
 
     number: int
     items: Sequence[Item]
-    lanes: Sequence[int | None]
-    done: asyncio.Future[None]
+    coordinator_ids: Sequence[int | None]
+    done: asyncio.Future[None] = field(default_factory=_new_future)
     # Waits for room in the writer.
     waits: bool = False
     size: int = 0
-    bytes_by_lane: dict[int, int] = field(default_factory=dict)
+    bytes_by_coordinator: dict[int, int] = field(default_factory=dict)
     _results: dict[int, AppendResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for item, lane in zip(self.items, self.lanes, strict=True):
-            if lane is not None:
-                self.bytes_by_lane[lane] = self.bytes_by_lane.get(lane, 0) + item.batch.size
+        for item, coordinator_id in zip(self.items, self.coordinator_ids, strict=True):
+            if coordinator_id is not None:
+                self.bytes_by_coordinator[coordinator_id] = (
+                    self.bytes_by_coordinator.get(coordinator_id, 0) + item.batch.size
+                )
                 self.size += item.batch.size
 
     def settle(self, at: int, result: AppendResult) -> None:
@@ -99,7 +105,7 @@ class Piece(NamedTuple):
     request: Request
     at: int
     item: Item
-    lane: int
+    coordinator_id: int
 
     @property
     def topic(self) -> str:
@@ -125,26 +131,33 @@ class WalFile:
         self.opened_ms = opened_ms
         self.began = began
         self.size = 0
-        self.lanes: set[int] = set()
+        self.coordinator_ids: set[int] = set()
         self._pieces: list[Piece] = []
 
     def add(self, request: Request) -> None:
-        for at, (item, lane) in enumerate(zip(request.items, request.lanes, strict=True)):
-            if lane is not None:
-                self._pieces.append(Piece(request, at, item, lane))
-                self.lanes.add(lane)
+        for at, (item, coordinator_id) in enumerate(
+            zip(request.items, request.coordinator_ids, strict=True)
+        ):
+            if coordinator_id is not None:
+                self._pieces.append(Piece(request, at, item, coordinator_id))
+                self.coordinator_ids.add(coordinator_id)
                 self.size += item.batch.size
 
     def close(self, key: ObjectKey, rng: Random, closed_ms: float) -> list[FilePart]:
-        """From now on its bytes do not change; what each lane commits of them."""
+        """From now on its bytes do not change; what each coordinator commits of them."""
         layout = arrange(self._pieces)
         # In any order, so that the work of owning files is spread evenly.
-        owner_ids = shuffled(sorted(self.lanes), rng)
-        file = ClosedFile(key, layout, owner_ids, closed_ms)
-        by_lane: dict[int, list[tuple[Piece, Extent]]] = {lane: [] for lane in file.owner_ids}
+        coordinator_ids = shuffled(sorted(self.coordinator_ids), rng)
+        file = ClosedFile(key, layout, coordinator_ids, closed_ms)
+        by_coordinator: dict[int, list[tuple[Piece, Extent]]] = {
+            coordinator_id: [] for coordinator_id in file.coordinator_ids
+        }
         for piece, extent in layout.pieces:
-            by_lane[piece.lane].append((piece, extent))
-        return [FilePart(file, lane, pieces) for lane, pieces in by_lane.items()]
+            by_coordinator[piece.coordinator_id].append((piece, extent))
+        return [
+            FilePart(file, coordinator_id, pieces)
+            for coordinator_id, pieces in by_coordinator.items()
+        ]
 
 
 class ClosedFile:
@@ -152,14 +165,18 @@ class ClosedFile:
     somebody looks for circles."""
 
     def __init__(
-        self, key: ObjectKey, layout: Layout[Piece], owner_ids: Sequence[int], closed_ms: float
+        self,
+        key: ObjectKey,
+        layout: Layout[Piece],
+        coordinator_ids: Sequence[int],
+        closed_ms: float,
     ) -> None:
         self.key = key
         self.closed_ms = closed_ms
         self.size = layout.size
-        self.owner_ids = owner_ids
-        self.uploaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.unsettled = len(owner_ids)
+        self.coordinator_ids = coordinator_ids
+        self.uploaded: asyncio.Future[None] = _new_future()
+        self.unsettled = len(coordinator_ids)
         # A plane has the file, or may have it.
         self.keep_object = False
         self.failed = False
@@ -172,15 +189,15 @@ class ClosedFile:
 
     def not_uploaded(self, error: Exception) -> None:
         self.uploaded.set_exception(error)
-        self.uploaded.exception()  # it is looked at later, by the lanes
+        self.uploaded.exception()  # it is looked at later, by who commits
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """What one lane commits of a file."""
+    """What one coordinator commits of a file."""
 
     file: ClosedFile
-    lane: int
+    coordinator_id: int
     pieces: Sequence[tuple[Piece, Extent]]
 
     def to_commit(self, broker_id: int, lost: LostBatches) -> tuple[FileToCommit, list[Piece]]:
@@ -196,9 +213,13 @@ class FilePart:
             size=self.file.size,
             batches=batches,
             uploader_broker_id=broker_id,
-            owner_ids=self.file.owner_ids,
+            coordinator_ids=self.file.coordinator_ids,
         )
         return file, chosen
+
+    def names(self) -> dict[str, object]:
+        """What logs call it."""
+        return {"key": str(self.file.key), "coordinator": self.coordinator_id}
 
     def lose(self, lost: LostBatches) -> None:
         for piece, _ in self.pieces:

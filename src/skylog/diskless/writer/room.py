@@ -1,7 +1,8 @@
 """How many bytes may wait in the writer, and who waits for room. Pure.
 
-A lane may have as much as is left free of twice the limit: alone it gets to the limit; when some
-lanes are held up each has an equal share, and as much is left for the others.
+What waits for a coordinator may have as much as is left free of twice the limit: alone it gets to
+the limit; when some coordinators are held up each has an equal share, and as much is left for the
+others.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Room:
-    """Requests in the order of arrival; of those that need the same lane none overtakes another.
+    """Requests in the order of arrival; none overtakes another that needs the same coordinator.
 
     The last one may be larger than what is free, so that large ones have their turn too.
     """
 
     def __init__(self, bytes_max: int) -> None:
         self._free = 2 * bytes_max
-        self._lanes: dict[int, int] = {}
+        self._taken: dict[int, int] = {}
         self._waiting: deque[Request] = deque()
         self._waited_for: set[int] = set()
 
@@ -38,9 +39,9 @@ class Room:
         return False
 
     def give_back(self, request: Request) -> None:
-        for lane, size in request.bytes_by_lane.items():
+        for coordinator_id, size in request.bytes_by_coordinator.items():
             self._free += size
-            self._lanes[lane] -= size
+            self._taken[coordinator_id] -= size
 
     def admit(self) -> list[Request]:
         """Those of the waiting requests that have their room now."""
@@ -49,18 +50,18 @@ class Room:
         return [request for request in waiting if self.take(request)]
 
     def _fits(self, request: Request) -> bool:
-        lanes = request.bytes_by_lane
-        return self._waited_for.isdisjoint(lanes) and all(
-            self._lanes.get(lane, 0) < self._free for lane in lanes
+        needed = request.bytes_by_coordinator
+        return self._waited_for.isdisjoint(needed) and all(
+            self._taken.get(coordinator_id, 0) < self._free for coordinator_id in needed
         )
 
     def _take(self, request: Request) -> None:
         request.waits = False
-        for lane, size in request.bytes_by_lane.items():
+        for coordinator_id, size in request.bytes_by_coordinator.items():
             self._free -= size
-            self._lanes[lane] = self._lanes.get(lane, 0) + size
+            self._taken[coordinator_id] = self._taken.get(coordinator_id, 0) + size
 
     def _wait(self, request: Request) -> None:
         request.waits = True
         self._waiting.append(request)
-        self._waited_for.update(request.bytes_by_lane)
+        self._waited_for.update(request.bytes_by_coordinator)

@@ -1,10 +1,10 @@
 """The writer of a broker: requests → active file → upload → commits, in the order of closing.
 
-Uploads overlap. Each lane of the plane (``ControlPlane.lane_of``) commits its parts of the files
-one after the other, so that a producer's batches get their offsets in the order in which they came;
-lanes do not wait for one another. Nobody is answered before the commit. When a part cannot be
-committed, later batches of the same producer and partition fail too until the lost one comes again:
-committing them would leave a hole that the producer could not close any more.
+Uploads overlap. The parts of files that belong to one coordinator (``ControlPlane.coordinator_of``)
+are committed one after the other, so that a producer's batches get their offsets in the order in
+which they came; coordinators do not wait for one another. Nobody is answered before the commit.
+When a part cannot be committed, later batches of the same producer and partition fail too until the
+lost one comes again: committing them would leave a hole that the producer could never close.
 
 ==========  ================================================================================
 a file is   next
@@ -108,8 +108,8 @@ class DisklessWriter:
         self._look: asyncio.TimerHandle | asyncio.Handle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(settings.upload_concurrency)
-        # Parts of closed files; a lane that has some has a task that commits them.
-        self._lanes: dict[int, deque[FilePart]] = {}
+        # Parts of closed files; a coordinator that has some has a task that commits them.
+        self._queues: dict[int, deque[FilePart]] = {}
         self._lost = LostBatches()
         self._room = Room(settings.inflight_bytes_max)
         # How many wait for their answer.
@@ -124,14 +124,15 @@ class DisklessWriter:
 
     def submit(self, request_id: int, items: Sequence[Item]) -> Request:
         """As ``append``, without waiting: the order of calls is the order of batches."""
-        lanes = [self._plane.lane_of((item.topic_id, item.partition)) for item in items]
-        request = Request(request_id, items, lanes, asyncio.get_running_loop().create_future())
+        coordinator_of = self._plane.coordinator_of
+        coordinator_ids = [coordinator_of((item.topic_id, item.partition)) for item in items]
+        request = Request(request_id, items, coordinator_ids)
         if self._ended:
             for at in range(len(items)):
                 request.settle(at, AppendResult(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             return request
-        for at, lane in enumerate(request.lanes):
-            if lane is None:
+        for at, coordinator_id in enumerate(request.coordinator_ids):
+            if coordinator_id is None:
                 self._lost.add(items[at])
                 request.settle(at, _UNKNOWN)
         if request.done.done():
@@ -149,8 +150,8 @@ class DisklessWriter:
             self._write(waiting)
 
     def waiting(self) -> dict[int, int]:
-        """How many files wait for their commit, by lane."""
-        return {lane: len(parts) for lane, parts in self._lanes.items()}
+        """How many files wait for their commit, by coordinator."""
+        return {coordinator_id: len(parts) for coordinator_id, parts in self._queues.items()}
 
     async def close(self) -> None:
         """Write what is waiting, and take no more.
@@ -170,12 +171,12 @@ class DisklessWriter:
             await asyncio.sleep(0)
 
     def _abandon(self) -> None:
-        waiting = [part for parts in self._lanes.values() for part in parts]
-        self._lanes.clear()
+        waiting = [part for parts in self._queues.values() for part in parts]
+        self._queues.clear()
         for task in self._tasks:
             task.cancel()
         for part in waiting:
-            _log.error("file not committed before the end", key=str(part.file.key), lane=part.lane)
+            _log.error("file not committed before the end", **part.names())
             part.fail(_AT_THE_END)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -217,8 +218,8 @@ class DisklessWriter:
         self._look = asyncio.get_running_loop().call_later(wait_ms / 1000, self._consider)
 
     def _under_way(self, active: WalFile) -> int:
-        """Files before this one, for the lane that has the fewest: nobody waits for the others."""
-        return min(len(self._lanes.get(lane, ())) for lane in active.lanes)
+        """Files before this one at the coordinator with the fewest: nobody waits for the others."""
+        return min(len(self._queues.get(one, ())) for one in active.coordinator_ids)
 
     def _close(self, reason: Reason) -> None:
         active, self._active = self._active, None
@@ -236,11 +237,11 @@ class DisklessWriter:
         _log.debug("file closed", key=str(key), size=file.size, reason=reason.value)
         self._send(file)
         for part in parts:
-            if part.lane in self._lanes:
-                self._lanes[part.lane].append(part)
+            if part.coordinator_id in self._queues:
+                self._queues[part.coordinator_id].append(part)
             else:
-                self._lanes[part.lane] = deque([part])
-                self._start(self._commit_all(part.lane))
+                self._queues[part.coordinator_id] = deque([part])
+                self._start(self._commit_all(part.coordinator_id))
 
     def _reconsider(self) -> None:
         """Something has changed: a waiting file may be closed early now."""
@@ -271,7 +272,7 @@ class DisklessWriter:
                 async with self._slots:
                     await self._put(file.key, buffers)
             self._sent(file, buffers)
-        except Exception as error:  # noqa: BLE001 - the lanes tell the producers
+        except Exception as error:  # noqa: BLE001 - who commits tells the producers
             file.not_uploaded(error)
 
     def _sent(self, file: ClosedFile, buffers: Sequence[Buffer]) -> None:
@@ -300,13 +301,13 @@ class DisklessWriter:
 
     # -- committing ----------------------------------------------------------------------------
 
-    async def _commit_all(self, lane: int) -> None:
-        parts = self._lanes[lane]
+    async def _commit_all(self, coordinator_id: int) -> None:
+        parts = self._queues[coordinator_id]
         while parts:
             await self._commit(parts[0])
             self._settled(parts.popleft().file)
             self._reconsider()
-        del self._lanes[lane]
+        del self._queues[coordinator_id]
 
     async def _commit(self, part: FilePart) -> None:
         file = part.file
@@ -336,26 +337,25 @@ class DisklessWriter:
         self, to_commit: FileToCommit, part: FilePart
     ) -> list[CommitResult]:
         """An outcome that is not known is asked for again, with the same key."""
-        key, delay = part.file.key, _RETRY_SECONDS
-        unknown, tell = False, _log.warning
+        unknown, tell, delay = False, _log.warning, _RETRY_SECONDS
         while True:
             try:
-                return await self._plane.commit_file(to_commit, lane=part.lane)
+                return await self._plane.commit_file(to_commit, coordinator_id=part.coordinator_id)
             except KafkaError as error:
                 unknown = unknown or error.ambiguous
                 if not error.retriable:
                     raise
-                if not self._in_time(key):
+                if not self._in_time(part.file.key):
                     # That this try did nothing says nothing of one before it.
                     raise KafkaError(error.code, error.message, ambiguous=unknown) from error
-                tell("commit not known, asked again", key=str(key), lane=part.lane, why=str(error))
+                tell("commit not known, asked again", **part.names(), why=str(error))
                 tell = _log.debug
             await asyncio.sleep(delay * (0.5 + self._rng.random()))
             delay = min(delay * 2, _COMMIT_RETRY_SECONDS_MAX)
 
     def _give_up(self, part: FilePart, error: KafkaError | ObjectError) -> None:
         """Tell everybody that the part failed."""
-        _log.error("file failed", key=str(part.file.key), lane=part.lane, why=str(error))
+        _log.error("file failed", **part.names(), why=str(error))
         part.file.failed = True
         part.lose(self._lost)
         unknown = isinstance(error, KafkaError) and error.ambiguous

@@ -227,7 +227,7 @@ class Home:
             placed.append(BatchToCommit(**(fields | more)))
         size = 1 + 100 * len(batches)
         return FileToCommit(
-            object_key=key or self.key(), size=size, batches=placed, owner_ids=owners
+            object_key=key or self.key(), size=size, batches=placed, coordinator_ids=owners
         )
 
 

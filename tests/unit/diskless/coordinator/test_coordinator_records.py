@@ -50,7 +50,7 @@ def committed(partitions: int, rng: random.Random) -> FileCommittedRecord:
         )
         end += size
     key = ObjectKey.new("wal", NOW_MS, rng).text
-    file = FileToCommit(object_key=key, size=end, batches=batches, owner_ids=(0,))
+    file = FileToCommit(object_key=key, size=end, batches=batches, coordinator_ids=(0,))
     (record,) = machine.handle(CommitFile(file), NOW_MS).records
     assert isinstance(record, FileCommittedRecord)
     return record

@@ -77,9 +77,9 @@ async def test_owners_are_the_same_everywhere_and_their_order_varies() -> None:
                 (await opened.runtime(number).find(ask.FindFiles([file.object_key])))[0]
                 for number in range(3)
             ]
-            assert len({state.owner_ids for state in states}) == 1
-            assert sorted(states[0].owner_ids) == [0, 1, 2]
-            firsts.add(states[0].owner_ids[0])
+            assert len({state.coordinator_ids for state in states}) == 1
+            assert sorted(states[0].coordinator_ids) == [0, 1, 2]
+            firsts.add(states[0].coordinator_ids[0])
         assert firsts == {0, 1, 2}
 
 

@@ -52,7 +52,7 @@ async def test_a_coordinator_that_is_loading_says_so() -> None:
         runtime = broker.runtime(0)
         runtime.unload()
         info = await inspection.describe(runtime)
-        assert (info.number, info.state, info.partitions) == (0, "unloaded", -1)
+        assert (info.coordinator_id, info.state, info.partitions) == (0, "unloaded", -1)
         with pytest.raises(KafkaError) as refused:
             await inspection.list_files(broker.coordinators, "", 10)
         assert refused.value.code is ErrorCode.NOT_COORDINATOR

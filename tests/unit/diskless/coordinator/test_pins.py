@@ -146,7 +146,7 @@ async def test_a_pinned_file_is_not_handed_over() -> None:
         assert await plane.pin_files(pinned) == [None]
         file = opened.file((T0, 1), (T1, 1), key=key)
         # The first broker dies after one of the coordinators has its part.
-        half = replace(file, batches=file.batches[:1], owner_ids=(0, 1))
+        half = replace(file, batches=file.batches[:1], coordinator_ids=(0, 1))
         await opened.runtime(0).submit(ask.CommitFile(half))
         await plane.delete_records([(*T0, -1)])
         opened.clock.advance(DAY_MS)
@@ -247,7 +247,7 @@ def pins_of(key: str) -> ask.PinFiles:
 
 def file_of(key: str) -> FileToCommit:
     batch = BatchToCommit(TOPIC, 0, 1, 100, 0, 0, NOW_MS)
-    return FileToCommit(object_key=key, size=101, batches=[batch], owner_ids=(0,))
+    return FileToCommit(object_key=key, size=101, batches=[batch], coordinator_ids=(0,))
 
 
 def test_a_pin_that_may_be_lost_promises_nothing() -> None:

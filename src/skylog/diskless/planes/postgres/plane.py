@@ -93,14 +93,14 @@ class PostgresPlane:
         now_ms = self._clock.now_ms()
         await self._database.change(lambda c: deletion.delete_topics(c, topic_ids, now_ms))
 
-    def lane_of(self, partition: TopicPartition) -> int:
+    def coordinator_of(self, partition: TopicPartition) -> int:
         return 0
 
     async def commit_file(
         self,
         file: FileToCommit,
         *,
-        lane: int | None = None,
+        coordinator_id: int | None = None,
     ) -> list[CommitResult]:
         commits.check_file(file)
         now_ms = self._clock.now_ms()

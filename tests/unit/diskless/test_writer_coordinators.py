@@ -198,27 +198,30 @@ async def test_what_waits_for_one_coordinator_leaves_room_for_others() -> None:
 
 
 async def request(**sizes: int) -> Request:
-    lanes = [int(lane[1:]) for lane in sizes]
-    items = [to(lane, b"v" * size) for lane, size in zip(lanes, sizes.values(), strict=True)]
-    return Request(1, items, lanes, asyncio.get_running_loop().create_future())
+    coordinator_ids = [int(name[1:]) for name in sizes]
+    items = [
+        to(coordinator_id, b"v" * size)
+        for coordinator_id, size in zip(coordinator_ids, sizes.values(), strict=True)
+    ]
+    return Request(1, items, coordinator_ids)
 
 
-async def test_a_lane_alone_gets_to_the_limit() -> None:
-    one = await request(l0=1)
+async def test_a_coordinator_alone_gets_to_the_limit() -> None:
+    one = await request(c0=1)
     room = Room(3 * one.size)
-    taken = [await request(l0=1) for _ in range(4)]
+    taken = [await request(c0=1) for _ in range(4)]
     assert [room.take(r) for r in taken] == [True, True, True, False]
     room.give_back(taken[0])
     assert room.admit() == [taken[3]]
     assert not room.is_waited_for
 
 
-async def test_requests_of_a_lane_keep_their_order_and_others_pass() -> None:
-    one = await request(l0=1)
+async def test_requests_to_a_coordinator_keep_their_order_and_others_pass() -> None:
+    one = await request(c0=1)
     room = Room(3 * one.size)
-    first = [await request(l0=1) for _ in range(3)]
+    first = [await request(c0=1) for _ in range(3)]
     assert all(room.take(r) for r in first)
-    both, again, other = await request(l0=1, l1=1), await request(l1=1), await request(l2=1)
+    both, again, other = await request(c0=1, c1=1), await request(c1=1), await request(c2=1)
     assert not room.take(both)
     assert not room.take(again)  # there would be room, but its turn comes after that of ``both``
     assert room.take(other)
@@ -227,21 +230,21 @@ async def test_requests_of_a_lane_keep_their_order_and_others_pass() -> None:
     assert room.admit() == [both, again]
 
 
-async def test_lanes_that_are_held_up_leave_as_much_for_others() -> None:
-    one = await request(l0=1)
+async def test_coordinators_that_are_held_up_leave_as_much_for_others() -> None:
+    one = await request(c0=1)
     room = Room(6 * one.size)
-    for lane, share in (("l0", 6), ("l1", 3), ("l2", 2)):
+    for name, share in (("c0", 6), ("c1", 3), ("c2", 2)):
         taken = 0
-        while room.take(await request(**{lane: 1})):
+        while room.take(await request(**{name: 1})):
             taken += 1
-        assert taken == share, lane
+        assert taken == share, name
 
 
 async def test_a_request_larger_than_all_room_has_its_turn() -> None:
     room = Room(100)
-    large = await request(l0=1000)
+    large = await request(c0=1000)
     assert room.take(large)
-    small = await request(l1=1)
+    small = await request(c1=1)
     assert not room.take(small)
     room.give_back(large)
     assert room.admit() == [small]

@@ -44,12 +44,12 @@ class Plane(TopicPlane):
     refusals: dict[int, int]
 
     async def commit_file(
-        self, file: FileToCommit, *, lane: int | None = None
+        self, file: FileToCommit, *, coordinator_id: int | None = None
     ) -> list[CommitResult]:
-        if lane is not None and self.refusals.get(lane):
-            self.refusals[lane] -= 1
+        if coordinator_id is not None and self.refusals.get(coordinator_id):
+            self.refusals[coordinator_id] -= 1
             raise KafkaError(ErrorCode.INVALID_REQUEST, "no")
-        return await super().commit_file(file, lane=lane)
+        return await super().commit_file(file, coordinator_id=coordinator_id)
 
 
 class Store(MemoryStore):
