@@ -110,14 +110,14 @@ async def _ten_each(scene: Scene) -> None:
 
 @check
 async def one_budget_in_request_order(scene: Scene) -> None:
-    """Design rule 3: the batch that crosses the budget is the last; those behind are empty, with
-    their real high watermark."""
+    """Design rule 3: what does not fit into the budget waits; those behind are empty, with their
+    real high watermark."""
     await _ten_each(scene)
     found = await scene.find((T1, 0), (T0, 2), (B0, 0), fetch_bytes=1250)
-    assert [len(f.batches) for f in found] == [10, 3, 0]
+    assert [len(f.batches) for f in found] == [10, 2, 0]
     assert [(f.error, f.high_watermark) for f in found] == [(NONE, 10)] * 3
     rotated = await scene.find((B0, 0), (T1, 0), (T0, 2), fetch_bytes=1250)
-    assert [len(f.batches) for f in rotated] == [10, 3, 0]
+    assert [len(f.batches) for f in rotated] == [10, 2, 0]
     exact = await scene.find((T0, 0), (T1, 0), fetch_bytes=1000)
     assert [len(f.batches) for f in exact] == [10, 0]
 
@@ -126,7 +126,7 @@ async def one_budget_in_request_order(scene: Scene) -> None:
 async def the_partition_limit_cuts(scene: Scene) -> None:
     await _ten_each(scene)
     found = await scene.find((T0, 0), (T1, 0), partition_bytes=250)
-    assert [len(f.batches) for f in found] == [3, 3]
+    assert [len(f.batches) for f in found] == [2, 2]
     found = await scene.find((T0, 0), (T1, 0), partition_bytes=200)
     assert [len(f.batches) for f in found] == [2, 2]
 
@@ -154,7 +154,19 @@ async def the_first_batch_is_always_granted(scene: Scene) -> None:
     assert found[1].error == OUT_OF_RANGE
     requests = [FindRequest(*T0, 0, 0), FindRequest(*T1, 0, 0), FindRequest(*B0, 0, 1)]
     found = await scene.plane.find_batches(requests, PLENTY)
-    assert [len(f.batches) for f in found] == [1, 0, 1]
+    assert [len(f.batches) for f in found] == [1, 0, 0]
+
+
+@check
+async def a_batch_that_does_not_fit_leaves_the_rest_to_others(scene: Scene) -> None:
+    """As Kafka: the limit is never broken but by the first batch of the answer."""
+    await scene.commit(*[batch(T0, size=5070) for _ in range(3)], batch(T1, size=900))
+    (found,) = await scene.find((T0, 1), partition_bytes=6000)
+    assert [b.base_offset for b in found.batches] == [1]
+    found, other = await scene.find((T0, 0), (T1, 0), fetch_bytes=6000)
+    assert [len(f.batches) for f in (found, other)] == [1, 1]
+    first, large, small = await scene.find((T1, 0), (T0, 0), (T1, 0), fetch_bytes=2000)
+    assert [len(f.batches) for f in (first, large, small)] == [1, 0, 1]
 
 
 @check
@@ -169,7 +181,7 @@ async def rotated_requests_are_fair(scene: Scene) -> None:
         for tp, one in zip(order, found, strict=True):
             got[tp] += len(one.batches)
         order = [tp for tp in order if tp not in served] + served
-    assert sorted(got.values()) == [9, 9, 9]
+    assert sorted(got.values()) == [6, 6, 6]
 
 
 # --- ListOffsets ----------------------------------------------------------------------------------

@@ -321,15 +321,16 @@ def nothing_is_granted_beyond_the_budget(patch: Patch) -> None:
     _budget(patch, partition=strict)
 
 
-@caught_by("one_budget_in_request_order")
-def the_batch_that_crosses_the_budget_is_kept_back(patch: Patch) -> None:
+@caught_by("a_batch_that_does_not_fit_leaves_the_rest_to_others")
+def the_batch_that_crosses_a_limit_is_granted(patch: Patch) -> None:
     original = offsets.FindBudget.grant
 
-    def sparing(self: Any, batches: Any) -> Any:
-        left = self._left
-        return [b for b in original(self, batches) if (left := left - b.byte_size) >= 0]
+    def crossing(self: Any, batches: Any) -> Any:
+        known = list(batches)
+        granted = original(self, known)
+        return known[: len(granted) + 1]
 
-    _budget(patch, grant=sparing)
+    _budget(patch, grant=crossing)
 
 
 @caught_by("one_budget_in_request_order")

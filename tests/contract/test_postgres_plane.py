@@ -246,7 +246,7 @@ async def test_a_find_reads_no_more_than_it_gives(house: House) -> None:
     await house.admin.execute("ANALYZE batches")
     plan = await house.admin.fetch(
         "EXPLAIN (ANALYZE, BUFFERS, FORMAT TEXT) SELECT * FROM find_batches("
-        "$1::text::uuid[], '{0}', '{10000}', '{300}', 1000, 0)",
+        "$1::text::uuid[], '{0}', '{10000}', '{350}', 1000, 0)",
         "{" + bytes(TOPIC).hex() + "}",
     )
     (read,) = [row[0] for row in plan if "Buffers" in row[0]][:1]

@@ -296,10 +296,10 @@ class ControlPlane(BulkPlane, Protocol):
     ) -> list[FindResult]:
         """Where the records from each offset on lie; reads committed state only, never waits.
 
-        One budget of ``fetch_max_bytes`` for all, spent in request order: a batch is granted while
-        the bytes granted before it are below the partition's limit and the budget, so the one that
-        crosses them is the last; the first batch of the whole request is granted always. A
-        partition reached after the budget is empty with NONE and its real offsets.
+        One budget of ``fetch_max_bytes`` for all, spent in request order: batches are granted while
+        they fit into the partition's limit and into what is left of the budget, as Kafka does with
+        its logs; the first batch of the whole request is granted in any case. A partition whose
+        batches do not fit is empty, with NONE and its real offsets.
 
         Below the log start or above the high watermark: OFFSET_OUT_OF_RANGE, with both. At the high
         watermark: empty. Pruned, though not deleted: OFFSET_MOVED_TO_TIERED_STORAGE.

@@ -61,7 +61,7 @@ def asked_in(version: int, engine: Any) -> Any:
 
 def fetched(outcome: ReadResult | KafkaError) -> int:
     found: Any = SimpleNamespace(topic_id=PLACE[0], index=0)
-    work = read_remote([(FetchPartition(), found)], 1000, read_committed=False)
+    work = read_remote([(FetchPartition(), found)], 1000, min_one=True, read_committed=False)
     next(work)
     try:
         work.throw(outcome) if isinstance(outcome, KafkaError) else work.send([outcome])

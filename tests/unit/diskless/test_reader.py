@@ -366,7 +366,7 @@ async def test_an_answer_does_not_hold_an_object_of_which_it_uses_little() -> No
     reader = DisklessReader(engine.plane, engine.store, ObjectCache(1 << 20), engine.clock)
 
     async def holding(partitions: int) -> int:
-        requests = [ReadRequest(TOPIC_ID, n, 0, 1) for n in range(partitions)]
+        requests = [ReadRequest(TOPIC_ID, n, 0, 2 * LARGE - 1) for n in range(partitions)]
         results = await reader.fetch(requests, 1 << 20)
         parts = [part for result in results for part in result.parts]
         return sum(isinstance(p, memoryview) and isinstance(p.obj, bytes) for p in parts)

@@ -82,13 +82,13 @@ class DisklessEngine:
     bulk: BulkAccess = field(default_factory=BulkAccess)
 
     async def fetch(
-        self, requests: Sequence[ReadRequest], fetch_max_bytes: int
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int, *, min_one: bool
     ) -> list[ReadResult]:
         """Records for each request, from wherever they lie, within one budget."""
         source = self.reader if self.local is None else self.local
         stage, began = self.fetch_stage, self.fetch_stage.begin()
         try:
-            results = await source.fetch(requests, fetch_max_bytes)
+            results = await source.fetch(requests, fetch_max_bytes, min_one=min_one)
         except Exception:
             stage.failed(began)
             raise

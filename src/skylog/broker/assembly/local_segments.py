@@ -39,9 +39,9 @@ class LocalSegments:
     _fetch: LocalFetch
 
     async def fetch(
-        self, requests: Sequence[ReadRequest], fetch_max_bytes: int
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int, *, min_one: bool
     ) -> list[ReadResult]:
-        return await self._fetch.fetch(requests, fetch_max_bytes)
+        return await self._fetch.fetch(requests, fetch_max_bytes, min_one=min_one)
 
     def assign(self, topic: str, topic_id: Uuid, index: int, state: Partition) -> None:
         """Only replicas keep copies."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
+from skylog.broker.handlers.fetch_found import Collected
 from skylog.broker.handlers.fetch_remote import RemoteRead, fetch_remote
-from skylog.broker.handlers.fetch_work import Collected, Fetch, Read, Steps
+from skylog.broker.handlers.fetch_work import Fetch, Read, Steps
 from skylog.broker.net.context import RequestContext
 from skylog.kernel.errors import KafkaError
 from skylog.wire.messages.fetch_request import FetchRequest

@@ -22,14 +22,21 @@ class RemoteRead:
 
     requests: list[ReadRequest]
     fetch_max_bytes: int
+    min_one: bool
 
 
 async def fetch_remote(context: RequestContext, read: RemoteRead) -> list[ReadResult]:
-    return await context.services.diskless.fetch(read.requests, read.fetch_max_bytes)
+    return await context.services.diskless.fetch(
+        read.requests, read.fetch_max_bytes, min_one=read.min_one
+    )
 
 
 def read_remote(
-    wanted: list[tuple[FetchPartition, DisklessPartition]], budget: int, *, read_committed: bool
+    wanted: list[tuple[FetchPartition, DisklessPartition]],
+    budget: int,
+    *,
+    min_one: bool,
+    read_committed: bool,
 ) -> Generator[Any, Any, list[PartitionData]]:
     """Yields the read, expects its results, and makes each partition's answer of them."""
     requests = [
@@ -37,7 +44,7 @@ def read_remote(
         for asked, found in wanted
     ]
     try:
-        results: list[ReadResult] = yield RemoteRead(requests, budget)
+        results: list[ReadResult] = yield RemoteRead(requests, budget, min_one)
     except KafkaError as error:
         results = [ReadResult(error.code)] * len(wanted)
     return [

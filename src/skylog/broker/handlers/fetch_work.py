@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from skylog.broker.handlers.fetch_found import Collected, Located, go_to
 from skylog.broker.handlers.fetch_remote import RemoteRead, read_remote
 from skylog.broker.handlers.fetch_replicas import (
     ANY_REPLICA_FROM,
@@ -46,7 +46,7 @@ from skylog.wire.messages.fetch_response import (
 Read = Callable[[], ReadInfo]
 
 
-Steps = Generator[Read | RemoteRead, Any, "Collected"]
+Steps = Generator[Read | RemoteRead, Any, Collected]
 READ_COMMITTED = 1
 _UNSEEN = (
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -59,23 +59,6 @@ _TELL_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 class RefusedError(KafkaError):
     """A partition that cannot be fetched as things stand, whatever its log holds."""
-
-
-@dataclass(slots=True)
-class Collected:
-    """What one pass over the session found."""
-
-    answers: dict[Entry, PartitionData] = field(default_factory=dict)
-    read_bytes: int = 0
-    refused: set[Entry] = field(default_factory=set)
-    urgent: bool = False  # an error of a log, or a divergence, is told at once
-
-
-def _go_to(entry: Entry, replica: int) -> PartitionData:
-    """Nothing to read here: the consumer fetches from a replica that is nearer."""
-    return PartitionData(
-        entry.index, high_watermark=-1, records=b"", preferred_read_replica=replica
-    )
 
 
 class Fetch:
@@ -123,47 +106,58 @@ class Fetch:
         What an earlier pass ``before`` has read, and what did not move since, is not read again.
         Yields each read that would wait for the disk; it expects the outcome back.
         """
-        found = Collected()
-        budget = self.bytes_max
+        found = Collected(left=self.bytes_max)
         self.seen = self.session.progress
-        remote: list[tuple[Entry, DisklessPartition]] = []
-        for entry in tuple(self.session.ready):
+        located = self._locate_all(before, found)
+        # One question for all diskless partitions. Whoever is first in the session goes first with
+        # all of its kind, so that everybody's turn comes.
+        if located.remote_first:
+            yield from self._read_remote(located.remote, found)
+        for entry, partition in located.logs:
+            # A look after a wait tells nothing new, unless there was nothing to look at.
+            self._unheard = before is None or entry in before.refused
             try:
-                answer = None if before is None else self._unmoved(entry, before)
-                if answer is None:
-                    entry.moved = False
-                    partition = self._locate(entry)
-                    # A look after a wait tells nothing new, unless there was nothing to look at.
-                    self._unheard = before is None or entry in before.refused
-                    if isinstance(partition, DisklessPartition):
-                        near = self._nearer(partition)
-                        if near is None:
-                            remote.append((entry, partition))
-                        else:
-                            found.answers[entry] = _go_to(entry, near)
-                            found.urgent = True
-                        continue
-                    answer = yield from self._read(entry, partition, budget, found.read_bytes == 0)
-            except RefusedError as error:
-                answer = self._failed(entry, error)
-                found.refused.add(entry)
+                found.add(entry, (yield from self._read(entry, partition, found)))
             except KafkaError as error:
-                answer = self._failed(entry, error)
-                found.urgent = True
-            size = len(answer.records or b"")
-            if answer.diverging_epoch.epoch >= 0 or answer.preferred_read_replica >= 0:
-                found.urgent = True
-            found.answers[entry] = answer
-            found.read_bytes += size
-            budget = max(budget - size, 0)
-        if remote:
-            yield from self._read_remote(remote, budget, found)
+                self._fail(entry, error, found)
+        if located.remote and not located.remote_first:
+            yield from self._read_remote(located.remote, found)
         if self._refused is None:
             self._refused = found.refused
         # What is refused from the start does not keep the others from waiting for data, as with
         # Kafka; what was lost while waiting is told at once.
         found.urgent = found.urgent or not found.refused <= self._refused
         return found
+
+    def _locate_all(self, before: Collected | None, found: Collected) -> Located:
+        """Who is to be read, in the session's order; about the others there is an answer now."""
+        located = Located()
+        for entry in tuple(self.session.ready):
+            known = None if before is None else self._unmoved(entry, before)
+            if known is not None:
+                found.add(entry, known)
+                continue
+            entry.moved = False
+            try:
+                partition = self._locate(entry)
+            except KafkaError as error:
+                self._fail(entry, error, found)
+                continue
+            if isinstance(partition, Partition):
+                located.logs.append((entry, partition))
+            elif (near := self._nearer(partition)) is not None:
+                found.add(entry, go_to(entry, near))
+            else:
+                located.remote_first = located.remote_first or not located.logs
+                located.remote.append((entry, partition))
+        return located
+
+    def _fail(self, entry: Entry, error: KafkaError, found: Collected) -> None:
+        found.answers[entry] = self._failed(entry, error)
+        if isinstance(error, RefusedError):
+            found.refused.add(entry)
+        else:
+            found.urgent = True
 
     @staticmethod
     def _unmoved(entry: Entry, before: Collected) -> PartitionData | None:
@@ -173,20 +167,22 @@ class Fetch:
         return before.answers.get(entry)
 
     def _read_remote(
-        self, entries: list[tuple[Entry, DisklessPartition]], budget: int, found: Collected
+        self, entries: list[tuple[Entry, DisklessPartition]], found: Collected
     ) -> Generator[Read | RemoteRead, Any, None]:
         """The diskless partitions, all with one question to their coordinators."""
         requests = [(entry.wanted, partition) for entry, partition in entries]
-        answers = yield from read_remote(requests, budget, read_committed=self._read_committed)
+        min_one, committed = found.read_bytes == 0, self._read_committed
+        answers = yield from read_remote(
+            requests, found.left, min_one=min_one, read_committed=committed
+        )
         for (entry, _), answer in zip(entries, answers, strict=True):
             if answer.error_code:
-                answer = self._failed(entry, KafkaError(ErrorCode(answer.error_code)))  # noqa: PLW2901
-                found.urgent = True
-            found.answers[entry] = answer
-            found.read_bytes += len(answer.records or b"")
+                self._fail(entry, KafkaError(ErrorCode(answer.error_code)), found)
+            else:
+                found.add(entry, answer)
 
     def _read(
-        self, entry: Entry, partition: Partition, budget: int, first: bool
+        self, entry: Entry, partition: Partition, found: Collected
     ) -> Generator[Read, ReadInfo, PartitionData]:
         wanted = entry.wanted
         log = partition.log
@@ -216,11 +212,11 @@ class Fetch:
                 answer.preferred_read_replica = near
                 return answer
             limit = log.last_stable_offset if self._read_committed else log.high_watermark
-        size = min(wanted.partition_max_bytes, budget)
+        size = min(wanted.partition_max_bytes, found.left)
         if size < 0 and log.log_start_offset <= wanted.fetch_offset < limit:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         how = log.read_committed if self._read_committed else log.read
-        read = partial(how, wanted.fetch_offset, size, limit, min_one=first)
+        read = partial(how, wanted.fetch_offset, size, limit, min_one=found.read_bytes == 0)
         try:
             data = read(block=False)
         except WouldBlock:

@@ -27,16 +27,18 @@ READ_SECONDS_MAX: Final = 1.0
 class _Answer:
     """What was found so far, by the number of the request."""
 
-    def __init__(self, requests: Sequence[ReadRequest], fetch_max_bytes: int) -> None:
+    def __init__(
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int, min_one: bool
+    ) -> None:
         self.requests = requests
         self.results: dict[int, ReadResult] = {}
-        self.used = 0
         self.left = fetch_max_bytes
+        self.min_one = min_one
 
     def add(self, number: int, result: ReadResult) -> None:
         self.results[number] = result
-        self.used += result.size
-        self.left -= result.size
+        self.min_one = self.min_one and not result.size
+        self.left = max(self.left - result.size, 0)
 
 
 class LocalFetch:
@@ -50,15 +52,15 @@ class LocalFetch:
         self._threads = threads
 
     async def fetch(
-        self, requests: Sequence[ReadRequest], fetch_max_bytes: int
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int, *, min_one: bool = True
     ) -> list[ReadResult]:
         """Records for each request, in order, within one budget."""
         local = [number for number, one in enumerate(requests) if self._is_local(one)]
         if not local:
-            return await self._objects.fetch(requests, fetch_max_bytes)
+            return await self._objects.fetch(requests, fetch_max_bytes, min_one=min_one)
         held = set(local)
         remote = [number for number in range(len(requests)) if number not in held]
-        answer = _Answer(requests, fetch_max_bytes)
+        answer = _Answer(requests, fetch_max_bytes, min_one)
         if remote and 0 not in held:
             await self._read_objects(answer, remote)
             remote = []
@@ -73,10 +75,7 @@ class LocalFetch:
 
     async def _read_objects(self, answer: _Answer, numbers: list[int]) -> None:
         asked = [answer.requests[number] for number in numbers]
-        if answer.used == 0 or answer.left > 0:
-            found = await self._objects.fetch(asked, answer.left)
-        else:
-            found = await self._objects.offsets(asked)
+        found = await self._objects.fetch(asked, answer.left, min_one=answer.min_one)
         for number, result in zip(numbers, found, strict=True):
             answer.add(number, result)
 
@@ -86,7 +85,7 @@ class LocalFetch:
         for number in numbers:
             request = answer.requests[number]
             size = min(request.max_bytes, answer.left)
-            result = await self._read_copy(request, size, min_one=answer.used == 0)
+            result = await self._read_copy(request, size, min_one=answer.min_one)
             if result is None:
                 missing.append(number)
             else:

@@ -215,9 +215,7 @@ class TopicPlane:
             return results
         # Each has spent the whole budget; now it is spent in the order of the request.
         budget = offsets.FindBudget(fetch_max_bytes, max_batches_per_partition)
-        return [
-            _cut(result, request, budget) for result, request in zip(results, requests, strict=True)
-        ]
+        return [budget.cut(*pair) for pair in zip(results, requests, strict=True)]
 
     async def plan_ranges(
         self, requests: Sequence[RangeRequest], split_bytes: int, max_batches: int
@@ -364,12 +362,6 @@ class TopicPlane:
             for place, result in zip(held, part, strict=True):
                 results[place] = result
         return results, len(places) > 1
-
-
-def _cut(result: FindResult, request: FindRequest, budget: offsets.FindBudget) -> FindResult:
-    if result.error or not result.batches or not budget.partition(request.max_bytes):
-        return result if result.error else replace(result, batches=())
-    return replace(result, batches=budget.grant(result.batches))
 
 
 async def _outcomes(

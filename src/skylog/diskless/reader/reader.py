@@ -16,6 +16,7 @@ from skylog.diskless.reader.cache import HeldObject, ObjectCache
 from skylog.diskless.reader.objects import ObjectReader, ObjectReaderSettings
 from skylog.diskless.reader.patch import Served
 from skylog.diskless.reader.plan import Range, ranges_of, runs_of
+from skylog.diskless.rules.offsets import FindBudget
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
@@ -96,30 +97,30 @@ class DisklessReader:
         self.find_stage = Stage(clock)
 
     async def fetch(
-        self, requests: Sequence[ReadRequest], fetch_max_bytes: int
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int, *, min_one: bool = True
     ) -> list[ReadResult]:
-        """Records for each request, in order, within one budget spent in that order."""
-        found = await self._find(requests, fetch_max_bytes)
+        """Records for each request, in order, within one budget spent in that order.
+
+        With ``min_one`` the first batch comes even when it is larger than that.
+        """
+        found = await self._find(requests, fetch_max_bytes, min_one)
         results = await self.read_found(found)
         self.stats.fetches += 1
         self.stats.bytes += sum(result.size for result in results)
         return results
 
-    async def offsets(self, requests: Sequence[ReadRequest]) -> list[ReadResult]:
-        """The same without records: the budget was spent on others."""
-        return [
-            ReadResult(found.error, (), 0, found.log_start_offset, found.high_watermark)
-            for found in await self._find(requests, 0)
-        ]
-
     async def _find(
-        self, requests: Sequence[ReadRequest], fetch_max_bytes: int
+        self, requests: Sequence[ReadRequest], fetch_max_bytes: int, min_one: bool
     ) -> list[FindResult]:
         wanted = [FindRequest(r.topic_id, r.partition, r.offset, r.max_bytes) for r in requests]
+        limits = fetch_max_bytes, self._settings.batches_per_partition_max
         with self.find_stage.run():
-            return await self._plane.find_batches(
-                wanted, fetch_max_bytes, self._settings.batches_per_partition_max
-            )
+            found = await self._plane.find_batches(wanted, *limits)
+        if min_one:
+            return found
+        # A plane grants the first batch in any case.
+        budget = FindBudget(*limits, min_one=False)
+        return [budget.cut(*pair) for pair in zip(found, wanted, strict=True)]
 
     async def read_found(self, found: Sequence[FindResult]) -> list[ReadResult]:
         """The records of what the plane has found, each range of an object read once."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from skylog.diskless.plane import (
@@ -19,6 +20,8 @@ from skylog.diskless.plane import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
     BatchCoordinate,
+    FindRequest,
+    FindResult,
     ListOffsetsResult,
     LogInfo,
 )
@@ -62,10 +65,12 @@ class FindBudget:
 
     __slots__ = ("_batches_max", "_left", "_partition_left", "_used")
 
-    def __init__(self, fetch_max_bytes: int, max_batches_per_partition: int) -> None:
+    def __init__(
+        self, fetch_max_bytes: int, max_batches_per_partition: int, *, min_one: bool = True
+    ) -> None:
         self._left = fetch_max_bytes
         self._batches_max = max_batches_per_partition
-        self._used = False
+        self._used = not min_one
         self._partition_left = 0
 
     def partition(self, max_bytes: int) -> bool:
@@ -74,12 +79,12 @@ class FindBudget:
         return not self._used or (self._left > 0 and max_bytes > 0)
 
     def grant(self, batches: Iterable[BatchCoordinate]) -> list[BatchCoordinate]:
-        """Those that the partition gets; the one that crosses a limit is granted, and the last."""
+        """Those that the partition gets: all that fit, and the first of the find in any case."""
         granted: list[BatchCoordinate] = []
         # Every batch that is read comes through here.
         left, batches_left = min(self._left, self._partition_left), self._batches_max or math.inf
         for batch in batches:
-            if self._used and (left <= 0 or batches_left <= 0):
+            if self._used and (batch.byte_size > left or batches_left <= 0):
                 break
             self._used = True
             granted.append(batch)
@@ -87,6 +92,13 @@ class FindBudget:
             batches_left -= 1
         self._left -= min(self._left, self._partition_left) - left
         return granted
+
+    def cut(self, result: FindResult, request: FindRequest) -> FindResult:
+        """What remains of an answer that was found within another budget."""
+        if result.error or not result.batches:
+            return result
+        fits = self.partition(request.max_bytes)
+        return replace(result, batches=self.grant(result.batches) if fits else ())
 
 
 # --- ListOffsets ----------------------------------------------------------------------------------
