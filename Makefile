@@ -1,4 +1,4 @@
-# The verbs of the house. `make help` lists them.
+# `make help` lists the targets.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -16,9 +16,9 @@ SECONDS ?= 600
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-setup: $(STAMP) ## Make .venv with skylog and everything the tests need
+setup: $(STAMP) ## Create .venv with skylog and everything the tests need
 
-# What a broker needs. Spark and the test tools, ten times as large, come only with `setup`.
+# What a broker needs. Spark and the test tools, ten times as large, are installed only by `setup`.
 $(RUNTIME): requirements.txt requirements-native.txt pyproject.toml setup.py tools/build_native.py $(wildcard src/skylog/*/*.c src/skylog/*/*.h)
 	@tools/check_python.sh $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
@@ -36,7 +36,7 @@ $(STAMP): $(RUNTIME) requirements-dev.txt
 run: $(RUNTIME) ## Start skylog with embedded defaults and a diskless demo topic
 	@$(BIN)/skylog server --demo
 
-test: setup ## Run the tests that need nothing but Python
+test: setup ## Run the tests that need only Python
 	$(BIN)/pytest -n auto --dist loadgroup -m "not interop"
 
 interop: setup ## Install real clients and Kafka's tools, run them against skylog
@@ -61,7 +61,7 @@ lint: setup ## ruff, mypy, import contracts, size and drift checks
 	$(BIN)/lint-imports
 	$(BIN)/pytest -p no:randomly tests/tidy
 
-sim: setup ## Histories of the state machines that the suite does not try (SEEDS=5)
+sim: setup ## Simulate histories of the state machines beyond those in the suite (SEEDS=5)
 	$(BIN)/python -m sim.quorum --seeds $$((400 * $(SEEDS)))
 	$(BIN)/python -m sim.replication --seeds $$((100 * $(SEEDS)))
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; \
@@ -70,17 +70,17 @@ sim: setup ## Histories of the state machines that the suite does not try (SEEDS
 chaos: setup ## Kill, pause and restart the nodes of a cluster under load (SECONDS=600 SEED=1 CHAOS="--network --disks")
 	$(BIN)/python -m tests.chaos.campaign --seconds $(SECONDS) --seed $(SEED) $(CHAOS)
 
-bench: setup ## Side by side with Apache Kafka on this machine; prints the table
+bench: setup ## Compare with Apache Kafka on this machine; print the table
 	$(BIN)/python -m bench
 
-docs: setup ## Write the generated reference pages anew
+docs: setup ## Regenerate the reference pages
 	$(BIN)/python tools/generate_docs.py
 
-generate: setup ## Write the message classes anew from Kafka's schemas
+generate: setup ## Regenerate the message classes from Kafka's schemas
 	$(BIN)/python tools/generate_messages.py "$$(tools/kafka_jars.sh)/json"
 
-lock: ## Pin the requirements anew, with hashes and without addresses
+lock: ## Update the pinned requirements, with hashes and without addresses
 	tools/lock.sh
 
-clean: ## Remove what make setup and the tests left
+clean: ## Remove everything that make setup and the tests created
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
