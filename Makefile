@@ -11,7 +11,7 @@ SEED ?= 1
 SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test interop judge-franz-go judge-kafka-python judge-librdkafka lint sim chaos bench docs generate lock clean
+.PHONY: help setup native run test interop judge-franz-go judge-kafka-python judge-librdkafka lint sim chaos bench docs generate lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -19,19 +19,23 @@ help: ## Show this list
 setup: $(STAMP) ## Create .venv with skylog and everything the tests need
 
 # What a broker needs. Spark and the test tools, ten times as large, are installed only by `setup`.
-$(RUNTIME): requirements.txt requirements-native.txt pyproject.toml setup.py tools/build_native.py $(wildcard src/skylog/*/*.c src/skylog/*/*.h)
+$(RUNTIME): requirements.txt requirements-native.txt pyproject.toml setup.py $(wildcard src/skylog/*/*.c src/skylog/*/*.h)
 	@tools/check_python.sh $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
 	  || { echo "python3-venv is missing: apt-get install python3-venv"; exit 1; }
 	$(PIP) --require-hashes -r requirements.txt
 	@command -v "$${CC:-cc}" gcc clang >/dev/null || $(PIP) --require-hashes -r requirements-native.txt
-	$(BIN)/python tools/build_native.py
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(STAMP): $(RUNTIME) requirements-dev.txt
 	$(PIP) --require-hashes -r requirements-dev.txt
 	@touch $@
+
+native: setup ## Build the C modules anew, warnings as errors
+	CFLAGS=-Werror $(BIN)/python setup.py -q build_ext --inplace
+	@$(BIN)/python -c "from skylog.kernel.native import native_libraries as found; \
+	  raise SystemExit(not all(found().values()) and f'not built: {found()}')"
 
 run: $(RUNTIME) ## Start skylog with embedded defaults and a diskless demo topic
 	@$(BIN)/skylog server --demo

@@ -132,7 +132,7 @@ def run() -> list[Row]:
 
 def main() -> None:
     if NATIVE is None:
-        print("the columns in C are not built: python tools/build_native.py")
+        print("the columns in C are not built: make native")
     for row in run():
         print(f"{row.what:<56}{row.value:>12.2f}  {row.unit}")
 

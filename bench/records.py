@@ -150,7 +150,7 @@ def run() -> list[Row]:
 
 def main() -> None:
     if NATIVE is None:
-        print("the walker in C is not built: python tools/build_native.py")
+        print("the walker in C is not built: make native")
     for row in run():
         print(f"{row.what:<48}{row.value:>12.2f}  {row.unit}")
 

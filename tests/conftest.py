@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 
+from skylog.kernel.native import native_libraries
 from tests import leaks
 
 _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "database": None}
@@ -20,3 +21,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{leaks.MARKER}: clients that leave connections open")
     config.pluginmanager.register(leaks)
     leaks.watch()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    missing = [library for library, built in native_libraries().items() if not built]
+    if missing:
+        terminalreporter.write_line(f"in Python, for want of `make native`: {', '.join(missing)}")

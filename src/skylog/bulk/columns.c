@@ -1,16 +1,13 @@
 /* Turns the records of many batches into the buffers of Arrow columns, without Python's lock.
  *
- * skylog_fill checks every record and writes it, into room for the most that so many bytes can be;
- * skylog_measure says what they are where that would be too much. columns.py calls them through
- * ctypes; columns_reference.py does the same in Python: the specification, and the tests hold the
- * two equal on sound, mutated and truncated input.
+ * `fill` checks every record and writes it, into room for the most that so many bytes can be;
+ * `measure` says what they are where that would be too much. columns_reference.py does the same in
+ * Python: the specification, and the tests hold the two equal on sound, mutated and truncated input.
  */
 #include <string.h>
 
+#include "kernel/native.h"
 #include "wire/records.h"
-
-/* Raised whenever a signature or a struct below changes; columns.py refuses another version. */
-enum { ABI_VERSION = 2 };
 
 typedef struct {
     const uint8_t *data; /* the records, uncompressed */
@@ -27,8 +24,8 @@ typedef struct {
 typedef struct {
     int64_t rows, key_bytes, key_nulls, value_bytes, value_nulls;
     int64_t headerless, headers, header_key_bytes, header_value_bytes, header_value_nulls;
-    int32_t error, error_batch, error_index, unused;
-} measure;
+    int32_t error, error_batch, error_index;
+} measured;
 
 /* A column of byte strings. `ends` is null where it is not wanted. */
 typedef struct {
@@ -83,7 +80,7 @@ static inline void count_string(int32_t size, int64_t *bytes, int64_t *nulls) {
     else *bytes += size;
 }
 
-static void count_headers(const walk *w, measure *out) {
+static void count_headers(const walk *w, measured *out) {
     cursor c = {w->c.data, w->record.headers_at, w->c.at};
     int32_t at = 0, size = 0;
     int64_t never_null = 0;
@@ -97,7 +94,7 @@ static void count_headers(const walk *w, measure *out) {
     out->headerless += w->record.header_count == 0;
 }
 
-static inline void count_row(const walk *w, measure *out) {
+static inline void count_row(const walk *w, measured *out) {
     out->rows++;
     count_string(w->record.key_size, &out->key_bytes, &out->key_nulls);
     count_string(w->record.value_size, &out->value_bytes, &out->value_nulls);
@@ -148,12 +145,10 @@ static inline void put_row(columns *to, int64_t row, const walk *w) {
     if (to->header_ends) put_headers(to, row, w);
 }
 
-EXPORT int32_t skylog_columns_abi_version(void) { return ABI_VERSION; }
-
 /* Goes through all records, up to the first that is broken; rows are written if `to` is given. */
 static inline void go_through(const batch *batches, int32_t count, const range *within, columns *to,
-                              int with_headers, measure *out) {
-    *out = (measure){0};
+                              int with_headers, measured *out) {
+    *out = (measured){0};
     for (int32_t i = 0; i < count; i++) {
         walk w = start(&batches[i]);
         enum error error = SOUND;
@@ -173,14 +168,9 @@ static inline void go_through(const batch *batches, int32_t count, const range *
     }
 }
 
-/* Adds up what the rows take. */
-EXPORT void skylog_measure(const batch *batches, int32_t count, const range *within, measure *out) {
-    go_through(batches, count, within, NULL, 1, out);
-}
-
 /* Fills columns that have room for every row that the batches can have, and says what they took. */
-EXPORT void skylog_fill(const batch *batches, int32_t count, const range *within, columns *to,
-                        measure *out) {
+static void fill(const batch *batches, int32_t count, const range *within, columns *to,
+                 measured *out) {
     strings *all[] = {&to->key, &to->value, &to->header_key, &to->header_value};
     for (int i = 0; i < 4; i++)
         if (all[i]->ends) all[i]->ends[0] = 0;
@@ -191,3 +181,52 @@ EXPORT void skylog_fill(const batch *batches, int32_t count, const range *within
         go_through(batches, count, within, to, 0, out);
     }
 }
+
+/* -- for Python ---------------------------------------------------------------------------- */
+
+/* The first two buffers are the batches and the range. */
+static int takes_batches(arguments *taken, const char *format, PyObject *const *given,
+                         Py_ssize_t count) {
+    if (!take(taken, format, given, count)) return 0;
+    const Py_buffer *held = taken->buffers;
+    if (check_sizes(held[0].len % (int64_t)sizeof(batch) == 0 && held[0].len <= INT32_MAX &&
+                    held[1].len == sizeof(range)))
+        return 1;
+    give_back(taken, NULL);
+    return 0;
+}
+
+static PyObject *told(const measured *found) {
+    return Py_BuildValue("(LLLLLLLLLLiii)", (long long)found->rows, (long long)found->key_bytes,
+                         (long long)found->key_nulls, (long long)found->value_bytes,
+                         (long long)found->value_nulls, (long long)found->headerless,
+                         (long long)found->headers, (long long)found->header_key_bytes,
+                         (long long)found->header_value_bytes,
+                         (long long)found->header_value_nulls, found->error, found->error_batch,
+                         found->error_index);
+}
+
+/* Adds up what the rows take. */
+static PyObject *py_measure(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    if (!takes_batches(&a, "rr", given, count)) return NULL;
+    measured found;
+    UNLOCKED(1, go_through(a.buffers[0].buf, (int32_t)(a.buffers[0].len / (int64_t)sizeof(batch)),
+                           a.buffers[1].buf, NULL, 1, &found));
+    return give_back(&a, told(&found));
+}
+
+static PyObject *py_fill(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    if (!takes_batches(&a, "rrr", given, count)) return NULL;
+    if (!check_sizes(a.buffers[2].len == sizeof(columns))) return give_back(&a, NULL);
+    columns to = *(const columns *)a.buffers[2].buf;
+    measured found;
+    UNLOCKED(1, fill(a.buffers[0].buf, (int32_t)(a.buffers[0].len / (int64_t)sizeof(batch)),
+                     a.buffers[1].buf, &to, &found));
+    return give_back(&a, told(&found));
+}
+
+MODULE(_columns, FUNCTION(measure), FUNCTION(fill))

@@ -1,16 +1,14 @@
 """The records of many batches as Arrow columns, nothing per record in Python.
 
-``build_columns`` runs in C (columns.c, built by tools/build_native.py) where the library is there,
-else in Python (columns_reference.py). The C side runs without the GIL and writes straight into
-buffers of Arrow's.
+``build_columns`` runs in C (columns.c) where it is built, else in Python (columns_reference.py).
+The C side runs without the GIL and writes straight into buffers of Arrow's.
 """
 
 from __future__ import annotations
 
-import ctypes
 import struct
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Sequence
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -22,9 +20,8 @@ from skylog.bulk.columns_reference import (
     build_columns_python,
 )
 from skylog.bulk.schema import HEADER, SCHEMA
+from skylog.kernel.native import load_native
 
-ABI_VERSION: Final = 2
-LIBRARY: Final = Path(__file__).with_name("_columns.so")
 # Arrow's ordinary strings have 32-bit ends.
 COLUMN_BYTES_MAX: Final = 2**31 - 1
 # A record without anything: seven numbers of a byte each.
@@ -32,7 +29,6 @@ _RECORD_BYTES_MIN: Final = 7
 
 _BATCH: Final = struct.Struct("=Qqqqiiii")
 _WITHIN: Final = struct.Struct("=qqqq")
-_MEASURE: Final = struct.Struct("=10q4i")
 _COLUMNS: Final = struct.Struct("=17Q")
 _NULL: Final = 0
 
@@ -53,7 +49,6 @@ class _Measure(NamedTuple):
     error: int
     error_batch: int
     error_index: int
-    unused: int
 
 
 class _Strings(NamedTuple):
@@ -96,23 +91,11 @@ def _address(buffer: pa.Buffer | None) -> int:
 
 
 class NativeColumns:
-    """The C functions; raises OSError where the library is missing or of another version."""
+    """The functions in C."""
 
-    def __init__(self, library: Path) -> None:
-        loaded = ctypes.CDLL(str(library))
-        try:
-            version = loaded.skylog_columns_abi_version()
-        except AttributeError as error:
-            raise OSError(f"{library} does not build columns") from error
-        if version != ABI_VERSION:
-            raise OSError(f"{library} has version {version}, wanted {ABI_VERSION}")
-        i32, pointer = ctypes.c_int32, ctypes.c_void_p
-        self._measure = loaded.skylog_measure
-        self._measure.restype = None
-        self._measure.argtypes = (pointer, i32, pointer, pointer)
-        self._fill = loaded.skylog_fill
-        self._fill.restype = None
-        self._fill.argtypes = (pointer, i32, pointer, pointer, pointer)
+    def __init__(self, library: ModuleType) -> None:
+        self._measure: Callable[..., tuple[int, ...]] = library.measure
+        self._fill: Callable[..., tuple[int, ...]] = library.fill
 
     def build_columns(
         self, batches: Sequence[RecordsOfBatch], within: Within, wanted: Collection[str]
@@ -121,14 +104,11 @@ class NativeColumns:
         held = [pa.py_buffer(batch.data) for batch in batches]
         packed = b"".join(map(_packed, held, batches))
         range_ = _WITHIN.pack(*within)
-        found = ctypes.create_string_buffer(_MEASURE.size)
         size = _bound(held, batches)
         if "headers" in wanted or size.value_bytes > COLUMN_BYTES_MAX:
-            self._measure(packed, len(held), range_, found)
-            size = _checked(found)
+            size = _checked(self._measure(packed, range_))
         room = _Room(size, wanted)
-        self._fill(packed, len(held), range_, room.addresses(), found)
-        filled = _checked(found)
+        filled = _checked(self._fill(packed, range_, room.addresses()))
         return filled.rows, room.arrays(filled)
 
 
@@ -139,11 +119,11 @@ def _bound(held: Sequence[pa.Buffer], batches: Sequence[RecordsOfBatch]) -> _Mea
         for data, batch in zip(held, batches, strict=True)
     )
     size = sum(data.size for data in held)
-    return _Measure(rows, size, rows, size, rows, *[0] * 9)
+    return _Measure(rows, size, rows, size, rows, *[0] * 8)
 
 
-def _checked(found: ctypes.Array[ctypes.c_char]) -> _Measure:
-    size = _Measure._make(_MEASURE.unpack(found))
+def _checked(found: tuple[int, ...]) -> _Measure:
+    size = _Measure._make(found)
     if size.error:
         raise ColumnsError(size.error, size.error_batch, size.error_index)
     return size
@@ -250,15 +230,8 @@ def _text(names: pa.Array) -> pa.Array:
         return pa.array(replaced, pa.string())
 
 
-def load_native(library: Path = LIBRARY) -> NativeColumns | None:
-    """The functions in C, or None where this installation has none that fit."""
-    try:
-        return NativeColumns(library)
-    except OSError:
-        return None
-
-
-NATIVE: Final = load_native()
+_LIBRARY: Final = load_native("columns")
+NATIVE: Final = NativeColumns(_LIBRARY) if _LIBRARY else None
 # (number of rows, the wanted ones of key, value, offset, timestamp, timestampType, headers).
 # Raises ColumnsError, and ValueError where a column would be larger than COLUMN_BYTES_MAX.
 build_columns: Final[Any] = NATIVE.build_columns if NATIVE else build_columns_python

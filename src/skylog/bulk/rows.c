@@ -1,20 +1,15 @@
 /* Says which partition each row of Arrow columns goes to, and writes rows as the records of a batch
  * (magic 2, uncompressed), without Python's lock.
  *
- * rows.py calls these through ctypes; rows_reference.py does the same in Python: the specification,
- * and the tests hold the two equal.
+ * rows_reference.py does the same in Python: the specification, and the tests hold the two equal.
  *
  * A record: size varint, then size bytes: attributes i8, timestamp delta varlong, offset delta
  * varint, key, value (varint size, -1 for null, then bytes), header count varint, headers (key and
  * value as above). Varints are zigzag.
  */
-#include <stdint.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
-/* Raised whenever a signature or a struct below changes; rows.py refuses another version. */
-enum { ABI_VERSION = 1 };
+#include "kernel/native.h"
 
 /* A column of byte strings: row i is bytes[ends[at + i]] up to bytes[ends[at + i + 1]]. */
 typedef struct {
@@ -161,14 +156,11 @@ static inline int32_t stick(topic *t, int64_t size, int64_t stick_bytes) {
     return chosen;
 }
 
-EXPORT int32_t skylog_rows_abi_version(void) { return ABI_VERSION; }
-
 /* Fills `out` with a partition per row: the one it asks for, else by its key, else a sticky one.
  * `topic_of` is null where all rows are of the first topic. Returns -1, or the first row that asks
  * for a partition that its topic does not have. */
-EXPORT int64_t skylog_partition(const rows *r, int64_t count, const int32_t *topic_of,
-                                topic *topics, const numbers *wanted, int64_t stick_bytes,
-                                int32_t *out) {
+static int64_t partition(const rows *r, int64_t count, const int32_t *topic_of, topic *topics,
+                         const numbers *wanted, int64_t stick_bytes, int32_t *out) {
     for (int64_t row = 0; row < count; row++) {
         topic *t = topics + (topic_of ? topic_of[row] : 0);
         const uint8_t *key;
@@ -188,8 +180,8 @@ EXPORT int64_t skylog_partition(const rows *r, int64_t count, const int32_t *top
 
 /* Writes rows order[start], order[start + 1] … while they fit into `bytes_max`, one at least, and
  * never beyond `room`. */
-EXPORT void skylog_write(const rows *r, const int64_t *order, int64_t start, int64_t stop,
-                         int64_t bytes_max, uint8_t *out, int64_t room, written *result) {
+static void write_rows(const rows *r, const int64_t *order, int64_t start, int64_t stop,
+                  int64_t bytes_max, uint8_t *out, int64_t room, written *result) {
     uint8_t *begin = out;
     int64_t base = r->timestamps[order[start]], at = start;
     *result = (written){.next = start, .base_timestamp = base, .max_timestamp = base};
@@ -207,3 +199,42 @@ EXPORT void skylog_write(const rows *r, const int64_t *order, int64_t start, int
     result->next = at;
     result->bytes = out - begin;
 }
+
+/* -- for Python ---------------------------------------------------------------------------- */
+
+/* Rows, the topic of each (or nothing), topics, partitions asked for, room for the answer. */
+static PyObject *py_partition(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    if (!take(&a, "rrwrwl", given, count)) return NULL;
+    const Py_buffer *topic_of = &a.buffers[1], *topics = &a.buffers[2], *out = &a.buffers[4];
+    if (!check_sizes(a.buffers[0].len == sizeof(rows) && a.buffers[3].len == sizeof(numbers) &&
+                     (!topic_of->len || topic_of->len == out->len) &&
+                     topics->len >= (int64_t)sizeof(topic)))
+        return give_back(&a, NULL);
+    int64_t bad;
+    UNLOCKED(1, bad = partition(a.buffers[0].buf, out->len / (int64_t)sizeof(int32_t),
+                                topic_of->len ? topic_of->buf : NULL, topics->buf, a.buffers[3].buf,
+                                a.numbers[0], out->buf));
+    return give_back(&a, PyLong_FromLongLong(bad));
+}
+
+/* Rows, their order, room for records; first and last row, bytes at most. */
+static PyObject *py_write(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    if (!take(&a, "rrwlll", given, count)) return NULL;
+    const Py_buffer *order = &a.buffers[1], *out = &a.buffers[2];
+    int64_t start = a.numbers[0], stop = a.numbers[1];
+    if (!check_sizes(a.buffers[0].len == sizeof(rows) && 0 <= start && start < stop &&
+                     stop <= order->len / (int64_t)sizeof(int64_t)))
+        return give_back(&a, NULL);
+    written result;
+    UNLOCKED(1, write_rows(a.buffers[0].buf, order->buf, start, stop, a.numbers[2], out->buf,
+                           out->len, &result));
+    return give_back(&a, Py_BuildValue("(LLLLL)", (long long)result.next, (long long)result.bytes,
+                                       (long long)result.base_timestamp,
+                                       (long long)result.max_timestamp, (long long)result.needed));
+}
+
+MODULE(_rows, FUNCTION(partition), FUNCTION(write))

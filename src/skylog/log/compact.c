@@ -1,16 +1,12 @@
 /* Compaction without Python's lock: the offset of the newest record of each key, and the copy of a
  * log without older records.
  *
- * No Python.h: a plain shared library that offset_map.py calls through ctypes. Plain batches (not
- * compressed, of no transaction) are done here many at a time; at any other the caller does one
- * with Python's help. offset_map_reference.py does it all in Python.
+ * Plain batches (not compressed, of no transaction) are done here many at a time; at any other the
+ * caller does one with Python's help. offset_map_reference.py does it all in Python.
  */
-#include <string.h>
-
+#include "kernel/native.h"
+#include "log/crc32c.h"
 #include "wire/records.h"
-
-/* Raised whenever a signature or a struct below changes; offset_map.py refuses another version. */
-enum { ABI_VERSION = 1 };
 
 enum { HEADER = 61, OVERHEAD = 12, CRC_FROM = 21 };
 enum { CODEC = 0x07, LOG_APPEND_TIME = 0x08, TRANSACTIONAL = 0x10, CONTROL = 0x20, HORIZON = 0x40 };
@@ -62,19 +58,7 @@ typedef struct {
     int32_t size, count;
 } row;
 
-EXPORT int32_t skylog_compact_abi_version(void) { return ABI_VERSION; }
-
 /* -- numbers ------------------------------------------------------------------------------- */
-
-static inline uint32_t read_u32(const uint8_t *at) {
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-static inline int32_t read_i32(const uint8_t *at) { return (int32_t)read_u32(at); }
-
-static inline int64_t read_i64(const uint8_t *at) {
-    return (int64_t)((uint64_t)read_u32(at) << 32 | read_u32(at + 4));
-}
 
 static inline void write_u32(uint8_t *at, uint32_t value) {
     at[0] = (uint8_t)(value >> 24), at[1] = (uint8_t)(value >> 16);
@@ -92,47 +76,6 @@ static inline int32_t write_varint(uint8_t *out, int64_t value) {
     for (; raw >= 0x80; raw >>= 7) out[size++] = (uint8_t)(raw | 0x80);
     out[size++] = (uint8_t)raw;
     return size;
-}
-
-static inline uint64_t load64(const uint8_t *at) {
-    uint64_t value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-/* -- checksums: CRC-32C -------------------------------------------------------------------- */
-
-static uint32_t crc_by_table(const uint8_t *data, size_t size, uint32_t crc) {
-    static uint32_t table[256];
-    static volatile int ready; /* threads that fill it at once write the same */
-    if (!ready) {
-        for (uint32_t i = 0; i < 256; i++) {
-            uint32_t value = i;
-            for (int bit = 0; bit < 8; bit++) value = value >> 1 ^ (value & 1 ? 0x82f63b78u : 0);
-            table[i] = value;
-        }
-        ready = 1;
-    }
-    while (size--) crc = table[(crc ^ *data++) & 0xff] ^ crc >> 8;
-    return crc;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc_by_machine(const uint8_t *data, size_t size,
-                                                                 uint32_t crc) {
-    uint64_t wide = crc;
-    for (; size >= 8; size -= 8, data += 8) wide = __builtin_ia32_crc32di(wide, load64(data));
-    crc = (uint32_t)wide;
-    while (size--) crc = __builtin_ia32_crc32qi(crc, *data++);
-    return crc;
-}
-#endif
-
-static uint32_t crc32c(const uint8_t *data, size_t size) {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2")) return ~crc_by_machine(data, size, ~0u);
-#endif
-    return ~crc_by_table(data, size, ~0u);
 }
 
 /* -- the map ------------------------------------------------------------------------------- */
@@ -186,8 +129,8 @@ static slot *find(const offset_map *map, const uint8_t *key, int32_t size, uint6
 
 /* Notes the offsets of `count` records from `start_offset` on: 0, 1 when the map is full, or a
  * negated error. */
-EXPORT int32_t skylog_compact_note(offset_map *map, const uint8_t *data, int32_t size,
-                                   int32_t count, int64_t base_offset, int64_t start_offset) {
+static int32_t note(offset_map *map, const uint8_t *data, int32_t size, int32_t count,
+                    int64_t base_offset, int64_t start_offset) {
     cursor c = {data, 0, size};
     location record;
     uint64_t low, high;
@@ -218,8 +161,8 @@ static int32_t whole_batch(const uint8_t *batch, int32_t left) {
 }
 
 /* Notes the records of whole, plain batches. */
-EXPORT void skylog_compact_note_batches(offset_map *map, const uint8_t *data, int32_t size,
-                                        int64_t start_offset, progress *out) {
+static void note_batches(offset_map *map, const uint8_t *data, int32_t size, int64_t start_offset,
+                         progress *out) {
     *out = (progress){.latest_offset = -1};
     while (out->consumed < size) {
         const uint8_t *batch = data + out->consumed;
@@ -233,8 +176,8 @@ EXPORT void skylog_compact_note_batches(offset_map *map, const uint8_t *data, in
             return;
         }
         int64_t base = read_i64(batch), last = base + read_i32(batch + 23);
-        int32_t answer = skylog_compact_note(map, batch + HEADER, whole - HEADER,
-                                             read_i32(batch + 57), base, start_offset);
+        int32_t answer = note(map, batch + HEADER, whole - HEADER, read_i32(batch + 57), base,
+                              start_offset);
         if (answer) {
             out->reason = answer > 0 ? MAP_FULL : BROKEN;
             return;
@@ -311,9 +254,9 @@ static int32_t copy(const rule *rules, const batch_facts *batch, const uint8_t *
 }
 
 /* Filters the records of one batch into `out`, which has room for GROWTH_MAX times as much. */
-EXPORT void skylog_compact_filter(const offset_map *map, const rule *rules,
-                                  const batch_facts *batch, const uint8_t *data, int32_t size,
-                                  uint8_t *marks, uint8_t *out, filtered *result) {
+static void filter(const offset_map *map, const rule *rules, const batch_facts *batch,
+                   const uint8_t *data, int32_t size, uint8_t *marks, uint8_t *out,
+                   filtered *result) {
     judge(map, rules, batch, data, size, marks, result);
     if (result->error != SOUND || !result->kept) return;
     if (result->kept == batch->count && !result->sets_horizon) return;
@@ -383,10 +326,9 @@ static int32_t rewrite(const offset_map *map, const rule *rules, const uint8_t *
 /* Copies what is left of whole, plain batches to `out`, and says of each where it is. Of `marks`
  * there are as many as bytes, of `rows` as many as batches can be in them. Batches whose last
  * offset is listed stay without records, too. */
-EXPORT void skylog_compact_filter_batches(const offset_map *map, const rule *rules,
-                                          const int64_t *listed, int32_t listed_count,
-                                          const uint8_t *data, int32_t size, uint8_t *marks,
-                                          uint8_t *out, int32_t room, row *rows, progress *result) {
+static void filter_batches(const offset_map *map, const rule *rules, const int64_t *listed,
+                           int32_t listed_count, const uint8_t *data, int32_t size, uint8_t *marks,
+                           uint8_t *out, int32_t room, row *rows, progress *result) {
     *result = (progress){.latest_offset = -1};
     while (result->consumed < size) {
         const uint8_t *batch = data + result->consumed;
@@ -410,3 +352,86 @@ EXPORT void skylog_compact_filter_batches(const offset_map *map, const rule *rul
     }
     result->reason = NEEDS_BYTES;
 }
+
+/* -- for Python ---------------------------------------------------------------------------- */
+
+/* The first two buffers are the map and its slots, the one at `records` are bytes of a log. */
+static offset_map *takes_map(arguments *taken, const char *format, int records,
+                             PyObject *const *given, Py_ssize_t count) {
+    if (!take(taken, format, given, count)) return NULL;
+    const Py_buffer *held = taken->buffers;
+    offset_map *map = held[0].buf;
+    if (check_sizes(held[0].len == sizeof(offset_map) && held[records].len <= INT32_MAX &&
+                    map->used_max < map->slot_count &&
+                    held[1].len / (int64_t)sizeof(slot) >= map->slot_count)) {
+        map->slots = held[1].buf;
+        return map;
+    }
+    give_back(taken, NULL);
+    return NULL;
+}
+
+static PyObject *told(const progress *seen) {
+    return Py_BuildValue("(Liiii)", (long long)seen->latest_offset, seen->consumed, seen->reason,
+                         seen->written, seen->rows);
+}
+
+static PyObject *py_note(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    offset_map *map = takes_map(&a, "wwrill", 2, given, count);
+    if (!map) return NULL;
+    int32_t answer;
+    UNLOCKED(1, answer = note(map, a.buffers[2].buf, (int32_t)a.buffers[2].len,
+                              (int32_t)a.numbers[0], a.numbers[1], a.numbers[2]));
+    return give_back(&a, PyLong_FromLong(answer));
+}
+
+static PyObject *py_note_batches(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    offset_map *map = takes_map(&a, "wwrl", 2, given, count);
+    if (!map) return NULL;
+    progress seen;
+    UNLOCKED(1, note_batches(map, a.buffers[2].buf, (int32_t)a.buffers[2].len, a.numbers[0], &seen));
+    return give_back(&a, told(&seen));
+}
+
+/* Map, slots, rule, facts of the batch, records, marks, room. */
+static PyObject *py_filter(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    offset_map *map = takes_map(&a, "wwrrrww", 4, given, count);
+    if (!map) return NULL;
+    const Py_buffer *data = &a.buffers[4], *marks = &a.buffers[5], *out = &a.buffers[6];
+    if (!check_sizes(a.buffers[2].len == sizeof(rule) && a.buffers[3].len == sizeof(batch_facts) &&
+                     marks->len >= data->len && out->len / GROWTH_MAX >= data->len))
+        return give_back(&a, NULL);
+    filtered seen;
+    UNLOCKED(1, filter(map, a.buffers[2].buf, a.buffers[3].buf, data->buf, (int32_t)data->len,
+                       marks->buf, out->buf, &seen));
+    return give_back(&a, Py_BuildValue("(Liiii)", (long long)seen.max_timestamp, seen.kept,
+                                       seen.sets_horizon, seen.size, seen.error));
+}
+
+/* Map, slots, rule, listed offsets, batches, marks, room, rows. */
+static PyObject *py_filter_batches(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    offset_map *map = takes_map(&a, "wwrrrwww", 4, given, count);
+    if (!map) return NULL;
+    const Py_buffer *listed = &a.buffers[3], *data = &a.buffers[4];
+    const Py_buffer *marks = &a.buffers[5], *out = &a.buffers[6], *rows = &a.buffers[7];
+    if (!check_sizes(a.buffers[2].len == sizeof(rule) && listed->len <= INT32_MAX &&
+                     marks->len >= data->len && out->len <= INT32_MAX &&
+                     rows->len / (int64_t)sizeof(row) >= data->len / HEADER))
+        return give_back(&a, NULL);
+    progress seen;
+    UNLOCKED(1, filter_batches(map, a.buffers[2].buf, listed->buf,
+                               (int32_t)(listed->len / (int64_t)sizeof(int64_t)), data->buf,
+                               (int32_t)data->len, marks->buf, out->buf, (int32_t)out->len,
+                               rows->buf, &seen));
+    return give_back(&a, told(&seen));
+}
+
+MODULE(_compact, FUNCTION(note), FUNCTION(note_batches), FUNCTION(filter), FUNCTION(filter_batches))

@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-#define EXPORT __attribute__((visibility("default")))
+/* A record of nothing: size, attributes, two deltas, null key, null value, no headers. */
+enum { RECORD_BYTES_MIN = 7 };
 
 enum error { SOUND, EARLY_END, BAD_SIZE, BAD_RECORD, BAD_OFFSET, TRAILING_BYTES };
 
@@ -24,6 +25,16 @@ typedef struct {
     const uint8_t *data;
     int32_t at, end;
 } cursor;
+
+static inline uint32_t read_u32(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static inline int32_t read_i32(const uint8_t *at) { return (int32_t)read_u32(at); }
+
+static inline int64_t read_i64(const uint8_t *at) {
+    return (int64_t)((uint64_t)read_u32(at) << 32 | read_u32(at + 4));
+}
 
 /* Reads at most `bytes_max` bytes; false when the input ends first or the number does not. */
 static inline int read_varint(cursor *c, int bytes_max, int64_t *out) {

@@ -1,13 +1,14 @@
-/* Walks the records of a batch (magic 2, uncompressed) without Python's lock.
+/* Walks the records of a batch (magic 2, uncompressed).
  *
- * No Python.h: a plain shared library that walker.py calls through ctypes, so one build serves
- * every Python. walker_reference.py holds the same functions in Python: the specification, and
- * the tests hold the two equal on sound, mutated and truncated input.
+ * walker_reference.py holds the same functions in Python: the specification, and the tests hold the
+ * two equal on sound, mutated and truncated input.
  */
-#include "records.h"
+#include "kernel/native.h"
+#include "wire/records.h"
 
-/* Raised whenever a signature or a struct below changes; walker.py refuses another version. */
-enum { ABI_VERSION = 4 };
+/* Up to here a walk takes a few microseconds, less than to give Python's lock up and wait for it
+ * again. */
+enum { SHORT_BYTES_MAX = 64 * 1024 };
 
 typedef struct {
     int64_t min_timestamp, max_timestamp;
@@ -27,14 +28,12 @@ static inline int is_outside(int64_t timestamp, int64_t earliest, int64_t latest
     return timestamp != -1 && (timestamp < earliest || timestamp > latest);
 }
 
-EXPORT int32_t skylog_abi_version(void) { return ABI_VERSION; }
-
 /* Checks `count` records that must fill the data. Offset deltas are 0, 1, 2, … when `dense`
  * (what producers send), else they only grow (what compaction leaves). `locations` is null or
  * has room for `count` records. */
-EXPORT void skylog_walk(const uint8_t *data, int32_t size, int32_t count, int64_t base_timestamp,
-                        int64_t earliest, int64_t latest, int32_t dense, walk_result *out,
-                        location *locations) {
+static void walk(const uint8_t *data, int32_t size, int32_t count, int64_t base_timestamp,
+                 int64_t earliest, int64_t latest, int64_t dense, walk_result *out,
+                 location *locations) {
     cursor c = {data, 0, size};
     location record;
     int32_t last_delta = -1, index = 0;
@@ -64,9 +63,9 @@ EXPORT void skylog_walk(const uint8_t *data, int32_t size, int32_t count, int64_
 
 /* Lists the first `room` records that have no key (where `keyed`) or a timestamp outside of the
  * range; stops at a broken record. Returns how many it listed. */
-EXPORT int32_t skylog_find_faults(const uint8_t *data, int32_t size, int32_t count,
-                                  int64_t base_timestamp, int64_t earliest, int64_t latest,
-                                  int32_t keyed, fault *faults, int32_t room) {
+static int32_t find_faults(const uint8_t *data, int32_t size, int32_t count,
+                           int64_t base_timestamp, int64_t earliest, int64_t latest,
+                           int64_t keyed, fault *faults, int64_t room) {
     cursor c = {data, 0, size};
     location record;
     int32_t found = 0;
@@ -82,9 +81,9 @@ EXPORT int32_t skylog_find_faults(const uint8_t *data, int32_t size, int32_t cou
 /* Finds the first record at or after `target` whose offset delta is at least `delta_min`: 1 when
  * found, 0 when there is none, a negated error where the records are broken, with the index of the
  * broken one for an offset delta. */
-EXPORT int32_t skylog_find_timestamp(const uint8_t *data, int32_t size, int32_t count,
-                                     int64_t base_timestamp, int64_t target, int32_t delta_min,
-                                     location *found) {
+static int32_t find_timestamp(const uint8_t *data, int32_t size, int32_t count,
+                              int64_t base_timestamp, int64_t target, int32_t delta_min,
+                              location *found) {
     cursor c = {data, 0, size};
     enum error error = SOUND;
     int32_t index = 0;
@@ -98,20 +97,12 @@ EXPORT int32_t skylog_find_timestamp(const uint8_t *data, int32_t size, int32_t 
     return -(int32_t)error;
 }
 
-static inline int32_t read_i32(const uint8_t *at) {
-    return (int32_t)((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]);
-}
-
-static inline int64_t read_i64(const uint8_t *at) {
-    return (int64_t)((uint64_t)(uint32_t)read_i32(at) << 32 | (uint32_t)read_i32(at + 4));
-}
-
 /* Whether a whole batch is as nearly all are: one batch of magic 2 and nothing behind it, not
  * compressed, no control batch, in its producer's time, with dense offsets from 0 on and sound
  * records, and a header that tells their largest time. 0 says only that somebody has to look
  * closer. The checksum is the caller's. */
-EXPORT int32_t skylog_is_plain(const uint8_t *batch, int32_t size, int32_t size_max,
-                               int64_t earliest, int64_t latest, int32_t keyed) {
+static int32_t is_plain(const uint8_t *batch, int32_t size, int64_t size_max, int64_t earliest,
+                        int64_t latest, int64_t keyed) {
     enum { HEADER = 61, OVERHEAD = 12, CODEC_TIME_CONTROL_HORIZON = 0x6f };
     if (size < HEADER || size > size_max || read_i32(batch + 8) != size - OVERHEAD) return 0;
     if (read_i64(batch) != 0 || batch[16] != 2) return 0;
@@ -120,9 +111,88 @@ EXPORT int32_t skylog_is_plain(const uint8_t *batch, int32_t size, int32_t size_
     if (count <= 0 || last_delta != count - 1) return 0;
     if (read_i64(batch + 43) >= 0 && read_i32(batch + 53) < 0) return 0;
     walk_result seen;
-    skylog_walk(batch + HEADER, size - HEADER, count, read_i64(batch + 27), earliest, latest, 1,
-                &seen, 0);
+    walk(batch + HEADER, size - HEADER, count, read_i64(batch + 27), earliest, latest, 1, &seen,
+         NULL);
     if (seen.error || seen.outside || (keyed && seen.keyless)) return 0;
     int64_t max_timestamp = seen.max_timestamp < -1 ? -1 : seen.max_timestamp;
     return max_timestamp == read_i64(batch + 35);
 }
+
+/* -- for Python ---------------------------------------------------------------------------- */
+
+/* The records are the first buffer. */
+static int takes_records(arguments *taken, const char *format, PyObject *const *given,
+                         Py_ssize_t count) {
+    if (!take(taken, format, given, count)) return 0;
+    if (check_sizes(taken->buffers[0].len <= INT32_MAX)) return 1;
+    give_back(taken, NULL);
+    return 0;
+}
+
+static PyObject *py_walk(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    if (!takes_records(&a, "rillli", given, count)) return NULL;
+    int32_t size = (int32_t)a.buffers[0].len;
+    walk_result out;
+    UNLOCKED(size > SHORT_BYTES_MAX,
+             walk(a.buffers[0].buf, size, (int32_t)a.numbers[0], a.numbers[1], a.numbers[2],
+                  a.numbers[3], a.numbers[4], &out, NULL));
+    return give_back(&a, Py_BuildValue("(LLiiiii)", (long long)out.min_timestamp,
+                                       (long long)out.max_timestamp, out.max_timestamp_delta,
+                                       out.error, out.error_index, out.keyless, out.outside));
+}
+
+static PyObject *py_locate(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    if (!takes_records(&a, "rwil", given, count)) return NULL;
+    int32_t size = (int32_t)a.buffers[0].len, records = (int32_t)a.numbers[0];
+    /* No more records are found than the bytes can hold, whatever the batch declares. */
+    int64_t most = records < size / RECORD_BYTES_MIN ? records : size / RECORD_BYTES_MIN;
+    if (!check_sizes(a.buffers[1].len >= most * (int64_t)sizeof(location)))
+        return give_back(&a, NULL);
+    walk_result out;
+    UNLOCKED(size > SHORT_BYTES_MAX, walk(a.buffers[0].buf, size, records, a.numbers[1], INT64_MIN,
+                                          INT64_MAX, 0, &out, a.buffers[1].buf));
+    return give_back(&a, Py_BuildValue("(ii)", out.error, out.error_index));
+}
+
+static PyObject *py_find_faults(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    if (!takes_records(&a, "rwillli", given, count)) return NULL;
+    int32_t size = (int32_t)a.buffers[0].len, found;
+    int64_t room = a.buffers[1].len / (int64_t)sizeof(fault);
+    UNLOCKED(size > SHORT_BYTES_MAX,
+             found = find_faults(a.buffers[0].buf, size, (int32_t)a.numbers[0], a.numbers[1],
+                                 a.numbers[2], a.numbers[3], a.numbers[4], a.buffers[1].buf, room));
+    return give_back(&a, PyLong_FromLong(found));
+}
+
+/* (1 or 0 or a negated error, offset delta or index, timestamp). */
+static PyObject *py_find_timestamp(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    if (!takes_records(&a, "rilli", given, count)) return NULL;
+    int32_t size = (int32_t)a.buffers[0].len, answer;
+    location found = {0};
+    UNLOCKED(size > SHORT_BYTES_MAX,
+             answer = find_timestamp(a.buffers[0].buf, size, (int32_t)a.numbers[0], a.numbers[1],
+                                     a.numbers[2], (int32_t)a.numbers[3], &found));
+    return give_back(
+        &a, Py_BuildValue("(iiL)", answer, found.offset_delta, (long long)found.timestamp));
+}
+
+static PyObject *py_is_plain(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    arguments a;
+    if (!takes_records(&a, "rllli", given, count)) return NULL;
+    int32_t size = (int32_t)a.buffers[0].len, plain;
+    UNLOCKED(size > SHORT_BYTES_MAX, plain = is_plain(a.buffers[0].buf, size, a.numbers[0],
+                                                      a.numbers[1], a.numbers[2], a.numbers[3]));
+    return give_back(&a, PyBool_FromLong(plain));
+}
+
+MODULE(_walker, FUNCTION(walk), FUNCTION(locate), FUNCTION(find_faults), FUNCTION(find_timestamp),
+       FUNCTION(is_plain))

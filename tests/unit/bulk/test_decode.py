@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import struct
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from skylog.bulk import columns
 from skylog.bulk import decode as decoding
-from skylog.bulk.columns import NativeColumns, load_native
 from skylog.bulk.columns_reference import build_columns_python
 from skylog.bulk.decode import SCHEMA, EncodedBatch, Selection, decode, decode_chunks
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
@@ -201,20 +199,3 @@ def test_a_column_above_two_gibibytes_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(columns, "COLUMN_BYTES_MAX", 5)
     with pytest.raises(ValueError, match="a column of 6 bytes; allowed are 5"):
         decode([batch(0, 3)], **EVERYTHING)
-
-
-def test_no_library_or_another_one_falls_back_to_python(tmp_path: Path) -> None:
-    assert load_native(tmp_path / "none.so") is None
-    other = tmp_path / "other.so"
-    other.write_bytes(b"no library")
-    assert load_native(other) is None
-    walker = columns.LIBRARY.parents[1] / "wire" / "_walker.so"
-    assert load_native(walker) is None
-
-
-def test_a_library_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    if columns.NATIVE is None:
-        pytest.skip("the columns in C are not built here")
-    monkeypatch.setattr(columns, "ABI_VERSION", columns.ABI_VERSION + 1)
-    with pytest.raises(OSError, match="wanted"):
-        NativeColumns(columns.LIBRARY)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 from skylog.bulk import encode as encoding
 from skylog.bulk import rows
 from skylog.bulk.encode import RowBatch, RowEncoder, TopicTarget
-from skylog.bulk.rows import NativeLibrary, NativeRows, load_native, open_rows
+from skylog.bulk.rows import NativeRows, open_rows
 from skylog.bulk.rows_columns import BadRows
 from skylog.bulk.rows_reference import PythonRows, Rows, TopicState
 from skylog.client.partitioner import partition_of_key
@@ -329,12 +328,6 @@ def test_c_and_python_agree(seed: int) -> None:
         at = found.next
 
 
-@needs_native
-def test_a_library_that_does_not_fit_is_not_used(tmp_path: Path) -> None:
-    assert load_native(tmp_path / "none.so") is None
-    other = Path(rows.__file__).with_name("_columns.so")
-    if other.exists():
-        with pytest.raises(OSError, match="no library of rows"):
-            NativeLibrary(other)
+def test_without_the_module_in_c_there_is_python() -> None:
     given = Rows(None, pa.array([b"v"]), None, np.array([1]))
     assert isinstance(open_rows(given, None), PythonRows)

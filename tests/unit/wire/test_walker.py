@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from skylog.wire import walker, walker_reference
+from skylog.wire import walker_reference
 from skylog.wire.records import varint
-from skylog.wire.walker import NativeWalker, load_native
 from skylog.wire.walker_reference import RecordsError, WalkError
 from tests.unit.wire.record_bodies import WALKERS, Walker, body, record
 
@@ -123,21 +120,7 @@ def test_any_buffer_will_do(any_walker: Walker, kind: type) -> None:
 
 def test_a_long_body_releases_the_lock_and_says_the_same(any_walker: Walker) -> None:
     data = body([(index, b"key") for index in range(20_000)])
-    assert len(data) > walker.SHORT_BYTES_MAX
+    assert len(data) > 64 * 1024
     seen = any_walker.walk(bytearray(data), 20_000, BASE)
     assert seen == walker_reference.walk_python(data, 20_000, BASE)
     assert seen.max_timestamp == BASE + 19_999
-
-
-def test_no_library_or_another_one_falls_back_to_python(tmp_path: Path) -> None:
-    assert load_native(tmp_path / "none.so") is None
-    other = tmp_path / "other.so"
-    other.write_bytes(b"no library")
-    assert load_native(other) is None
-
-
-@pytest.mark.skipif(walker.NATIVE is None, reason="the walker in C is not built here")
-def test_a_library_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walker, "ABI_VERSION", walker.ABI_VERSION + 1)
-    with pytest.raises(OSError, match="wanted"):
-        NativeWalker(walker.LIBRARY)

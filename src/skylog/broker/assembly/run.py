@@ -14,6 +14,7 @@ from skylog.broker.assembly.controller_node import ControllerNode
 from skylog.broker.assembly.wiring import Node
 from skylog.broker.net.allocator import keep_freed_buffers
 from skylog.kernel.logging import get_logger
+from skylog.kernel.native import native_libraries
 from skylog.kernel.settings import BrokerSettings
 
 log = get_logger("broker.run")
@@ -33,6 +34,7 @@ def run_node(
 
     keep_freed_buffers()
     allow_many_files()
+    warn_without_native()
     uvloop.run(_run(settings, on_ready, diskless_topics))
 
 
@@ -41,6 +43,17 @@ def allow_many_files() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def warn_without_native() -> None:
+    """Say once what runs in Python because this installation has no C for it."""
+    missing = [library for library, built in native_libraries().items() if not built]
+    if missing:
+        log.warning(
+            "C modules are missing, Python does their work more slowly",
+            modules=",".join(missing),
+            remedy="install skylog from a wheel, or again with a C compiler and Python's headers",
+        )
 
 
 async def _run(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from skylog.broker.observe.broker import BrokerCollector, CleanerCollector, RoutingCollector
 from skylog.broker.observe.diskless import DisklessCollector
-from skylog.broker.observe.node import QuorumCollector, RequestsCollector
+from skylog.broker.observe.node import NativeCollector, QuorumCollector, RequestsCollector
 from skylog.broker.observe.partitions import ControllerCollector, ReplicaCollector
 from skylog.broker.observe.replication import ReplicationCollector
 from skylog.objects.metered import StoreCollector
@@ -28,6 +28,7 @@ def node_collectors(
     found: list[Collector] = [
         RequestsCollector(listeners.dispatchers, listeners),
         QuorumCollector(services.quorum, services.image),
+        NativeCollector(),
     ]
     return found if controller is None else [*found, ControllerCollector(controller)]
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from skylog.kernel.native import native_libraries
+
 if TYPE_CHECKING:
     from skylog.broker.net.dispatch import Dispatcher
     from skylog.broker.net.server import Listener
@@ -64,4 +66,18 @@ class QuorumCollector(Collector):
         family = GaugeMetricFamily("skylog_brokers", "Registered brokers", labels=["state"])
         family.add_metric(["active"], len(brokers) - fenced)
         family.add_metric(["fenced"], fenced)
+        yield family
+
+
+class NativeCollector(Collector):
+    """Which modules run in C, and for which Python does the work."""
+
+    def __init__(self) -> None:
+        self._libraries = native_libraries()
+
+    def collect(self) -> Iterator[Metric]:
+        text = "Whether a module runs in C; 0 where Python does its work, more slowly"
+        family = GaugeMetricFamily("skylog_native", text, labels=["library"])
+        for library, built in self._libraries.items():
+            family.add_metric([library], int(built))
         yield family
