@@ -43,7 +43,7 @@ def server(
 ) -> None:
     """Start a node: broker and controller in one process, formatted on first start.
 
-    Runs until Ctrl-C or SIGTERM, which let it shut down in good order.
+    Runs until Ctrl-C or SIGTERM, which shut it down in good order; a second one ends it at once.
     """
     # A start makes much and drops little: the collector runs again when the node is up.
     gc.disable()

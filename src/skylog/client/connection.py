@@ -15,6 +15,7 @@ from skylog.client.errors import check
 from skylog.client.settings import Address, ClientSettings, Ports
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
+from skylog.kernel.waiting import done_within
 from skylog.security.sasl import SaslError
 from skylog.security.tls import client_context
 from skylog.wire.apis import (
@@ -157,8 +158,9 @@ class ClientConnection(asyncio.BufferedProtocol):
     async def close(self) -> None:
         """End the connection, and see it off."""
         self.abort()
-        if self._transport is not None:
-            await self._lost
+        # A transport whose opening was cancelled is closed already, and may never say so.
+        if self._transport is not None and not self._lost.done():
+            await done_within(self._lost, limits.CLIENT_CLOSE_SECONDS_MAX)
 
     async def _roundtrip(
         self, key: ApiKey, version: int, message: Message, extra_ms: int

@@ -42,6 +42,23 @@ IN_FLIGHT_BYTES_COUNTED_MIN: Final = 64 * 1024
 FETCH_BYTES_UNDER_PRESSURE: Final = 1024 * 1024
 # How long a shutdown waits for clients to take the answers that were written for them.
 SHUTDOWN_FLUSH_SECONDS_MAX: Final = 1.0
+# How long it waits for requests that are being handled.
+SHUTDOWN_REQUESTS_SECONDS_MAX: Final = 10.0
+# How long a broker tries to hand its partitions over before it goes.
+LEAVE_SECONDS_MAX: Final = 300.0
+# How long one step of a shutdown may take before it is given up: leaving, which counts its own time
+# too; closing logs, which writes what is in memory; and any other.
+STOP_LEAVE_SECONDS_MAX: Final = LEAVE_SECONDS_MAX + 30.0
+STOP_LOGS_SECONDS_MAX: Final = 300.0
+STOP_STEP_SECONDS_MAX: Final = 30.0
+# How long a task that was cancelled may take to end.
+CANCELLED_SECONDS_MAX: Final = 5.0
+# How long threads may take to finish their work.
+THREADS_END_SECONDS_MAX: Final = 10.0
+# After so long a process that shuts down is ended whatever it waits for; and after so long, when
+# all is closed, though a task or a thread is left.
+SHUTDOWN_SECONDS_MAX: Final = 900.0
+EXIT_SECONDS_MAX: Final = 5.0
 # How long a broker that starts waits for its coordinators before it says that it is up.
 START_LOADING_SECONDS_MAX: Final = 30.0
 # How long a producer waits for a block of ids before it is told to ask again, perhaps elsewhere.
@@ -164,6 +181,8 @@ VALIDATION_AT_ONCE_BYTES_MAX: Final = 1024 * 1024
 CLIENT_RESPONSE_BYTES_MAX: Final = 128 * 1024 * 1024
 CLIENT_IN_FLIGHT_REQUESTS_MAX: Final = 256
 CLIENT_SASL_TURNS_MAX: Final = 8
+# How long a connection that was cut off may take to be gone.
+CLIENT_CLOSE_SECONDS_MAX: Final = 1.0
 
 # Partitions that all fetch sessions of a broker may hold; a fetch beyond them gets no session.
 FETCH_SESSION_PARTITIONS_MAX: Final = 1_000_000

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Iterable
 from typing import Any
+
+from skylog.kernel import limits
+from skylog.kernel.logging import get_logger
+
+_log = get_logger("waiting")
 
 
 async def done_within(future: asyncio.Future[Any], seconds: float) -> None:
@@ -25,3 +31,37 @@ async def done_within(future: asyncio.Future[Any], seconds: float) -> None:
     finally:
         timer.cancel()
         future.remove_done_callback(end)
+
+
+async def end_tasks(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Cancel tasks and wait until they are over. Whatever came of them is of no interest.
+
+    One that does not end when it is cancelled is left behind: nobody who closes something waits
+    for ever.
+    """
+    cancelled = set(tasks)
+    for task in cancelled:
+        task.cancel()
+    if not cancelled:
+        return
+    ended, left = await asyncio.wait(cancelled, timeout=limits.CANCELLED_SECONDS_MAX)
+    for task in ended:
+        if not task.cancelled():
+            task.exception()  # nobody else will ask for it
+    for task in left:
+        _log.warning("work does not end though it was cancelled", work=repr(task))
+
+
+async def give_up_after(seconds: float, name: str, work: Coroutine[Any, Any, Any]) -> None:
+    """Do a step of a shutdown; one that takes too long is cancelled, and its caller goes on."""
+    step = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({step}, timeout=seconds)
+    except asyncio.CancelledError:
+        step.cancel()
+        raise
+    if step.done():
+        step.result()
+    else:
+        _log.error("a step of the shutdown was given up", step=name, seconds=seconds)
+        await end_tasks([step])

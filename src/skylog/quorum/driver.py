@@ -17,6 +17,7 @@ from typing import Any, Final
 from skylog.client.settings import Ports
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.logging import get_logger
+from skylog.kernel.waiting import end_tasks
 from skylog.quorum.acting import Acting
 from skylog.quorum.effects import (
     AdvanceHighWatermark,
@@ -112,9 +113,8 @@ class Driver:
         self._stop_timer()
         self._note_leadership()
         self._outlets.news()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, *self._received, return_exceptions=True)
+        await end_tasks(self._tasks)
+        await asyncio.gather(*self._received, return_exceptions=True)
         if self.syncing is not None:
             await self.syncing
         await self._publishing.close()

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from skylog.kernel.executor import Executor
+from skylog.kernel.waiting import end_tasks
 from skylog.quorum.log import MetadataLog
 from skylog.replicated.log import KeyValue, LoadedBatch, Unsubscribe
 from skylog.wire.batch import Batch
@@ -108,8 +109,7 @@ class Publishing:
 
     async def close(self) -> None:
         if self._catching_up is not None:
-            self._catching_up.cancel()
-            await asyncio.gather(self._catching_up, return_exceptions=True)
+            await end_tasks([self._catching_up])
 
     async def _catch_up(self) -> None:
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
+from skylog.kernel.waiting import end_tasks
 from skylog.log.fetched import check_fetched
 from skylog.replication.follower import EpochEnd, FetchState, out_of_range, truncation_offset
 from skylog.replication.session import Key, ReplicaSession
@@ -151,8 +152,7 @@ class Fetcher:
 
     async def close(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks([self._task])
 
     # -- asking --------------------------------------------------------------------------------
 

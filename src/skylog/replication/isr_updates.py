@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
+from skylog.kernel.waiting import end_tasks
 from skylog.replication.leader import IsrAnswer, IsrChange
 from skylog.wire.messages.alter_partition_request import (
     AlterPartitionRequest,
@@ -56,8 +57,7 @@ class IsrUpdates:
     async def close(self) -> None:
         self._waiting.clear()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks([self._task])
 
     async def _run(self) -> None:
         while self._waiting:

@@ -14,6 +14,7 @@ from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import TRANSACTIONAL_IDS_PER_PASS_MAX
 from skylog.kernel.logging import get_logger
+from skylog.kernel.waiting import end_tasks
 from skylog.replicated.log import RuntimeLog
 from skylog.replicated.partitioning import partition_of
 from skylog.replicated.refusals import COORDINATOR_REFUSALS
@@ -121,10 +122,8 @@ class TransactionCoordinator:
     async def close(self) -> None:
         for index in tuple(self._led):
             self.partition_resigned(index)
-        tasks = tuple(self._tasks)
-        for task in tasks:  # a request for markers may take long; whoever leads next sends it again
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # A request for markers may take long; whoever leads next sends it again.
+        await end_tasks(self._tasks)
 
     @property
     def unfinished_count(self) -> int:

@@ -272,7 +272,7 @@ async def test_a_broker_that_lost_its_session_does_not_count_until_it_is_let_in_
 
 
 async def test_a_broker_goes_even_without_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifecycle, "LEAVE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(limits, "LEAVE_SECONDS_MAX", 0.05)
     stale = BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     for answer in (RUNNING, KafkaError(ErrorCode.NOT_CONTROLLER), stale):
         controller = FakeController(REGISTERED, RUNNING)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 
 import pytest
+import uvloop
 
 from skylog.client.connection import ClientConnection, open_connection
 from skylog.client.settings import Address, ClientSettings, Ports, SaslLogin, parse_bootstrap
@@ -336,3 +338,40 @@ def test_settings_that_cannot_work_say_why(properties: dict[str, str], said: str
     with pytest.raises(ConfigError, match=said):
         ClientSettings.of(properties)
     assert parse_bootstrap("a:65535") == (Address("a", 65535),)
+
+
+def test_a_connection_that_is_given_up_as_it_opens_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """uvloop closes the socket of an opening that was cancelled, and tells the protocol nothing."""
+    monkeypatch.setattr(limits, "CLIENT_CLOSE_SECONDS_MAX", 0.01)
+    made = ClientConnection.connection_made
+
+    async def give_up() -> None:
+        broker = FakeBroker()
+        async with running(broker), asyncio.timeout(30):
+            opening = asyncio.ensure_future(connect(broker))
+
+            def cancel(self: ClientConnection, transport: asyncio.BaseTransport) -> None:
+                made(self, transport)
+                opening.cancel()
+
+            monkeypatch.setattr(ClientConnection, "connection_made", cancel)
+            await asyncio.wait({opening})
+            assert opening.cancelled()
+
+    uvloop.run(give_up())
+
+
+async def test_closing_does_not_wait_for_a_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that holds its end open and takes nothing any more."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as silent:
+        address = Address(*silent.getsockname())
+        chosen = ClientSettings((address,), connect_timeout_ms=60_000)
+        opening = asyncio.ensure_future(open_connection(address, chosen, PORTS))
+        accepted, _ = await asyncio.get_running_loop().run_in_executor(None, silent.accept)
+        with accepted:
+            opening.cancel()
+            async with asyncio.timeout(30):
+                await asyncio.wait({opening})
+        assert opening.cancelled()

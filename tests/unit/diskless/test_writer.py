@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 from typing import Any
 
@@ -320,6 +321,27 @@ async def test_close_does_not_wait_for_ever_for_a_coordinator(
         await engine.writer.close()
     assert (await answer)[0].error is ErrorCode.REQUEST_TIMED_OUT
     assert len(await stored(engine)) == 1
+
+
+async def test_close_does_not_wait_for_ever_for_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even for one that does not end when it is cancelled."""
+    monkeypatch.setattr(limits, "DISKLESS_CLOSE_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(limits, "CANCELLED_SECONDS_MAX", 0.01)
+
+    class Stubborn(GatedStore):
+        async def put(self, key: Any, data: Any, *, if_absent: bool = False) -> None:
+            while not self.gate.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self.gate.wait()
+
+    engine = await Engine(Stubborn).start()
+    answer = asyncio.ensure_future(engine.writer.append(1, [item()]))
+    await settle()
+    async with asyncio.timeout(30):
+        await engine.writer.close()
+    assert (await answer)[0].error is ErrorCode.REQUEST_TIMED_OUT
+    engine.store.gate.set()
+    await settle()
 
 
 async def test_log_append_time_is_the_time_of_the_commit() -> None:

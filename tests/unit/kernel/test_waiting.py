@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
-from skylog.kernel.waiting import done_within
+import pytest
+
+from skylog.kernel import limits
+from skylog.kernel.waiting import done_within, end_tasks, give_up_after
 
 
 async def test_ends_with_what_is_waited_for() -> None:
@@ -43,3 +47,74 @@ async def test_a_waiter_that_is_cancelled_leaves_the_future_alone() -> None:
     await asyncio.wait([waiting])
     assert waiting.cancelled()
     assert not future.done()
+
+
+async def never(started: asyncio.Event) -> None:
+    """Does not end when it is cancelled, once."""
+    while True:
+        try:
+            started.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if started.is_set():
+                started.clear()
+                continue
+            raise
+
+
+@pytest.fixture
+async def stubborn() -> AsyncIterator[asyncio.Task[None]]:
+    started = asyncio.Event()
+    task = asyncio.ensure_future(never(started))
+    await started.wait()
+    yield task
+    started.clear()
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_cancelled_tasks_are_over_and_their_errors_of_no_interest() -> None:
+    async def fails() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError
+
+    tasks = {asyncio.ensure_future(asyncio.Event().wait()), asyncio.ensure_future(fails())}
+    await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        await end_tasks(tasks)
+        await end_tasks([])
+    assert all(task.done() for task in tasks)
+
+
+async def test_a_task_that_does_not_end_is_left_behind(
+    stubborn: asyncio.Task[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CANCELLED_SECONDS_MAX", 0.01)
+    async with asyncio.timeout(30):
+        await end_tasks([stubborn])
+    assert not stubborn.done()
+
+
+async def test_a_step_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CANCELLED_SECONDS_MAX", 0.01)
+    ended: list[str] = []
+
+    async def hangs() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    async with asyncio.timeout(30):
+        await give_up_after(0.01, "hangs", hangs())
+    assert ended == ["cancelled"]
+
+
+async def test_what_a_step_raises_is_told() -> None:
+    async def fails() -> None:
+        raise ValueError("told")
+
+    with pytest.raises(ValueError, match="told"):
+        await give_up_after(30, "fails", fails())

@@ -85,7 +85,7 @@ class ControllerNode(Node):
         await self._listeners.serve(of_controller=True)
         self._start_backup(storage)
         every = self._background.every
-        undo.push_async_callback(self._background.stop)
+        undo.stop_by(self._background.stop)
         every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", part.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
@@ -97,7 +97,7 @@ class ControllerNode(Node):
         store = open_store(
             diskless.storage_url, self.settings.storage, clock=self._clock, rng=self._rng
         )
-        self._undo.push_async_callback(store.close)
+        self._undo.stop_by(store.close)
         backup = open_backup(self._services, store, storage, self._part.quorum)
         start_backup(
             backup, self._image, self._clock, diskless.backup_interval_ms, self._background

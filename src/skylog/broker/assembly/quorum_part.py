@@ -4,7 +4,6 @@ and the way to the active controller."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from skylog.quorum.node import QuorumNode
 from skylog.quorum.voters import VoterIds
 
 if TYPE_CHECKING:
+    from skylog.broker.assembly.undo import Undo
     from skylog.broker.background.tasks import Work
     from skylog.broker.metadata.publisher import Follower, MetadataPublisher
     from skylog.broker.net.listeners import Listeners
@@ -42,7 +42,7 @@ class Foundation:
     files: Files
     publisher: MetadataPublisher
     on_failure: Callable[[Exception], None]
-    undo: AsyncExitStack
+    undo: Undo
 
 
 class QuorumPart:
@@ -75,12 +75,12 @@ class QuorumPart:
             rng=ports.rng,
             on_failure=base.on_failure,
         )
-        base.undo.push_async_callback(quorum.close)
+        base.undo.stop_by(quorum.close)
         await quorum.start()
         controller = await _start_controller(base, quorum) if settings.node.is_controller else None
         timeout_ms = settings.node.request_timeout_ms
         lines = Lines(partial(controller_client, settings, request_timeout_ms=timeout_ms), ports)
-        base.undo.push_async_callback(lines.close)
+        base.undo.stop_by(lines.close)
         local = None if controller is None else LocalController(controller, quorum)
         link = ControllerLink(local, quorum, lines, base.publisher.image, settings.node)
         return cls(quorum, controller, link, lines, base)

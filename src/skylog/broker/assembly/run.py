@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import resource
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from skylog.broker.assembly.controller_node import ControllerNode
 from skylog.broker.assembly.wiring import Node
 from skylog.broker.net.allocator import keep_freed_buffers
+from skylog.kernel import limits
 from skylog.kernel.logging import get_logger
 from skylog.kernel.native import native_libraries
 from skylog.kernel.settings import BrokerSettings
@@ -21,6 +24,7 @@ log = get_logger("broker.run")
 # Objects that a busy broker has under way at once: with fewer, the collector would look at each of
 # them several times before they are gone, and find nothing.
 COLLECTED_OBJECTS: Final = 10_000
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_node(
@@ -59,6 +63,15 @@ def warn_without_native() -> None:
 async def _run(
     settings: BrokerSettings, on_ready: Callable[[Node], None], diskless_topics: Sequence[str]
 ) -> None:
+    try:
+        await _serve(settings, on_ready, diskless_topics)
+    finally:
+        _end_after(limits.EXIT_SECONDS_MAX)
+
+
+async def _serve(
+    settings: BrokerSettings, on_ready: Callable[[Node], None], diskless_topics: Sequence[str]
+) -> None:
     loop = asyncio.get_running_loop()
     end: asyncio.Future[Exception | None] = loop.create_future()
 
@@ -66,8 +79,15 @@ async def _run(
         if not end.done():
             end.set_result(error)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, finish)
+    def signalled() -> None:
+        # A second signal ends the process at once, whatever it waits for by then.
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+        finish()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, signalled)
     kind = Node if settings.node.is_broker else ControllerNode
     node = kind(settings, on_failure=finish)
     if not await _start(node, end):
@@ -84,6 +104,7 @@ async def _run(
         error = await end
     finally:
         log.info("shutting down")
+        _end_after(limits.SHUTDOWN_SECONDS_MAX)
         await node.stop()
         log.info("shut down")
     if error is not None:
@@ -99,9 +120,23 @@ async def _start(node: Node, end: asyncio.Future[Exception | None]) -> bool:
         starting.result()
         return True
     starting.cancel()
+    _end_after(limits.SHUTDOWN_SECONDS_MAX)
     await asyncio.gather(starting, return_exceptions=True)
     error = end.result()
     if error is not None:
         raise error
     log.info("stopped while starting")
     return False
+
+
+def _end_after(seconds: float) -> None:
+    """End the process by then: the interpreter itself waits for every task and thread that is left,
+    and a store or a disk may never let one go."""
+
+    def end() -> None:
+        log.error("ended, though something is still under way", seconds=seconds)
+        os._exit(1)
+
+    last_resort = threading.Timer(seconds, end)
+    last_resort.daemon = True
+    last_resort.start()

@@ -8,7 +8,6 @@ accept. Stop is the same backwards.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from skylog.broker.assembly.translate import (
     connection_settings,
     log_manager_settings,
 )
+from skylog.broker.assembly.undo import Undo
 from skylog.broker.background.backup import is_wanted, open_backup
 from skylog.broker.background.compaction import start_cleaner
 from skylog.broker.background.maintenance import start_maintenance
@@ -115,7 +115,7 @@ class Node:
         self._memory = Memory(settings.network.queued_bytes_max)
         self._ports = Ports(self._clock, self._rng, self._executor)
         self._peers = BrokerPeers(self._image, broker_access(settings), self._ports)
-        self._undo = contextlib.AsyncExitStack()
+        self._undo = Undo()
         self.http_port = 0
         self._http: HttpServer | None = None
         self._addresses = Addresses()
@@ -198,7 +198,7 @@ class Node:
         undo = self._undo
         undo.callback(self._executor.close)
         undo.callback(self._validators.close)
-        undo.push_async_callback(self._peers.close)
+        undo.stop_by(self._peers.close)
         # What can be wrong with settings and addresses is found before anything is written.
         check_access(self.settings)
         securities = listener_securities(self.settings, self._image, self._rng)
@@ -226,19 +226,19 @@ class Node:
         )
         self._services = self._build_services(storage, logs, part)
         # Nobody may write once logs are being closed: neither groups nor changes of metadata.
-        undo.push_async_callback(lambda: logs.close(self._lifecycle.broker_epoch))
+        undo.stop_by(lambda: logs.close(self._lifecycle.broker_epoch), limits.STOP_LOGS_SECONDS_MAX)
         await part.follow()
         await logs.start(self._services.configs.log_config)
-        undo.push_async_callback(self._services.groups.close)
-        undo.push_async_callback(self._services.transactions.close)
-        undo.push_async_callback(self._services.producer_ids.close)
+        undo.stop_by(self._services.groups.close)
+        undo.stop_by(self._services.transactions.close)
+        undo.stop_by(self._services.producer_ids.close)
         await self._bind(securities)
         # Other controllers may need this one before any broker can be let in.
         await self._listeners.serve(of_controller=True)
         await self._register(storage, logs)
         await self._follow_metadata(logs)
         # First of all when it stops: others lead by then, and go on without waiting for this one.
-        undo.push_async_callback(self._lifecycle.leave)
+        undo.stop_by(self._lifecycle.leave, limits.STOP_LEAVE_SECONDS_MAX)
         await self._lifecycle.unfence()
         # Its first client shall find it in the metadata, too.
         await part.link.until_shown(lambda: self._image.is_alive(storage.node_id))
@@ -316,14 +316,14 @@ class Node:
         followers.append(QuotaFollower(self._client_quotas, self._connections))
         followers.append(ThrottleFollower(services.replication, self.settings))
         await services.diskless.plane.start()
-        self._undo.push_async_callback(services.diskless.close)
+        self._undo.stop_by(services.diskless.close)
         until_done = self._background.until_done
         followers.append(DisklessFollower(services.diskless, services.auto_create, until_done))
         followers.append(services.router)
         services.configs.on_change(self._limit_connections)
         services.configs.on_change(services.replication.reconfigure)
         followers += self._part.presence(self._listeners, self._background.once)
-        self._undo.push_async_callback(services.replication.close)
+        self._undo.stop_by(services.replication.close)
         services.replication.fetchers.start()
         self._publisher.start(followers)
 
@@ -332,11 +332,11 @@ class Node:
             self._services, self.settings, securities, self._connections, self._memory
         )
         self._listeners = listeners
-        self._undo.push_async_callback(listeners.stop)
+        self._undo.stop_by(listeners.stop)
         await listeners.bind(self._addresses)
 
     async def _register(self, storage: NodeStorage, logs: LogManager) -> None:
-        self._undo.push_async_callback(self._lifecycle.leave)
+        self._undo.stop_by(self._lifecycle.leave, limits.STOP_LEAVE_SECONDS_MAX)
         await self._lifecycle.register(
             self._listeners.advertised(),
             SUPPORTED_FEATURES,
@@ -348,7 +348,7 @@ class Node:
 
     def _start_background(self, part: QuorumPart, logs: LogManager, storage: NodeStorage) -> None:
         every = self._background.every
-        self._undo.push_async_callback(self._background.stop)
+        self._undo.stop_by(self._background.stop)
         every(SWEEP_INTERVAL_MS, "close idle connections", self._listeners.sweep)
         every(SNAPSHOT_CHECK_INTERVAL_MS, "snapshot metadata", part.snapshot_if_due)
         every(TLS_RELOAD_INTERVAL_MS, "reload certificates", self.reload_certificates)
@@ -389,7 +389,7 @@ class Node:
         http = await serve_observation(bound, self.health, self._executor, self._collectors)
         self.http_port = http.port
         self._http = http
-        self._undo.push_async_callback(http.stop)
+        self._undo.stop_by(http.stop)
 
     def _collectors(self) -> list[Collector]:
         from skylog.broker.observe import collectors  # noqa: PLC0415 - not needed before

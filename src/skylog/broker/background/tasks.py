@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from skylog.kernel.errors import KafkaError
 from skylog.kernel.logging import get_logger
+from skylog.kernel.waiting import end_tasks
 
 log = get_logger("broker.background")
 Work = Callable[[], Awaitable[object]]
@@ -46,10 +47,7 @@ class Background:
             await asyncio.wait(tuple(self._once), timeout=SETTLED_SECONDS_MAX)
 
     async def stop(self) -> None:
-        tasks = [*self._tasks, *self._once]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks([*self._tasks, *self._once])
         self._tasks.clear()
 
     async def _retry(self, name: str, work: Work) -> None:

@@ -19,9 +19,11 @@ import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random, random_uuid
+from skylog.kernel.waiting import end_tasks
 from skylog.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from skylog.wire.messages.broker_registration_request import (
     BrokerRegistrationRequest,
@@ -41,8 +43,6 @@ log = get_logger("broker.lifecycle")
 REGISTRATION_VERSION: Final = 4
 HEARTBEAT_VERSION: Final = 1
 RETRY_SECONDS: Final = 0.05
-# Handing very many partitions over takes a while; who waits longer waits in vain.
-LEAVE_SECONDS_MAX: Final = 300.0
 _WRONG: Final = {
     ErrorCode.STALE_BROKER_EPOCH: "another process has registered this node.id since, or the "
     "broker was unregistered; stop it, and start it again if it is the one to stay",
@@ -214,14 +214,13 @@ class Lifecycle:
         heartbeats, self._heartbeats = self._heartbeats, None
         if heartbeats is None:
             return
-        heartbeats.cancel()
-        await asyncio.gather(heartbeats, return_exceptions=True)
+        await end_tasks([heartbeats])
         if not self._settings.node.controlled_shutdown_enable:
             return  # its session will end by itself
         loop, session = asyncio.get_running_loop(), self._settings.node.session_timeout_ms / 1000
         heard = began = loop.time()
         why = "it still leads partitions"
-        while loop.time() < min(heard + session, began + LEAVE_SECONDS_MAX):
+        while loop.time() < min(heard + session, began + limits.LEAVE_SECONDS_MAX):
             try:
                 async with asyncio.timeout(session):
                     response = await self._heartbeat(leave=True)

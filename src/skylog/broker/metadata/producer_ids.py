@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.waiting import end_tasks
 from skylog.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ class ProducerIds:
 
     async def close(self) -> None:
         if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.gather(self._asking, return_exceptions=True)
+            await end_tasks([self._asking])
 
     def _asked(self) -> asyncio.Task[None]:
         if self._asking is None:

@@ -14,6 +14,7 @@ from skylog.kernel import limits
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.logging import get_logger
+from skylog.kernel.waiting import end_tasks
 
 if TYPE_CHECKING:
     from skylog.broker.net.dispatch import Dispatcher
@@ -165,7 +166,9 @@ class Listener:
             connection.abort()
         with contextlib.suppress(TimeoutError):
             await self._emptied(limits.SHUTDOWN_FLUSH_SECONDS_MAX)
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            _, left = await asyncio.wait(tasks, timeout=limits.SHUTDOWN_REQUESTS_SECONDS_MAX)
+            await end_tasks(left)
         for server in self._servers:
             await server.wait_closed()
 

@@ -16,6 +16,7 @@ from skylog.diskless.coordinator.wire import commit_batch, commit_result, failur
 from skylog.diskless.plane import CommitResult, FileToCommit
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.limits import DISKLESS_COMMIT_TIMEOUT_MS
+from skylog.kernel.waiting import end_tasks
 from skylog.wire.messages.diskless_commit_file_request import (
     DisklessCommitCoordinator,
     DisklessCommitFileRequest,
@@ -91,9 +92,7 @@ class CommitBundles:
                 answer.set_result(outcome)
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
 
 
 def _request(parts: dict[int, FileToCommit]) -> DisklessCommitFileRequest:

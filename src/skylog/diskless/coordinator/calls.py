@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.waiting import end_tasks
 from skylog.wire.schema import Message
 
 # None or below 0: nobody leads it now.
@@ -96,9 +97,7 @@ class CoordinatorCalls:
                 call.deposed.set_result(None)
 
     async def close(self) -> None:
-        for task in self._sent:
-            task.cancel()
-        await asyncio.gather(*self._sent, return_exceptions=True)
+        await end_tasks(self._sent)
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._sent.discard(task)

@@ -23,6 +23,7 @@ from skylog.diskless.local.copy import LocalCopy, remove_directory
 from skylog.diskless.local.partitions import LocalPartitions
 from skylog.diskless.local.round import Parts, Round
 from skylog.kernel.logging import get_logger
+from skylog.kernel.waiting import end_tasks
 
 _log = get_logger("diskless.local")
 
@@ -97,10 +98,7 @@ class LocalFiller:
             _log.error("a round failed", why=repr(task.exception()))
 
     async def _stop(self) -> None:
-        rounds = list(self._rounds)
-        for task in rounds:
-            task.cancel()
-        await asyncio.gather(*rounds, return_exceptions=True)
+        await end_tasks(self._rounds)
         await self._parts.threads.settled()
         for one in self._partitions:
             self._partitions.stop_following(one)

@@ -18,6 +18,7 @@ from skylog.kernel.errors import KafkaError
 from skylog.kernel.limits import DISKLESS_WAIT_MS
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random
+from skylog.kernel.waiting import end_tasks
 from skylog.wire.messages.diskless_find_batches_request import DisklessFindBatchesRequest
 
 _log = get_logger("diskless.waits")
@@ -54,11 +55,8 @@ class RemoteWaits:
             self._waits[at] = asyncio.get_running_loop().create_task(self._wait(*at))
 
     async def close(self) -> None:
-        waits = [*self._waits.values()]
-        self._waits.clear()
-        for wait in waits:
-            wait.cancel()
-        await asyncio.gather(*waits, return_exceptions=True)
+        waits, self._waits = self._waits, {}
+        await end_tasks(waits.values())
 
     async def _wait(self, coordinator_id: int, node_id: int) -> None:
         since, delay = _EVERYTHING, _RETRY_SECONDS

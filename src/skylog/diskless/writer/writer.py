@@ -42,6 +42,7 @@ from skylog.kernel.errors import RETRIABLE, ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random
 from skylog.kernel.stages import Stage
+from skylog.kernel.waiting import end_tasks
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectError, ObjectStore, Outcome
 from skylog.wire.buffers import Buffer
@@ -154,30 +155,28 @@ class DisklessWriter:
         return {coordinator_id: len(parts) for coordinator_id, parts in self._queues.items()}
 
     async def close(self) -> None:
-        """Write what is waiting, and take no more.
-
-        Coordinators may have gone first, as when all brokers are stopped: whoever waits in vain
-        hears that nothing is known, and the object is left to the scan for orphans.
-        """
+        """Write what is waiting, and take no more. Coordinators may have gone first: whoever waits
+        in vain hears that nothing is known, and the object is left to the scan for orphans."""
         self._ended = True
         end = self._clock.monotonic() + limits.DISKLESS_CLOSE_SECONDS_MAX
         while self._active is not None or self._tasks or self._room.is_waited_for:
             self._close(Reason.END)
             left = end - self._clock.monotonic()
-            if left <= 0:
-                self._abandon()
-            elif self._tasks:
-                await asyncio.wait(self._tasks, timeout=left)
+            if left <= 0 and not await self._abandon():
+                return
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=max(left, 0))
             await asyncio.sleep(0)
 
-    def _abandon(self) -> None:
+    async def _abandon(self) -> bool:
+        """False: there is work that does not even end when it is cancelled."""
         waiting = [part for parts in self._queues.values() for part in parts]
         self._queues.clear()
-        for task in self._tasks:
-            task.cancel()
         for part in waiting:
             _log.error("file not committed before the end", **part.names())
             part.fail(_AT_THE_END)
+        await end_tasks(self._tasks)
+        return not self._tasks
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -17,6 +17,7 @@ from skylog.diskless.plane import TopicPartition
 from skylog.diskless.planes.postgres.database import Database, Sleep, prepare
 from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
+from skylog.kernel.waiting import end_tasks
 
 log = get_logger("diskless.postgres")
 
@@ -76,8 +77,7 @@ class HighWatermarkFeed:
     async def close(self) -> None:
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_tasks([task])
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.terminate()
