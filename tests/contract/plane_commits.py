@@ -63,7 +63,7 @@ async def parts_of_lanes_are_committed_one_by_one(scene: Scene) -> None:
     for coordinator_id, batches in reversed(by_coordinator.items()):
         part = replace(file, batches=batches, coordinator_ids=list(by_coordinator))
         for duplicate in (False, True):
-            results = await scene.plane.commit_file(part, coordinator_id=coordinator_id)
+            results = await scene.plane.commit_part(part, coordinator_id)
             assert [(r.error, r.duplicate) for r in results] == [(NONE, duplicate)] * len(batches)
     assert await scene.live(file.object_key) == (NONE, True)
     assert (await scene.bases(), await scene.bases(T1), await scene.bases(B0)) == ([0, 3], [0], [0])
@@ -74,7 +74,7 @@ async def parts_of_lanes_are_committed_one_by_one(scene: Scene) -> None:
 async def a_part_may_be_empty(scene: Scene) -> None:
     coordinator_id = scene.plane.coordinator_of(T0)
     file = replace(scene.file(), coordinator_ids=[coordinator_id])
-    assert await scene.plane.commit_file(file, coordinator_id=coordinator_id) == []
+    assert await scene.plane.commit_part(file, coordinator_id) == []
     assert await scene.live(file.object_key) == (NONE, False)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import asyncpg
 
+from skylog.diskless.plane import TopicPartition
 from skylog.kernel.secret import Secret
 from tests.ports import free_port
 
@@ -40,6 +41,19 @@ def _unprivileged() -> str | None:
         return None
     known = Path("/etc/passwd").read_text().split("\n")
     return "postgres" if any(line.startswith("postgres:") for line in known) else "nobody"
+
+
+class Broker:
+    """One of the brokers that share the database (``duties.Brokers``): the first does all work."""
+
+    def __init__(self, node_id: int = 0) -> None:
+        self._node_id = node_id
+
+    def leads(self, partition: TopicPartition) -> bool:
+        return self.is_first()
+
+    def is_first(self) -> bool:
+        return self._node_id == 0
 
 
 class PostgresServer:

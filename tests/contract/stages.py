@@ -9,6 +9,7 @@ gets the interop marker. The histories in ``tests/property`` use the same stages
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -53,13 +54,15 @@ async def memory(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opened]
 @asynccontextmanager
 async def postgres(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opened]:
     from skylog.diskless.planes.postgres import PostgresPlane
-    from tests.contract.postgres_server import server
+    from tests.contract.postgres_server import Broker, server
 
     database = await server().create_database()
+    numbers = itertools.count()
     async with AsyncExitStack() as opened:
 
         async def another() -> ControlPlane:
-            plane = PostgresPlane(database, clock, rules, connections_max=4)
+            broker = Broker(next(numbers))
+            plane = PostgresPlane(database, clock, rules, brokers=broker, connections_max=4)
             opened.push_async_callback(plane.close)
             await plane.start()
             return plane

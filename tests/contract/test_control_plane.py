@@ -8,6 +8,7 @@ from skylog.kernel.clock import ManualClock
 from tests.contract import (
     plane_commits,
     plane_deletes,
+    plane_duties,
     plane_inspection,
     plane_pins,
     plane_ranges,
@@ -20,6 +21,7 @@ PARTS = (
     plane_commits,
     plane_reads,
     plane_deletes,
+    plane_duties,
     plane_inspection,
     plane_ranges,
     plane_pins,

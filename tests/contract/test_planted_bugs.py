@@ -14,11 +14,11 @@ from skylog.diskless.planes import memory
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.rules import commits, offsets
 from skylog.kernel.errors import ErrorCode, KafkaError
-from tests.contract import plane_commits, plane_deletes, plane_reads
+from tests.contract import plane_commits, plane_deletes, plane_duties, plane_reads
 from tests.contract.planting import Bugs, Patch, planted_in, require_found, wrap
 from tests.contract.support import NONE
 
-PARTS = (plane_commits, plane_deletes, plane_reads)
+PARTS = (plane_commits, plane_deletes, plane_duties, plane_reads)
 BUGS: Bugs = {}
 caught_by = planted_in(BUGS)
 
@@ -149,6 +149,24 @@ def files_without_batches_are_kept(patch: Patch) -> None:
         self._files[file.object_key].marked_ms = None
 
     wrap(patch, MemoryPlane, "_keep", unmarked)
+
+
+# --- Duties ---------------------------------------------------------------------------------------
+
+
+@caught_by("one_broker_does_each_piece_of_work")
+def nobody_enforces_retention(patch: Patch) -> None:
+    patch.setattr(MemoryPlane, "owns", lambda _self, _partition: False)
+
+
+@caught_by("one_broker_does_each_piece_of_work")
+def nobody_looks_for_orphans(patch: Patch) -> None:
+    patch.setattr(MemoryPlane, "is_caretaker", lambda _self: False)
+
+
+@caught_by("one_broker_does_each_piece_of_work")
+def nobody_deletes_files(patch: Patch) -> None:
+    patch.setattr(MemoryPlane, "owns_files", lambda _self: False)
 
 
 # --- Idempotent producers -------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.secret import Secret
 from tests.contract.plane_deletes import Heard
-from tests.contract.postgres_server import PostgresServer, server
+from tests.contract.postgres_server import Broker, PostgresServer, server
 from tests.contract.support import B0, NONE, RULES, T0, T1, TOPIC, Scene, batch, sent
 
 pytestmark = pytest.mark.interop
@@ -67,7 +67,7 @@ class House:
 
 @asynccontextmanager
 async def opened(address: Secret, clock: ManualClock) -> AsyncIterator[PostgresPlane]:
-    plane = PostgresPlane(address, clock, RULES, connections_max=6)
+    plane = PostgresPlane(address, clock, RULES, brokers=Broker(), connections_max=6)
     await plane.start()
     try:
         yield plane
@@ -94,7 +94,7 @@ async def house() -> AsyncIterator[House]:
 async def test_brokers_may_start_together() -> None:
     """Each script is applied once; a later start applies none."""
     address = await server().create_database()
-    planes = [PostgresPlane(address, ManualClock()) for _ in range(4)]
+    planes = [PostgresPlane(address, ManualClock(), brokers=Broker()) for _ in range(4)]
     await asyncio.gather(*[plane.start() for plane in planes])
     admin = await asyncpg.connect(address.reveal())
     rows = await admin.fetch("SELECT version FROM schema_history ORDER BY version")
@@ -103,7 +103,7 @@ async def test_brokers_may_start_together() -> None:
     await admin.close()
     for plane in planes:
         await plane.close()
-    late = PostgresPlane(address, ManualClock())
+    late = PostgresPlane(address, ManualClock(), brokers=Broker())
     with pytest.raises(StorageError, match="newer skylog"):
         await late.start()
 

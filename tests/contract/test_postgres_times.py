@@ -14,7 +14,7 @@ from skylog.diskless.plane import MAX_TIMESTAMP
 from skylog.diskless.planes.postgres import PostgresPlane, reading, schema
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.secret import Secret
-from tests.contract.postgres_server import server
+from tests.contract.postgres_server import Broker, server
 from tests.contract.support import RULES, T0, T1, TOPIC, Scene, batch
 
 pytestmark = pytest.mark.interop
@@ -57,7 +57,7 @@ async def _buffers_read(connection: Any, statement: str, *values: Any) -> int:
 @asynccontextmanager
 async def _scene(address: Secret) -> AsyncIterator[Scene]:
     clock = ManualClock()
-    plane = PostgresPlane(address, clock, RULES)
+    plane = PostgresPlane(address, clock, RULES, brokers=Broker())
     await plane.start()
 
     async def another() -> PostgresPlane:

@@ -232,7 +232,7 @@ def followed(cluster: Cluster, number: int, leader: int) -> bool:
     """Whether all brokers have the same state of a coordinator."""
     states = []
     for broker in cluster.brokers:
-        registry = broker.node._services.diskless.coordinators
+        registry = broker.node._services.diskless.coordination.local
         if broker.node_id == leader:
             machine = registry.get(number).machine
         else:
@@ -267,7 +267,7 @@ def test_a_follower_that_lost_its_disk_fetches_snapshots() -> None:
             until(lambda: client.produce("t", b"x") and log.log_start_offset > 0)
         lost.start()
         until(lambda: followed(cluster, 0, leader))
-        registry = lost.node._services.diskless.coordinators
+        registry = lost.node._services.diskless.coordination.local
         assert registry.snapshots(0).ids()
 
 

@@ -291,7 +291,7 @@ def test_the_metadata_topic_is_internal_and_divided() -> None:
         (topic,) = wire.ask(request).topics
         assert (topic.error_code, topic.is_internal) == (ErrorCode.NONE, True)
         assert [part.partition_index for part in sorted_partitions(topic)] == [0, 1, 2]
-        told = broker.node._services.diskless.coordinators.led()
+        told = broker.node._services.diskless.coordination.local.led()
         assert told == [0, 1, 2]
 
 

@@ -67,7 +67,7 @@ async def commit(plane: Any, file: FileToCommit) -> list[CommitResult]:
             n for n, b in enumerate(file.batches) if b.partition % COORDINATORS == coordinator_id
         ]
         mine = replace(file, batches=[file.batches[place] for place in places])
-        told = await until_known(lambda: plane.commit_file(mine, coordinator_id=coordinator_id))
+        told = await until_known(lambda: plane.commit_part(mine, coordinator_id))
         results.update(zip(places, told, strict=True))
 
     await asyncio.gather(*(part(coordinator_id) for coordinator_id in file.coordinator_ids))

@@ -43,13 +43,11 @@ operations = st.one_of(
 class Plane(TopicPlane):
     refusals: dict[int, int]
 
-    async def commit_file(
-        self, file: FileToCommit, *, coordinator_id: int | None = None
-    ) -> list[CommitResult]:
-        if coordinator_id is not None and self.refusals.get(coordinator_id):
+    async def commit_part(self, file: FileToCommit, coordinator_id: int) -> list[CommitResult]:
+        if self.refusals.get(coordinator_id):
             self.refusals[coordinator_id] -= 1
             raise KafkaError(ErrorCode.INVALID_REQUEST, "no")
-        return await super().commit_file(file, coordinator_id=coordinator_id)
+        return await super().commit_part(file, coordinator_id)
 
 
 class Store(MemoryStore):

@@ -78,7 +78,7 @@ async def until_loaded(services: Services) -> None:
 
     One whose followers are away cannot be loaded before they are back.
     """
-    coordinators = (services.groups, services.transactions, services.diskless.coordinators)
+    coordinators = (services.groups, services.transactions, services.diskless.plane)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(START_LOADING_SECONDS_MAX):
             for coordinator in coordinators:

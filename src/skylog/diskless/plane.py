@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from skylog.diskless.bulk import BulkPlane
+from skylog.diskless.duties import PlaneDuties
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
 
@@ -239,9 +240,12 @@ class CoordinatorInfo:
     pins: int = -1
 
 
-class ControlPlane(BulkPlane, Protocol):
+class ControlPlane(BulkPlane, PlaneDuties, Protocol):
     async def start(self) -> None:
         """Make the plane ready; nothing else may be called before."""
+
+    async def loaded(self) -> None:
+        """Wait until what this broker has of the plane can be asked, or cannot for now."""
 
     async def close(self) -> None: ...
 
@@ -258,15 +262,10 @@ class ControlPlane(BulkPlane, Protocol):
         None: the partition is not known (a plane with one coordinator need not look).
         """
 
-    async def commit_file(
-        self, file: FileToCommit, *, coordinator_id: int | None = None
-    ) -> list[CommitResult]:
+    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
         """Give offsets to a file's batches, in order; some may fail while others do not.
 
-        *A file of several coordinators* waits for all of them, unless its parts are committed one
-        by one: each with its ``coordinator_id``, the batches of that coordinator only (perhaps
-        none) and all ``coordinator_ids`` of the file. What is said here of a file then holds for
-        the part.
+        A file of several coordinators waits for all of them; see ``commit_part``.
 
         *The same key again* gets the first answer, without new offsets: what was accepted tells its
         offset with ``duplicate`` set, what was refused is an error again. Another size, format or
@@ -286,6 +285,13 @@ class ControlPlane(BulkPlane, Protocol):
         *A staged file* (its key says so) is committed as a whole: what would be the error of one of
         its batches is raised, and nothing is known of it. A pin makes its age no matter; without
         one, a key that is too old is INVALID_REQUEST.
+        """
+
+    async def commit_part(self, file: FileToCommit, coordinator_id: int) -> list[CommitResult]:
+        """Commit what one coordinator has of a file, without waiting for the others.
+
+        ``file`` has the batches of that coordinator only (perhaps none) and all
+        ``coordinator_ids`` of the whole. What ``commit_file`` says of a file holds for the part.
         """
 
     async def find_batches(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from skylog.diskless.coordinator.api import DisklessApi
 from skylog.diskless.coordinator.inspection import merged_pages
 from skylog.diskless.coordinator.own_api import OwnApi
 from skylog.diskless.coordinator.ports import RuntimeSettings
-from skylog.diskless.plane import CoordinatorOf, FileInfo, RetentionResult
+from skylog.diskless.plane import CoordinatorOf, FileInfo, RetentionResult, TopicPartition
 from skylog.diskless.planes.cluster import ClusterCoordinators
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.kernel.clock import ManualClock
@@ -270,6 +270,24 @@ class Everywhere:
     async def start(self) -> None:
         for member in self._members:
             await member.plane.start()
+
+    def owns(self, partition: TopicPartition) -> bool:
+        return self._one(member.plane.owns(partition) for member in self._members)
+
+    def is_caretaker(self) -> bool:
+        return self._one(member.plane.is_caretaker() for member in self._members)
+
+    def _one(self, answers: Iterable[bool]) -> bool:
+        """Two brokers that do the same work are one too many."""
+        count = sum(answers)
+        assert count <= 1
+        return count == 1
+
+    def other_brokers(self) -> list[int]:
+        """All of them are asked already."""
+        mine, *others = self._members
+        assert set(mine.plane.other_brokers()) <= {member.node_id for member in others}
+        return []
 
     async def known_topics(self) -> list[Any]:
         known = [await member.plane.known_topics() for member in self._members]

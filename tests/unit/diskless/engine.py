@@ -52,14 +52,12 @@ class WatchedPlane(MemoryPlane):
         self.commits: list[FileToCommit] = []
         self.failures: list[KafkaError | None] = []
 
-    async def commit_file(
-        self, file: FileToCommit, *, coordinator_id: int | None = None
-    ) -> list[CommitResult]:
+    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
         self.commits.append(file)
         failure = self.failures.pop(0) if self.failures else None
         if failure is not None and not failure.ambiguous:
             raise failure
-        results = await super().commit_file(file, coordinator_id=coordinator_id)
+        results = await super().commit_file(file)
         if failure is not None:
             raise failure  # it took effect, and nobody was told
         return results

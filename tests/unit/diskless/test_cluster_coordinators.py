@@ -70,8 +70,7 @@ async def test_parts_that_are_ready_together_go_together(tmp_path: Path) -> None
         whole = sender.home.file((T0, 1), owners=(0, 1, 2))
         empty = sender.home.file(key=whole.object_key, owners=(0, 1, 2))
         parts = await asyncio.gather(
-            sender.plane.commit_file(whole, coordinator_id=0),
-            sender.plane.commit_file(empty, coordinator_id=1),
+            sender.plane.commit_part(whole, 0), sender.plane.commit_part(empty, 1)
         )
         assert [len(part) for part in parts] == [1, 0]
         assert opened.sent["DisklessCommitFileRequest"] == 1

@@ -21,6 +21,7 @@ from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.secret import Secret
+from tests.contract.postgres_server import Broker
 
 # --- Errors and retries ---------------------------------------------------------------------------
 
@@ -151,7 +152,7 @@ async def test_errors_of_ours_pass() -> None:
     "address", ["postgresql://user:canary@127.0.0.1:1/x", "canary://x", "postgresql://a:canary@:x/"]
 )
 async def test_a_failed_start_does_not_tell_the_password(address: str) -> None:
-    plane = PostgresPlane(Secret(address), ManualClock())
+    plane = PostgresPlane(Secret(address), ManualClock(), brokers=Broker())
     with pytest.raises(StorageError) as caught:
         await plane.start()
     assert "canary" not in str(caught.value)

@@ -10,19 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from skylog.broker.assembly.bulk_access import BulkAccess
-from skylog.broker.assembly.diskless_planes import (
-    CoordinatorLocations,
-    coordinators_by_metadata,
-    open_coordinators,
-    open_plane,
-)
+from skylog.broker.assembly.diskless_planes import Coordination, open_plane
 from skylog.broker.assembly.local_segments import watch_commits
-from skylog.diskless.coordinator.api import DisklessApi
-from skylog.diskless.coordinator.own_api import OwnApi
 from skylog.diskless.partitions import DisklessPartition, DisklessPartitions
 from skylog.diskless.plane import ControlPlane
-from skylog.diskless.planes.cluster import ClusterCoordinators
-from skylog.diskless.planes.topic import TopicPlane
 from skylog.diskless.reader import (
     DisklessReader,
     ObjectCache,
@@ -46,7 +37,6 @@ if TYPE_CHECKING:
     from skylog.controller.image import ClusterImage, Delta
     from skylog.controller.image.topics import Topic
     from skylog.diskless.coordinator.calls import Peers
-    from skylog.diskless.coordinator.registry import DisklessCoordinators
     from skylog.kernel.ids import Uuid
     from skylog.kernel.settings import BrokerSettings
     from skylog.kernel.settings.diskless import DisklessSettings
@@ -71,11 +61,8 @@ class DisklessEngine:
     writer: DisklessWriter
     reader: DisklessReader
     partitions: DisklessPartitions
-    coordinators: DisklessCoordinators
-    # Those of all brokers.
-    cluster: ClusterCoordinators
-    api: DisklessApi
-    own_api: OwnApi
+    # None: the plane has no coordinators.
+    coordination: Coordination | None
     store_stats: StoreStats
     fetch_stage: Stage
     local: LocalSegments | None = None
@@ -114,7 +101,6 @@ class DisklessEngine:
         if self.local is not None:
             await self.local.filler.close()
         await self.plane.close()
-        await self.cluster.close()
         await self.store.close()
 
 
@@ -130,10 +116,10 @@ class DisklessFollower:
 
     def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
         engine = self._engine
-        coordinators = image.topic(DISKLESS_METADATA)
-        by_topic = isinstance(engine.plane, TopicPlane)
-        if by_topic and coordinators is not None and coordinators.topic_id in delta.partitions:
-            engine.cluster.leaders_changed()
+        if engine.coordination is not None:
+            coordinators = image.topic(DISKLESS_METADATA)
+            if coordinators is not None and coordinators.topic_id in delta.partitions:
+                engine.coordination.cluster.leaders_changed()
         gone = [t.topic_id for t in delta.topics_deleted.values() if t.diskless_enabled]
         for topic_id in gone:
             engine.partitions.delete_topic(topic_id)
@@ -169,7 +155,7 @@ class DisklessFollower:
         """Every broker sees to it, wherever coordinators lead: to do it again does no harm."""
         if image.topic(DISKLESS_METADATA) is None:
             await self._auto_create.create([DISKLESS_METADATA])
-        await self._engine.coordinators.loaded()
+        await self._engine.plane.loaded()
         # One that was deleted meanwhile must not come back.
         there = [one for one in topics if image.topic_by_id(one[0]) is not None]
         await self._engine.plane.create_partitions(there)
@@ -184,23 +170,6 @@ def storage_url_of(settings: BrokerSettings) -> str:
     return settings.diskless.storage_url or directory.as_uri()
 
 
-def refuse_alone(image: ClusterImage, settings: BrokerSettings) -> None:
-    """INVALID_CONFIG where brokers of a cluster would not find one another's diskless data."""
-    if len(image.brokers.by_id) <= 1:
-        return
-    if not settings.diskless.storage_url:
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
-            "With several brokers, diskless topics need diskless.storage.url, the same on all of"
-            " them: a bucket, or a directory (file://…) that all of them share.",
-        )
-    if settings.diskless.control_plane == "memory":
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
-            "diskless.control.plane=memory is for one broker; several need topic or postgres.",
-        )
-
-
 def open_engine(
     settings: BrokerSettings,
     image: ClusterImage,
@@ -211,11 +180,7 @@ def open_engine(
     """Put the engine together from the node's settings."""
     diskless = settings.diskless
     clock, rng, executor = ports.clock, ports.rng, ports.executor
-    locations = CoordinatorLocations(image, settings.node.node_id)
-    coordinators = open_coordinators(settings, files, clock, executor, peers, locations)
-    cluster = ClusterCoordinators(coordinators, locations, peers, rng)
-    coordinator_of = coordinators_by_metadata(image)
-    plane = open_plane(settings, cluster, coordinator_of, clock, rng)
+    plane, coordination = open_plane(settings, image, peers, files, ports)
     url = storage_url_of(settings)
     stats = StoreStats()
     store = open_store(
@@ -251,19 +216,13 @@ def open_engine(
     )
     reader = DisklessReader(plane, store, cache, clock, ReaderSettings(objects))
     partitions = DisklessPartitions()
-    # What other brokers ask of this one is not passed on.
-    here = TopicPlane(coordinators, coordinator_of, rng)
-    served = here if isinstance(plane, TopicPlane) else plane
     engine = DisklessEngine(
         store,
         plane,
         writer,
         reader,
         partitions,
-        coordinators,
-        cluster,
-        DisklessApi(served, coordinators, coordinator_of),
-        OwnApi(coordinators, executor),
+        coordination,
         stats,
         fetch_stage=Stage(clock),
     )

@@ -1,50 +1,70 @@
-"""Which control plane a broker's diskless topics have, and where their coordinators are."""
+"""The control plane of a broker's diskless topics: the one place that knows their names."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from skylog.diskless.coordinator.api import DisklessApi
 from skylog.diskless.coordinator.links import ReplicaLinks
+from skylog.diskless.coordinator.own_api import OwnApi
 from skylog.diskless.coordinator.ports import RuntimeSettings
 from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
-from skylog.diskless.plane import CoordinatorOf
+from skylog.diskless.planes.cluster import ClusterCoordinators
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.diskless.rules.times import PlaneRules
-from skylog.kernel.errors import ConfigError
+from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.kernel.secret import Secret
 from skylog.kernel.topics import DISKLESS_METADATA
 from skylog.objects.open import parse_url
 
 if TYPE_CHECKING:
+    from skylog.client.settings import Ports
     from skylog.controller.image import ClusterImage
+    from skylog.controller.image.topics import Partition as PartitionState
     from skylog.diskless.coordinator.calls import Peers
     from skylog.diskless.plane import ControlPlane, TopicPartition
-    from skylog.diskless.planes.cluster import ClusterCoordinators
-    from skylog.kernel.clock import Clock
-    from skylog.kernel.executor import Executor
-    from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
+    from skylog.kernel.settings.diskless import DisklessSettings
     from skylog.log.files import Files
+    from skylog.replication.partition import Partition
 
 # The coordinators' caches and snapshots, beside the logs.
 COORDINATORS_DIRECTORY: Final = "diskless-coordinators"
+# Values of ``diskless.control.plane``.
+TOPIC: Final = "topic"
+MEMORY: Final = "memory"
+POSTGRES: Final = "postgres"
 
 
-def plane_rules(settings: BrokerSettings) -> PlaneRules:
-    return PlaneRules(
-        commit_age_ms_max=settings.diskless.commit_age_max_ms,
-        producer_expiration_ms=settings.log.producer_id_expiration_ms,
-    )
+class PlaneMetadata:
+    """What cluster metadata says of a plane's partitions, brokers and coordinators.
 
-
-class CoordinatorLocations:
-    """Who has which coordinator, as cluster metadata says (``planes.cluster.Locations``)."""
+    Seen by one broker (``duties.Brokers``, ``planes.cluster.Locations``).
+    """
 
     def __init__(self, image: ClusterImage, node_id: int) -> None:
         self._image = image
         self.node_id = node_id
+
+    def _partition(self, partition: TopicPartition) -> PartitionState | None:
+        topic = self._image.topic_by_id(partition[0])
+        return None if topic is None else topic.partitions.get(partition[1])
+
+    def leads(self, partition: TopicPartition) -> bool:
+        state = self._partition(partition)
+        return state is not None and state.leader == self.node_id
+
+    def is_first(self) -> bool:
+        brokers = self._image.brokers.by_id
+        alive = [number for number, broker in brokers.items() if not broker.fenced]
+        return not alive or min(alive) == self.node_id
+
+    def coordinator_of(self, partition: TopicPartition) -> int | None:
+        state = self._partition(partition)
+        return state.diskless_coordinator if state is not None and state.writes_diskless else None
 
     def coordinator_ids(self) -> list[int]:
         topic = self._image.topic(DISKLESS_METADATA)
@@ -62,15 +82,92 @@ class CoordinatorLocations:
         return list(dict.fromkeys([state.leader, *state.isr, *state.replicas]))
 
 
-def open_coordinators(
-    settings: BrokerSettings,
-    files: Files,
-    clock: Clock,
-    executor: Executor,
-    peers: Peers,
-    locations: CoordinatorLocations,
-) -> DisklessCoordinators:
-    """The coordinators that this broker may come to lead, or follow."""
+@dataclass(frozen=True, slots=True)
+class Coordination:
+    """The coordinators behind a topic plane: those of this broker, those of all, and the APIs by
+    which other brokers ask this one."""
+
+    local: DisklessCoordinators
+    cluster: ClusterCoordinators
+    api: DisklessApi
+    own_api: OwnApi
+
+    def assign(self, index: int, partition: Partition) -> None:
+        """This broker has a replica of a coordinator's log, in a new role or epoch."""
+        if partition.is_leader:
+            self.local.partition_led(index, partition)
+        else:
+            self.local.partition_followed(index, partition)
+
+
+def open_plane(
+    settings: BrokerSettings, image: ClusterImage, peers: Peers, files: Files, ports: Ports
+) -> tuple[ControlPlane, Coordination | None]:
+    """The plane that ``diskless.control.plane`` names, and its coordinators if it has some."""
+    kind = settings.diskless.control_plane
+    metadata = PlaneMetadata(image, settings.node.node_id)
+    if kind == MEMORY:
+        return MemoryPlane(ports.clock, plane_rules(settings)), None
+    if kind == POSTGRES:
+        return _open_postgres(settings, metadata, ports), None
+    coordination = _open_coordination(settings, metadata, peers, files, ports)
+    return TopicPlane(coordination.cluster, metadata.coordinator_of, ports.rng), coordination
+
+
+def coordinator_replicas(diskless: DisklessSettings) -> int:
+    """How many replicas the log of a coordinator has; 0 where coordinators do nothing."""
+    return diskless.metadata_replication_factor if diskless.control_plane == TOPIC else 0
+
+
+def refuse_alone(image: ClusterImage, settings: BrokerSettings) -> None:
+    """INVALID_CONFIG where brokers of a cluster would not find one another's diskless data.
+
+    A controller asks, too, which has no plane."""
+    if len(image.brokers.by_id) <= 1:
+        return
+    if not settings.diskless.storage_url:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "With several brokers, diskless topics need diskless.storage.url, the same on all of"
+            " them: a bucket, or a directory (file://…) that all of them share.",
+        )
+    if settings.diskless.control_plane == MEMORY:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "diskless.control.plane=memory is for one broker; several need topic or postgres.",
+        )
+
+
+def plane_rules(settings: BrokerSettings) -> PlaneRules:
+    return PlaneRules(
+        commit_age_ms_max=settings.diskless.commit_age_max_ms,
+        producer_expiration_ms=settings.log.producer_id_expiration_ms,
+    )
+
+
+def _open_postgres(settings: BrokerSettings, metadata: PlaneMetadata, ports: Ports) -> ControlPlane:
+    # Imported here: few nodes need the library.
+    from skylog.diskless.planes.postgres.plane import PostgresPlane  # noqa: PLC0415
+
+    address = settings.diskless.postgres
+    if not isinstance(address, Secret):
+        raise ConfigError(
+            "diskless.control.plane=postgres needs "
+            "diskless.control.plane.postgres.connection.string"
+        )
+    return PostgresPlane(
+        address,
+        ports.clock,
+        plane_rules(settings),
+        brokers=metadata,
+        connections_max=settings.diskless.postgres_connections_max,
+    )
+
+
+def _open_coordination(
+    settings: BrokerSettings, metadata: PlaneMetadata, peers: Peers, files: Files, ports: Ports
+) -> Coordination:
+    clock, rng, executor = ports.clock, ports.rng, ports.executor
     directory = Path(settings.node.log_dirs[0]).absolute() / COORDINATORS_DIRECTORY
     url = settings.diskless.storage_url
     runtime = RuntimeSettings(
@@ -79,43 +176,14 @@ def open_coordinators(
         # Coordinates would be of no use that outlive the bytes they lead to.
         sync=settings.storage.file_sync or (url != "" and parse_url(url).is_remote),
     )
-    links = ReplicaLinks(locations.node_id, peers, locations.replicas, executor)
+    links = ReplicaLinks(metadata.node_id, peers, metadata.replicas, executor)
     environment = Environment.of_broker(directory, files, clock, executor, links)
-    return DisklessCoordinators(environment, runtime)
-
-
-def coordinators_by_metadata(image: ClusterImage) -> CoordinatorOf:
-    """Which coordinator a partition has, as cluster metadata says."""
-
-    def coordinator_of(partition: TopicPartition) -> int | None:
-        topic = image.topic_by_id(partition[0])
-        state = topic.partitions.get(partition[1]) if topic is not None else None
-        return state.diskless_coordinator if state is not None and state.writes_diskless else None
-
-    return coordinator_of
-
-
-def open_plane(
-    settings: BrokerSettings,
-    coordinators: ClusterCoordinators,
-    coordinator_of: CoordinatorOf,
-    clock: Clock,
-    rng: Random,
-) -> ControlPlane:
-    """The plane that ``diskless.control.plane`` names."""
-    kind = settings.diskless.control_plane
-    if kind == "memory":
-        return MemoryPlane(clock, plane_rules(settings))
-    if kind == "postgres":
-        # Imported here: few nodes need the library.
-        from skylog.diskless.planes.postgres.plane import PostgresPlane  # noqa: PLC0415
-
-        address = settings.diskless.postgres
-        if not isinstance(address, Secret):
-            raise ConfigError(
-                "diskless.control.plane=postgres needs "
-                "diskless.control.plane.postgres.connection.string"
-            )
-        connections = settings.diskless.postgres_connections_max
-        return PostgresPlane(address, clock, plane_rules(settings), connections_max=connections)
-    return TopicPlane(coordinators, coordinator_of, rng)
+    local = DisklessCoordinators(environment, runtime)
+    # What other brokers ask of this one is not passed on.
+    here = TopicPlane(local, metadata.coordinator_of, rng)
+    return Coordination(
+        local,
+        ClusterCoordinators(local, metadata, peers, rng),
+        DisklessApi(here, local, metadata.coordinator_of),
+        OwnApi(local, executor),
+    )

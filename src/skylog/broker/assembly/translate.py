@@ -8,6 +8,7 @@ from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING
 
+from skylog.broker.assembly.diskless_planes import coordinator_replicas
 from skylog.broker.net.access import controller_client
 from skylog.controller.settings import ControllerSettings, ReplicaPacing
 from skylog.groups.settings import GroupSettings
@@ -54,9 +55,7 @@ def controller_settings(
             **{known.name: getattr(managed, known.name) for known in fields(ReplicaPacing)}
         ),
         diskless_coordinators=diskless.metadata_partitions,
-        diskless_metadata_replicas=(
-            diskless.metadata_replication_factor if diskless.control_plane == "topic" else 0
-        ),
+        diskless_metadata_replicas=coordinator_replicas(diskless),
     )
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from skylog.broker.assembly.diskless_planes import Coordination
 from skylog.broker.net.context import RequestContext
-from skylog.diskless.coordinator.api import DisklessApi
-from skylog.diskless.coordinator.own_api import OwnApi
-from skylog.kernel.errors import KafkaError
+from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.messages import diskless_commit_file_response as commit
 from skylog.wire.messages import diskless_create_partitions_response as create
 from skylog.wire.messages import diskless_delete_records_response as delete
@@ -25,10 +24,16 @@ from skylog.wire.schema import Message
 Handler = Callable[[RequestContext, Any], Awaitable[Any]]
 
 
+def _coordination(context: RequestContext) -> Coordination:
+    found = context.services.diskless.coordination
+    if found is None:  # this broker's control plane has no coordinators
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+    return found
+
+
 def _handler(method: str) -> Handler:
     async def handle(context: RequestContext, request: Any) -> Any:
-        api: DisklessApi = context.services.diskless.api
-        return await getattr(api, method)(request)
+        return await getattr(_coordination(context).api, method)(request)
 
     return handle
 
@@ -44,8 +49,7 @@ describe_files = _handler("describe_files")
 
 def _own_handler(method: str) -> Handler:
     async def handle(context: RequestContext, request: Any) -> Any:
-        api: OwnApi = context.services.diskless.own_api
-        return await getattr(api, method)(request)
+        return await getattr(_coordination(context).own_api, method)(request)
 
     return handle
 

@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from skylog.broker.assembly.diskless_engine import storage_url_of
-from skylog.broker.background.maintenance import reaches_all_coordinators
 from skylog.diskless.coordinator.inspection import merged_pages
 from skylog.diskless.coordinator.remote import BACKGROUND
 from skylog.diskless.coordinator.wire import failure
@@ -47,7 +46,7 @@ async def describe_coordinators(
     settings, engine = services.settings, services.diskless
     infos = await engine.plane.describe_coordinators()
     found = [_described(info, settings.node.node_id) for info in infos]
-    whole = _reaches_all(services)
+    whole = engine.plane.reaches_all()
     if not request.only_here:
         answers = await _others(services, DescribeDisklessCoordinatorsRequest(only_here=True))
         whole = whole and not any(isinstance(answer, KafkaError) for answer in answers)
@@ -64,10 +63,8 @@ async def describe_coordinators(
 
 
 async def _others(services: Services, request: Message) -> list[Any]:
-    """What the other brokers that lead coordinators answer, or why they do not."""
-    if services.settings.diskless.control_plane != "topic":
-        return []
-    nodes = sorted(set(services.diskless.cluster.elsewhere().values()))
+    """What the other brokers answer that have a part of the plane, or why they do not."""
+    nodes = services.diskless.plane.other_brokers()
     outcomes = await asyncio.gather(
         *(services.peers.send(node, request, lane=BACKGROUND) for node in nodes),
         return_exceptions=True,
@@ -83,18 +80,14 @@ def _answer(outcome: Any) -> Any:
     return outcome
 
 
-def _reaches_all(services: Services) -> bool:
-    return reaches_all_coordinators(services.image, services.settings.diskless)
-
-
 def _threshold_ms(services: Services) -> int:
     """What a scan for orphans would go by if it began now."""
-    settings = services.settings.diskless
-    if settings.control_plane == "memory" or services.image.topic(DISKLESS_METADATA) is None:
+    plane = services.diskless.plane
+    if not plane.is_durable or services.image.topic(DISKLESS_METADATA) is None:
         return _NO_SCANS
-    if not _reaches_all(services):
+    if not plane.reaches_all():
         return _NOTHING_MS
-    return orphan_threshold(services.clock.now_ms(), settings.grace_ms)
+    return orphan_threshold(services.clock.now_ms(), services.settings.diskless.grace_ms)
 
 
 def _described(info: CoordinatorInfo, node_id: int) -> DescribedCoordinator:

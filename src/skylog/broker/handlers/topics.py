@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from skylog.broker.assembly.diskless_engine import refuse_alone
+from skylog.broker.assembly.diskless_planes import refuse_alone
 from skylog.broker.net.context import RequestContext
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError

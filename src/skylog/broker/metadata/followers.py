@@ -133,11 +133,9 @@ class PartitionFollower:
         self._coordinated[topic, index] = now
         services = self._services
         if topic == DISKLESS_METADATA:
-            coordinators = services.diskless.coordinators
-            if partition.is_leader:
-                coordinators.partition_led(index, partition)
-            else:
-                coordinators.partition_followed(index, partition)
+            coordination = services.diskless.coordination
+            if coordination is not None:
+                coordination.assign(index, partition)
             return
         log_of = OffsetsLog(partition, services.clock, services.executor)
         if topic == TRANSACTION_STATE:
@@ -149,7 +147,9 @@ class PartitionFollower:
         if self._coordinated.pop((topic, index), None) is None:
             return
         if topic == DISKLESS_METADATA:
-            self._services.diskless.coordinators.partition_resigned(index)
+            coordination = self._services.diskless.coordination
+            if coordination is not None:
+                coordination.local.partition_resigned(index)
         elif topic == TRANSACTION_STATE:
             self._services.transactions.partition_resigned(index)
         else:

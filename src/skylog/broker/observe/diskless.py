@@ -110,19 +110,20 @@ class DisklessCollector(Collector):
         )
         if engine.local is not None:
             yield from _local(engine.local)
-        yield from _coordinators(engine.coordinators)
+        if engine.coordination is not None:
+            yield from _coordinators(engine.coordination.local)
         yield from stage_metrics(_PREFIX, self._stages())
 
     def _stages(self) -> dict[str, Stage]:
         engine = self._engine
-        local = engine.local
+        local, coordination = engine.local, engine.coordination
         return {
             **engine.writer.stages._asdict(),
             "find": engine.reader.find_stage,
             "fetch": engine.fetch_stage,
             "cache": engine.reader.objects.cache_stage,
             **({"local": local.partitions.stage} if local is not None else {}),
-            "snapshot": engine.coordinators.snapshot_stage,
+            **({"snapshot": coordination.local.snapshot_stage} if coordination is not None else {}),
             **{paced.name: paced.stage for paced in self._maintenance.passes},
         }
 

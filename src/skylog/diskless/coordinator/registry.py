@@ -245,6 +245,12 @@ class DisklessCoordinators:
         """As far as this broker can tell by itself."""
         return self.led()
 
+    def all_led(self) -> bool:
+        return bool(self._led)
+
+    def elsewhere(self) -> dict[int, int]:
+        return {}
+
     async def submit(self, coordinator_id: int, request: Write | StrictRead) -> Any:
         """A strict read is answered once this broker is known to lead still."""
         led = self._get(coordinator_id)

@@ -16,7 +16,7 @@ are not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,18 +69,15 @@ class OrphanScanner:
         clock: Clock,
         *,
         grace_ms: int,
-        all_coordinators: Callable[[], bool] = lambda: True,
         page: int = OBJECT_KEYS_PER_REQUEST,
         sleep: Sleep | None = None,
     ) -> None:
-        """``claim`` names the store to scan; ``all_coordinators`` says whether the plane reaches
-        each one that may know a file."""
+        """``claim`` names the store to scan."""
         self._plane = plane
         self._store = claim.store
         self._clock = clock
         self._grace_ms = grace_ms
         self._claim = claim
-        self._all_coordinators = all_coordinators
         self._page = page
         self._sleep = sleep
         self.stats = OrphanStats()
@@ -132,7 +129,7 @@ class OrphanScanner:
             self.stats.progress = int(digits, 16) / _KEYS_SPREAD
 
     def _require_all(self) -> None:
-        if not self._all_coordinators():
+        if not self._plane.reaches_all():
             raise KafkaError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, "not every coordinator can be asked"
             )

@@ -62,8 +62,11 @@ class ClusterCoordinators:
     def all(self) -> list[int]:
         return self._locations.coordinator_ids()
 
+    def all_led(self) -> bool:
+        leaders = [self._locations.leader(one) for one in self._locations.coordinator_ids()]
+        return bool(leaders) and all(leader is not None and leader >= 0 for leader in leaders)
+
     def elsewhere(self) -> dict[int, int]:
-        """The coordinators that lead on other brokers, and where."""
         found = {}
         for coordinator_id in self._locations.coordinator_ids():
             leader = self._locations.leader(coordinator_id)

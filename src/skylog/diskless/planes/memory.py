@@ -1,4 +1,4 @@
-"""A control plane in memory: for tests, and the plainest reading of the contract.
+"""A control plane in memory, of one broker: for tests, and the plainest reading of the contract.
 
 Every call runs without a pause in the middle, so each is atomic on the event loop.
 """
@@ -77,8 +77,30 @@ class MemoryPlane:
     async def start(self) -> None:
         """Nothing to make ready."""
 
+    async def loaded(self) -> None:
+        """Nothing to wait for."""
+
     async def close(self) -> None:
         """Nothing to let go of."""
+
+    @property
+    def is_durable(self) -> bool:
+        return False
+
+    def owns(self, partition: TopicPartition) -> bool:
+        return True
+
+    def owns_files(self) -> bool:
+        return True
+
+    def is_caretaker(self) -> bool:
+        return True
+
+    def reaches_all(self) -> bool:
+        return True
+
+    def other_brokers(self) -> list[int]:
+        return []
 
     async def create_partitions(self, topics: Sequence[tuple[Uuid, str, int]]) -> None:
         for topic_id, _name, total in topics:
@@ -92,12 +114,10 @@ class MemoryPlane:
     def coordinator_of(self, partition: TopicPartition) -> int:
         return 0
 
-    async def commit_file(
-        self,
-        file: FileToCommit,
-        *,
-        coordinator_id: int | None = None,
-    ) -> list[CommitResult]:
+    async def commit_part(self, file: FileToCommit, coordinator_id: int) -> list[CommitResult]:
+        return await self.commit_file(file)
+
+    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
         commits.check_file(file)
         pin = self._pins.get(file.object_key)
         known = self._files.get(file.object_key) or (pin.file if pin else None)

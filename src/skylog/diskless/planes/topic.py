@@ -9,15 +9,14 @@ files, is done by the broker that leads the coordinator.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from skylog.diskless.bulk import LocatedRange, PinRequest, PlannedRange, RangeRequest
 from skylog.diskless.coordinator import inspection
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.plane import (
-    BatchToCommit,
     CommitResult,
     CoordinatorInfo,
     CoordinatorOf,
@@ -36,6 +35,7 @@ from skylog.diskless.plane import (
     Unsubscribe,
 )
 from skylog.diskless.planes import pinning
+from skylog.diskless.planes.calls import all_done, outcomes_of
 from skylog.diskless.planes.coordinators import Coordinators
 from skylog.diskless.planes.handover import Handover
 from skylog.diskless.rules import offsets
@@ -52,6 +52,8 @@ ResultT = TypeVar("ResultT")
 _Division: TypeAlias = dict[int, list[int]]
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+# The coordinator whose leader does what one broker does for all.
+_CARETAKER: Final = 0
 
 
 class TopicPlane:
@@ -70,8 +72,32 @@ class TopicPlane:
     async def start(self) -> None:
         await self._coordinators.loaded()
 
+    async def loaded(self) -> None:
+        await self._coordinators.loaded()
+
     async def close(self) -> None:
         await self._coordinators.close()
+
+    # Duties
+
+    @property
+    def is_durable(self) -> bool:
+        return True
+
+    def owns(self, partition: TopicPartition) -> bool:
+        return self._coordinator_of(partition) in self._coordinators.led()
+
+    def owns_files(self) -> bool:
+        return bool(self._coordinators.led())
+
+    def is_caretaker(self) -> bool:
+        return _CARETAKER in self._coordinators.led()
+
+    def reaches_all(self) -> bool:
+        return self._coordinators.all_led()
+
+    def other_brokers(self) -> list[int]:
+        return sorted(set(self._coordinators.elsewhere().values()))
 
     # Topics
 
@@ -88,14 +114,14 @@ class TopicPlane:
                 indexes.setdefault(coordinator_id, []).append(index)
             for coordinator_id, held in indexes.items():
                 wanted.setdefault(coordinator_id, []).append((topic_id, name, held))
-        await _all(
+        await all_done(
             self._coordinators.submit(coordinator_id, ask.CreatePartitions(part))
             for coordinator_id, part in wanted.items()
         )
 
     async def delete_topics(self, topic_ids: Sequence[Uuid]) -> None:
         request = ask.DeleteTopics(topic_ids)
-        await _all(
+        await all_done(
             self._coordinators.submit(coordinator_id, request)
             for coordinator_id in self._coordinators.all()
         )
@@ -105,11 +131,14 @@ class TopicPlane:
     def coordinator_of(self, partition: TopicPartition) -> int | None:
         return self._coordinator_of(partition)
 
-    async def commit_file(
-        self, file: FileToCommit, *, coordinator_id: int | None = None
-    ) -> list[CommitResult]:
-        if coordinator_id is not None:
-            return await self._commit(coordinator_id, file)  # which checks it
+    async def commit_part(self, file: FileToCommit, coordinator_id: int) -> list[CommitResult]:
+        """The coordinator checks it."""
+        results: list[CommitResult] = await self._coordinators.submit(
+            coordinator_id, ask.CommitFile(file)
+        )
+        return results
+
+    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
         check_file(file)
         division = self._unsettled.pop(file.object_key, None) or self._divide(file)
         if not division:
@@ -121,7 +150,14 @@ class TopicPlane:
         self._keep_division(file.object_key, division)
         outcomes = await asyncio.gather(
             *(
-                self._commit_part(coordinator_id, file, owners, places)
+                self.commit_part(
+                    replace(
+                        file,
+                        batches=[file.batches[place] for place in places],
+                        coordinator_ids=owners,
+                    ),
+                    coordinator_id,
+                )
                 for coordinator_id, places in division.items()
             ),
             return_exceptions=True,
@@ -156,20 +192,6 @@ class TopicPlane:
         if len(self._unsettled) >= DISKLESS_UNSETTLED_FILES_MAX:
             del self._unsettled[next(iter(self._unsettled))]
         self._unsettled[object_key] = division
-
-    async def _commit_part(
-        self, coordinator_id: int, file: FileToCommit, owners: Sequence[int], places: Sequence[int]
-    ) -> list[CommitResult]:
-        batches: list[BatchToCommit] = [file.batches[place] for place in places]
-        return await self._commit(
-            coordinator_id, replace(file, batches=batches, coordinator_ids=owners)
-        )
-
-    async def _commit(self, coordinator_id: int, file: FileToCommit) -> list[CommitResult]:
-        results: list[CommitResult] = await self._coordinators.submit(
-            coordinator_id, ask.CommitFile(file)
-        )
-        return results
 
     def _merge(
         self,
@@ -352,7 +374,7 @@ class TopicPlane:
             call(coordinator_id, [items[place] for place in held])
             for coordinator_id, held in places.items()
         ]
-        for held, outcome in zip(places.values(), await _outcomes(calls), strict=True):
+        for held, outcome in zip(places.values(), await outcomes_of(calls), strict=True):
             if isinstance(outcome, KafkaError):
                 part = [result_of(outcome.code)] * len(held)
             elif isinstance(outcome, BaseException):
@@ -362,29 +384,3 @@ class TopicPlane:
             for place, result in zip(held, part, strict=True):
                 results[place] = result
         return results, len(places) > 1
-
-
-async def _outcomes(
-    calls: Sequence[Coroutine[Any, Any, ResultT]],
-) -> Sequence[ResultT | BaseException]:
-    """What came of each. One alone, as is most often the case, needs no task of its own."""
-    outcomes: list[ResultT | BaseException]
-    if len(calls) == 1:
-        try:
-            outcomes = [await calls[0]]
-        except KafkaError as error:
-            outcomes = [error]
-    else:
-        outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    return outcomes
-
-
-async def _all(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:
-    """Every call is made to its end; the first error is told, an unknown outcome before others."""
-    outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-    for error in errors:
-        if isinstance(error, KafkaError) and error.ambiguous:
-            raise error
-    if errors:
-        raise errors[0]

@@ -339,7 +339,7 @@ class DisklessWriter:
         unknown, tell, delay = False, _log.warning, _RETRY_SECONDS
         while True:
             try:
-                return await self._plane.commit_file(to_commit, coordinator_id=part.coordinator_id)
+                return await self._plane.commit_part(to_commit, part.coordinator_id)
             except KafkaError as error:
                 unknown = unknown or error.ambiguous
                 if not error.retriable:

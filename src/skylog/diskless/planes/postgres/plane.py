@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skylog.diskless.bulk import LocatedRange, PinRequest, PlannedRange, RangeRequest
+from skylog.diskless.duties import Brokers
 from skylog.diskless.listeners import Listeners
 from skylog.diskless.plane import (
     CommitResult,
@@ -51,9 +52,11 @@ class PostgresPlane:
         clock: Clock,
         plane_rules: PlaneRules | None = None,
         *,
+        brokers: Brokers,
         connections_max: int = 10,
     ) -> None:
         self._clock = clock
+        self._brokers = brokers
         self._rules = plane_rules or PlaneRules()
         self._database = Database(connection_string, connections_max)
         self._listeners = Listeners()
@@ -66,6 +69,9 @@ class PostgresPlane:
         except BaseException:
             await self.close()
             raise
+
+    async def loaded(self) -> None:
+        """The database is there, or a call says that it is not."""
 
     async def close(self) -> None:
         await self._feed.close()
@@ -93,15 +99,32 @@ class PostgresPlane:
         now_ms = self._clock.now_ms()
         await self._database.change(lambda c: deletion.delete_topics(c, topic_ids, now_ms))
 
+    @property
+    def is_durable(self) -> bool:
+        return True
+
+    def owns(self, partition: TopicPartition) -> bool:
+        return self._brokers.leads(partition)
+
+    def owns_files(self) -> bool:
+        return self._brokers.is_first()
+
+    def is_caretaker(self) -> bool:
+        return self._brokers.is_first()
+
+    def reaches_all(self) -> bool:
+        return True
+
+    def other_brokers(self) -> list[int]:
+        return []
+
     def coordinator_of(self, partition: TopicPartition) -> int:
         return 0
 
-    async def commit_file(
-        self,
-        file: FileToCommit,
-        *,
-        coordinator_id: int | None = None,
-    ) -> list[CommitResult]:
+    async def commit_part(self, file: FileToCommit, coordinator_id: int) -> list[CommitResult]:
+        return await self.commit_file(file)
+
+    async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
         commits.check_file(file)
         now_ms = self._clock.now_ms()
         results, moved = await self._database.change(

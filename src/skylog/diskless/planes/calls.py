@@ -1,0 +1,37 @@
+"""Several calls under way at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
+
+from skylog.kernel.errors import KafkaError
+
+ResultT = TypeVar("ResultT")
+
+
+async def outcomes_of(
+    calls: Sequence[Coroutine[Any, Any, ResultT]],
+) -> Sequence[ResultT | BaseException]:
+    """What came of each. One alone, as is most often the case, needs no task of its own."""
+    outcomes: list[ResultT | BaseException]
+    if len(calls) == 1:
+        try:
+            outcomes = [await calls[0]]
+        except KafkaError as error:
+            outcomes = [error]
+    else:
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    return outcomes
+
+
+async def all_done(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:
+    """Every call is made to its end; the first error is told, an unknown outcome before others."""
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    for error in errors:
+        if isinstance(error, KafkaError) and error.ambiguous:
+            raise error
+    if errors:
+        raise errors[0]
