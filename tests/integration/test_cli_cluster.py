@@ -120,7 +120,7 @@ def test_what_cannot_be_done_is_said_in_one_line(tmp_path: Path) -> None:
         assert "there is no cluster in" in result.stderr
     (tmp_path / "file").write_text("mine")
     result = invoke("cluster", "up", "--dir", str(tmp_path))
-    assert "is not empty and holds no cluster" in result.stderr
+    assert "is not empty and has no cluster" in result.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
     (tmp_path / "cluster.json").write_text("{}")
     result = invoke("cluster", "status", "--dir", str(tmp_path))

@@ -178,7 +178,7 @@ def test_looking_makes_no_directory(cli: Cli, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     for command in (("files",), ("orphans",), ("dump-wal", "wal/x")):
         message = cli.fails("diskless", *command, "--storage-url", nowhere.as_uri())
-        assert "nowhere is no directory" in message
+        assert "nowhere is not a directory" in message
     assert not nowhere.exists()
 
 

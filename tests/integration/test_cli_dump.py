@@ -228,7 +228,7 @@ def test_a_snapshot_without_its_footer(written: Path, tmp_path: Path) -> None:
     data = source.read_bytes()
     first = int.from_bytes(data[8:12], "big") + 12
     (tmp_path / source.name).write_bytes(data[:first])
-    assert faults(tmp_path / source.name) == ["the snapshot has no footer: it is not whole"]
+    assert faults(tmp_path / source.name) == ["the snapshot has no footer: it is incomplete"]
 
 
 @pytest.mark.parametrize("name", ["00000000000000000003.snapshot", "leader-epoch-checkpoint"])
@@ -241,8 +241,8 @@ def test_what_cannot_be_dumped(written: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     for path, said in (
         (tmp_path / "none.log", "does not exist"),
-        (tmp_path / "notes.txt", "is not a file that skylog knows"),
-        (tmp_path, "has no files of a log"),
+        (tmp_path / "notes.txt", "is not a known kind of file"),
+        (tmp_path, "has no log files"),
         (written, "name a partition's directory in it"),
     ):
         result = invoke("dump", str(path))

@@ -105,8 +105,14 @@ def test_a_record_that_the_topic_does_not_take(cli: Cli) -> None:
         (("consume", "few", "--from", "99", "-p", "0"), "OFFSET_OUT_OF_RANGE"),
         (("groups", "describe", "none"), "group none does not exist"),
         (("groups", "delete", "none"), "group none does not exist"),
-        (("groups", "reset-offsets", "none", "--all-topics", "--to", "latest"), "nothing"),
-        (("groups", "reset-offsets", "none", "--topic", "few", "--shift", "1"), "nothing"),
+        (
+            ("groups", "reset-offsets", "none", "--all-topics", "--to", "latest"),
+            "no committed offset",
+        ),
+        (
+            ("groups", "reset-offsets", "none", "--topic", "few", "--shift", "1"),
+            "no committed offset",
+        ),
         (("groups", "reset-offsets", "g", "--topic", "few:9", "--to", "0"), "no partition 9"),
         (("perf", "consume", "empty"), "has 0 records"),
     ],

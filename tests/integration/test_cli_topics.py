@@ -48,7 +48,7 @@ def test_what_exists_already_is_an_error_unless_accepted(cli: Cli) -> None:
     error = cli.fails("topics", "create", "twice")
     assert "Topic 'twice' already exists" in error
     assert "--if-not-exists" in error
-    assert cli.ok("topics", "create", "twice", "--if-not-exists") == "twice exists already\n"
+    assert cli.ok("topics", "create", "twice", "--if-not-exists") == "twice already exists\n"
 
 
 @pytest.mark.parametrize(

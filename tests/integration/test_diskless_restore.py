@@ -181,7 +181,7 @@ def test_a_restore_spares_what_is_on_the_disks(tmp_path: Path) -> None:
 def test_a_bucket_that_is_not_there(tmp_path: Path) -> None:
     answer = restore(tmp_path / "bucket", tmp_path / "disk")
     assert answer.returncode == 1
-    assert "bucket is no directory" in answer.stderr
+    assert "bucket is not a directory" in answer.stderr
     assert list(tmp_path.iterdir()) == []
 
 

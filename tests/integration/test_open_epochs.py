@@ -153,7 +153,7 @@ def test_mistakes_are_named_and_change_nothing(broker: Broker, cli: Cli, bucket:
     name = begin(broker, "mistakes")
     assert f"no open epoch 'x/1'; open are {name}" in cli.fails("spark", "epochs", "--skip", "x/1")
     both = cli.fails("spark", "epochs", "--skip", name, "--again", name, code=2)
-    assert "--skip and --again: say one of them" in both
+    assert "--skip and --again: give only one of them" in both
     path = manifest_of(bucket, "stream-mistakes")
     whole = path.read_bytes()
     for bad, why in (
@@ -169,4 +169,4 @@ def test_mistakes_are_named_and_change_nothing(broker: Broker, cli: Cli, bucket:
     path.write_bytes(whole)
     cli.ok("spark", "epochs", "--finish", name)
     assert values(broker, "mistakes") == Counter(ROWS)
-    assert "no epoch is open" in cli.run("spark", "epochs").output
+    assert "no epoch is incomplete" in cli.run("spark", "epochs").output

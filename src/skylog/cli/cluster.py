@@ -69,7 +69,7 @@ def cluster(
 ) -> None:
     """Show the nodes of a cluster, its controller, the metadata quorum and the features in use.
 
-    The commands below make a cluster of processes on this machine, for trying things out.
+    The commands below run a cluster of processes on this machine, for evaluation.
     """
     if context.invoked_subcommand is not None:
         return
@@ -109,7 +109,7 @@ async def _look(cluster: Cluster) -> dict[str, Any]:
 
 
 async def _quorum(cluster: Cluster) -> dict[str, Any] | None:
-    """The state of the quorum; None for those who may not ask."""
+    """The state of the quorum; None if the principal may not describe it."""
     request = DescribeQuorumRequest([TopicData(_METADATA_TOPIC, [PartitionData(0)])])
     try:
         connection = await cluster.any_node()

@@ -22,7 +22,7 @@ from skylog.wire.messages.describe_cluster_request import DescribeClusterRequest
 from skylog.wire.messages.describe_cluster_response import DescribeClusterResponse
 
 Directory = Annotated[
-    Path, typer.Option("--dir", metavar="DIRECTORY", help="Where the cluster has all it has.")
+    Path, typer.Option("--dir", metavar="DIRECTORY", help="The directory of the cluster.")
 ]
 DEFAULT_DIRECTORY: Final = Path("skylog-cluster")
 UP_SECONDS_MAX: Final = 120
@@ -39,27 +39,29 @@ _COLUMNS: Final = {
 
 
 def up(
-    brokers: Annotated[int, typer.Option(min=1, max=100, help="How many brokers.")] = 3,
-    racks: Annotated[
-        str, typer.Option(help="Racks a,b,c of the brokers, one after the other.")
-    ] = "",
+    brokers: Annotated[int, typer.Option(min=1, max=100, help="Number of brokers.")] = 3,
+    racks: Annotated[str, typer.Option(help="Racks a,b,c, assigned to the brokers in turn.")] = "",
     controllers: Annotated[
         int,
-        typer.Option(min=0, max=9, help="Controllers of their own; with 0, brokers are both."),
+        typer.Option(
+            min=0,
+            max=9,
+            help="Number of dedicated controllers; with 0, brokers are also controllers.",
+        ),
     ] = 1,
     directory: Directory = DEFAULT_DIRECTORY,
     override: Annotated[
         list[str] | None,
-        typer.Option("--override", metavar="NAME=VALUE", help="A setting of all nodes."),
+        typer.Option("--override", metavar="NAME=VALUE", help="A setting for all nodes."),
     ] = None,
 ) -> None:
     """Start a cluster on this machine, on free ports; nodes that are down are started again.
 
-    The processes go on until `skylog cluster down`.
+    The processes run until `skylog cluster down`.
     """
     if (directory / FILE_NAME).exists():
         cluster = LocalCluster.load(directory.absolute())
-        say(f"starting the cluster in {directory} as it was made")
+        say(f"starting the existing cluster in {directory}")
     else:
         named = tuple(filter(None, map(str.strip, racks.split(","))))
         settings = parse_pairs(override or [], "--override")
@@ -68,7 +70,7 @@ def up(
         cluster.start(node)
     _wait_up(cluster)
     print(f"cluster {cluster.cluster_id} is up; bootstrap.servers={cluster.bootstrap}")
-    say(f"SKYLOG_BOOTSTRAP={cluster.bootstrap} lets other commands find it")
+    say(f"SKYLOG_BOOTSTRAP={cluster.bootstrap} makes other commands use it")
 
 
 def _wait_up(cluster: LocalCluster) -> None:
@@ -79,21 +81,21 @@ def _wait_up(cluster: LocalCluster) -> None:
             if cluster.pid(node) is None:
                 said = cluster.last_words(node).splitlines()
                 raise CommandError(
-                    f"node {node.id} did not start: {said[-1] if said else 'no word'} "
+                    f"node {node.id} did not start: {said[-1] if said else 'no output'} "
                     f"({cluster.file(node, 'log')} has more)"
                 )
         if asyncio.run(_serving(cluster)) >= wanted:
             return
         if time.monotonic() > end:
             raise CommandError(
-                f"the cluster is not up after {UP_SECONDS_MAX} s; look at "
+                f"the cluster did not start within {UP_SECONDS_MAX} s; see "
                 f"{cluster.directory}/node-*.log"
             )
         time.sleep(0.1)
 
 
 async def _serving(cluster: LocalCluster) -> set[int]:
-    """The brokers that answer, and know that the cluster counts on them."""
+    """The brokers that answer and are unfenced."""
     brokers = [node for node in cluster.nodes if node.is_broker]
     answers = await asyncio.gather(*(_serves(node) for node in brokers))
     return {node.id for node, serves in zip(brokers, answers, strict=True) if serves}
@@ -119,18 +121,18 @@ def down(
         bool, typer.Option("--delete", help="Delete the cluster with all its data.")
     ] = False,
 ) -> None:
-    """Stop the cluster: brokers first, which hand over what they lead, then controllers."""
+    """Stop the cluster: first the brokers, which hand over partitions, then the controllers."""
     cluster = LocalCluster.load(directory.absolute())
     brokers = [node for node in cluster.nodes if node.is_broker]
     for nodes in (brokers, [node for node in cluster.nodes if not node.is_broker]):
         for node in nodes:
             if cluster.pid(node) is not None:
-                # One that was stopped by a signal could not end.
+                # A process stopped by SIGSTOP cannot exit before it is continued.
                 cluster.send(node, signal.SIGCONT)
                 cluster.send(node, signal.SIGTERM)
         left = cluster.wait_gone(nodes, DOWN_SECONDS_MAX)
         for node in left:
-            say(f"node {node.id} did not end in {DOWN_SECONDS_MAX} s and is killed")
+            say(f"node {node.id} did not exit within {DOWN_SECONDS_MAX} s; killing it")
             cluster.send(node, signal.SIGKILL)
         cluster.wait_gone(left, DOWN_SECONDS_MAX)
     if delete:
@@ -145,11 +147,11 @@ def kill(
         str,
         typer.Option(
             "--signal",
-            help="KILL: at once; TERM: in good order; STOP: it hangs; CONT: it goes on.",
+            help="KILL: at once; TERM: clean shutdown; STOP: pause; CONT: resume.",
         ),
     ] = "KILL",
 ) -> None:
-    """Send a signal to a node: kill -9 unless another is named. `up` starts it again."""
+    """Send a signal to a node: SIGKILL by default. `up` restarts it."""
     name = with_signal.upper().removeprefix("SIG")
     if name not in _SIGNALS:
         raise CommandError(f"--signal {with_signal}: allowed are {', '.join(_SIGNALS)}")

@@ -33,8 +33,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 
 app = new_app(
     group=True,
-    help="Show and change settings: of a topic, of one broker, of all brokers, of loggers, "
-    "of a group.",
+    help="Show and change settings of a topic, one broker, all brokers, loggers or a group.",
     epilog=examples(
         "skylog configs describe --topic orders --all",
         "skylog configs set --topic orders retention.ms=3600000",
@@ -43,12 +42,13 @@ app = new_app(
 )
 
 Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Of a topic.")]
-Broker = Annotated[int | None, typer.Option("--broker", metavar="ID", help="Of one broker.")]
+Broker = Annotated[int | None, typer.Option("--broker", metavar="ID", help="One broker.")]
 Brokers = Annotated[
-    bool, typer.Option("--cluster", help="Of all brokers that have no value of their own.")
+    bool,
+    typer.Option("--cluster", help="The default for all brokers without a value of their own."),
 ]
 Loggers = Annotated[
-    int | None, typer.Option("--loggers", metavar="ID", help="Levels of a broker's loggers.")
+    int | None, typer.Option("--loggers", metavar="ID", help="Log levels of a broker's loggers.")
 ]
 Group = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Of a group.")]
 
@@ -109,7 +109,7 @@ def describe(
     brokers: Brokers = False,
     loggers: Loggers = None,
     group: Group = None,
-    all_: Annotated[bool, typer.Option("--all", help="Show values that are defaults too.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Also show defaults.")] = False,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     json: Json = False,
@@ -153,7 +153,7 @@ def _row(entry: ConfigEntry) -> dict[str, Any]:
 
 
 async def _check_target(cluster: Cluster, resource: ConfigResource) -> None:
-    """Say clearly that a topic or broker is not there; a broker is asked by its own address."""
+    """Report a topic or broker that does not exist; a broker is asked at its own address."""
     if resource.type is ConfigType.TOPIC:
         await require_topic(cluster, resource.name)
     if resource.type in (ConfigType.BROKER, ConfigType.BROKER_LOGGER) and resource.name:
@@ -185,7 +185,7 @@ def set_(
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Set values while brokers run. When one cannot be set, none is."""
+    """Set values at run time. If one cannot be set, none is."""
     resource = _resource(topic, broker, brokers, loggers, group)
     pairs = parse_pairs(settings, "NAME=VALUE")
     changes = [Change(name, value) for name, value in pairs.items()]
@@ -200,7 +200,7 @@ def set_(
     )
 )
 def unset(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Settings to unset.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Settings to reset.")],
     topic: Topic = None,
     broker: Broker = None,
     brokers: Brokers = False,
@@ -211,7 +211,7 @@ def unset(
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Return settings to their defaults. When one cannot be, none is."""
+    """Reset settings to their defaults. If one cannot be reset, none is."""
     resource = _resource(topic, broker, brokers, loggers, group)
     changes = [Change(name, None, Operation.DELETE) for name in names]
     call(lambda cluster: _alter(cluster, resource, changes, dry_run), bootstrap, client_config)
@@ -219,7 +219,8 @@ def unset(
 
 
 async def _check_names(cluster: Cluster, resource: ConfigResource, names: list[str]) -> None:
-    """Brokers take any name, since plugins may know it: here it is most likely a typing error."""
+    """Brokers accept any name, because plugins may define it; here it is most likely a typing
+    error."""
     plain = [name for name in names if not name.startswith(_LISTENER_PREFIX)]
     node = resource.name or str(min(cluster.metadata.brokers))
     asked = ConfigResource(ConfigType.BROKER, node)

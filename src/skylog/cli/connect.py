@@ -1,4 +1,4 @@
-"""From a command's options to a cluster it can talk to."""
+"""Connects a command's options to a cluster."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from skylog.kernel.properties import parse_properties
 
 T = TypeVar("T")
 
-# What the operating system puts before its words.
+# The prefix that the operating system puts before its error messages.
 _NUMBER: Final = re.compile(r"\[Errno -?\d+\] ")
 _BOOTSTRAP: Final = "bootstrap.servers"
-# Somebody waits at a terminal.
+# Short, because a user is waiting at a terminal.
 CONNECT_TIMEOUT_MS: Final = 5_000
 API_TIMEOUT_MS: Final = 30_000
 
 
 def client_settings(bootstrap: str | None, client_config: Path | None) -> ClientSettings:
-    """What the options say; ConfigError names what cannot be used."""
+    """The client's settings from the options; ConfigError names what cannot be used."""
     properties = read_properties(client_config) if client_config is not None else {}
     if bootstrap is not None or _BOOTSTRAP not in properties:
         properties[_BOOTSTRAP] = bootstrap or BOOTSTRAP_DEFAULT
@@ -54,7 +54,7 @@ def client_settings(bootstrap: str | None, client_config: Path | None) -> Client
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """A properties file of reasonable size."""
+    """The contents of a properties file, which must be of reasonable size."""
     try:
         with path.open("rb") as file:
             data = file.read(SETTINGS_FILE_BYTES_MAX + 1)
@@ -70,7 +70,7 @@ def read_properties(path: Path) -> dict[str, str]:
 def call(
     work: Callable[[Cluster], Awaitable[T]], bootstrap: str | None, client_config: Path | None
 ) -> T:
-    """Do work that needs a cluster; Ctrl-C and SIGTERM let it end in good order."""
+    """Run work that needs a cluster; Ctrl-C and SIGTERM end it cleanly."""
     settings = client_settings(bootstrap, client_config)
     return uvloop.run(_call(work, settings))
 
@@ -91,9 +91,9 @@ async def _call(work: Callable[[Cluster], Awaitable[T]], settings: ClientSetting
 
 
 def _end_on_signals(received: list[signal.Signals]) -> None:
-    """Let a signal end the work in good order, and a second one at once.
+    """End the work cleanly on the first signal, and at once on the second.
 
-    The loop itself must hear of them: while it waits for the network, nobody else would.
+    The handlers belong to the event loop: while it waits for the network, no other code would run.
     """
     task = asyncio.current_task()
 
@@ -109,7 +109,7 @@ def _end_on_signals(received: list[signal.Signals]) -> None:
 
 
 async def _first_contact(cluster: Cluster) -> None:
-    """Without patience: when nobody listens, nobody will in a second either."""
+    """Check the connection without retries: if no broker listens now, none will in a second."""
     try:
         await cluster.any_node()
     except KafkaError as error:
@@ -119,13 +119,13 @@ async def _first_contact(cluster: Cluster) -> None:
         why = _NUMBER.sub("", error.message or str(error))
         raise CommandError(
             f"cannot reach a broker: {why}. Is one running at {addresses}? "
-            "Start one with `skylog server`, or say with --bootstrap where it is"
+            "Start one with `skylog server`, or give its address with --bootstrap"
         ) from error
     await cluster.refresh(())
 
 
 async def require_topic(cluster: Cluster, name: str, *, allow_create: bool = False) -> TopicInfo:
-    """A topic that is there, or (if allowed, and the broker agrees) soon will be."""
+    """A topic that exists, or (if allowed, and the broker agrees) is being created."""
     await cluster.refresh((name,), allow_create=allow_create)
     if name not in cluster.metadata.topics and allow_create:
         error = cluster.metadata.errors.get(name)
@@ -159,7 +159,7 @@ def _unknown(cluster: Cluster, name: str) -> KafkaError | CommandError:
 async def offsets_at(
     cluster: Cluster, keys: list[TopicPartition], time: int, committed_only: bool = False
 ) -> dict[TopicPartition, int]:
-    """Offsets by time, or EARLIEST or LATEST, of partitions that all have to answer."""
+    """Offsets by time, or EARLIEST or LATEST, for partitions that must all answer."""
     found = {}
     times = dict.fromkeys(keys, time)
     for key, outcome in (await list_offsets(cluster, times, int(committed_only))).items():

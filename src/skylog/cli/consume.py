@@ -31,16 +31,17 @@ POLL_RECORDS = 1000
 
 FromBeginning = Annotated[
     bool,
-    typer.Option("--from-beginning", help="Begin with the oldest record."),
+    typer.Option("--from-beginning", help="Start at the oldest record."),
 ]
 From = Annotated[
     str | None,
     typer.Option(
         "--from",
         metavar="WHERE",
-        help="Where to begin: earliest, latest, an offset, -N for the last N of each "
+        help="Where to start (default: the end of the topic): earliest, latest, an offset, "
+        "-N for the last N of each "
         "partition, a time such as 2026-07-01T12:00:00Z, an age such as -2h (s, m, h, d), "
-        "or @ and milliseconds since 1970. The end of the topic without.",
+        "or @ and milliseconds since 1970.",
     ),
 ]
 Partitions = Annotated[
@@ -53,31 +54,29 @@ Group = Annotated[
         "--group",
         "-g",
         metavar="GROUP",
-        help="Read as a member of a group: go on where it left off, and commit.",
+        help="Read as a member of a group: continue at its committed offsets, and commit.",
     ),
 ]
 Max = Annotated[
     int | None,
-    typer.Option("--max", "--max-messages", "-n", min=1, help="End after so many records."),
+    typer.Option("--max", "--max-messages", "-n", min=1, help="Exit after this many records."),
 ]
 ExitAtEnd = Annotated[
     bool,
-    typer.Option("--exit-at-end", "-e", help="End when all that is there now is read."),
+    typer.Option("--exit-at-end", "-e", help="Exit once everything that exists now has been read."),
 ]
 CommittedOnly = Annotated[
-    bool, typer.Option("--committed-only", help="Leave out what a transaction did not commit.")
+    bool, typer.Option("--committed-only", help="Skip records of uncommitted transactions.")
 ]
-FormatName = Annotated[
-    Format, typer.Option("--format", help="Text, or an object of JSON per line.")
-]
+FormatName = Annotated[Format, typer.Option("--format", help="Text, or one JSON object per line.")]
 Print = Annotated[
     str,
-    typer.Option("--print", metavar="FIELDS", help=f"What of a record, of {', '.join(FIELDS)}"),
+    typer.Option("--print", metavar="FIELDS", help=f"Fields to print, of {', '.join(FIELDS)}"),
 ]
 Separator = Annotated[
-    str, typer.Option("--separator", metavar="TEXT", help="Between printed fields.")
+    str, typer.Option("--separator", metavar="TEXT", help="Separator between printed fields.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No words on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no messages on stderr.")]
 
 
 @app.command(
@@ -106,7 +105,7 @@ def consume(
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Print the records of a topic as they come, until Ctrl-C or a limit ends it.
+    """Print the records of a topic as they arrive, until Ctrl-C or a limit.
 
     On a terminal, control characters in records are shown escaped.
     """
@@ -142,10 +141,10 @@ def consume(
 
 def _waiting(topic: str, start: Start | None, group: str | None) -> str:
     if group is not None:
-        return f"reading {topic} as a member of group {group}; Ctrl-C ends"
+        return f"reading {topic} as a member of group {group}; Ctrl-C stops"
     if start is None or start.time == LATEST:
-        return f"waiting for new records of {topic} (--from-beginning shows all); Ctrl-C ends"
-    return f"reading {topic} and waiting for more; Ctrl-C ends"
+        return f"waiting for new records of {topic} (--from-beginning shows all); Ctrl-C stops"
+    return f"reading {topic} and waiting for more; Ctrl-C stops"
 
 
 async def _partitions(
@@ -167,7 +166,7 @@ async def _begin(
     *,
     subscribe: bool,
 ) -> None:
-    """Join the group, or read the partitions from where we were told."""
+    """Join the group, or read the partitions from the given start."""
     if start is None and subscribe:
         consumer.subscribe({key.topic for key in keys})
         return
@@ -183,7 +182,7 @@ async def _read(
     max_: int | None,
     ends: dict[TopicPartition, int] | None,
 ) -> None:
-    """Until told to stop, so many records are read, or all partitions are at their ends."""
+    """Read until stopped, or until the limit or the ends of all partitions are reached."""
     reached: set[TopicPartition] = set()
     while True:
         limit = POLL_RECORDS if max_ is None else min(POLL_RECORDS, max_ - writer.count)
@@ -204,7 +203,7 @@ async def _read(
 
 
 def _at_end(consumer: Consumer, ends: dict[TopicPartition, int]) -> list[TopicPartition]:
-    """The partitions whose position has come to their end."""
+    """The partitions that have been read to their end."""
     positions = {key: consumer.position(key) for key in consumer.assignment}
     return [
         key

@@ -73,7 +73,7 @@ _UNKNOWN: Final = (Verdict.RECENT, Verdict.HELD, Verdict.KEPT, Verdict.ORPHAN)
 
 
 class Kind(StrEnum):
-    """What objects are for."""
+    """The kinds of objects."""
 
     WAL = "wal"
     STAGING = "staging"
@@ -94,14 +94,14 @@ def files(
     bootstrap: BrokersToo = None,
     client_config: ClientConfig = None,
     kind: Annotated[Kind, typer.Option(help="Which objects.")] = Kind.WAL,
-    max_: Annotated[int, typer.Option("--max", "-n", min=1, help="Show so many.")] = 1000,
+    max_: Annotated[int, typer.Option("--max", "-n", min=1, help="Show at most this many.")] = 1000,
     json: Json = False,
 ) -> None:
-    """List the objects in the store; with --bootstrap, beside the files that coordinators know.
+    """List the objects in the store; with --bootstrap, compare them with the coordinators' files.
 
-    live: has records. waiting: has none, is deleted after the grace. missing: known, and not in
-    the store. gone: the same without records. staged: a bulk writer has not committed it. recent,
-    held, kept, orphan: known to no coordinator, see `skylog diskless orphans`.
+    live: has records. waiting: has none, deleted after the grace period. missing: known, but not in
+    the store. gone: the same, but without records. staged: not yet committed by a bulk writer.
+    recent, held, kept, orphan: unknown to all coordinators, see `skylog diskless orphans`.
     """
     options = StoreOptions(config, override, storage_url)
     if (bootstrap is None and client_config is None) or kind is Kind.BACKUP:
@@ -146,7 +146,8 @@ def orphans(
     bootstrap: BrokersToo = None,
     client_config: ClientConfig = None,
     release: Annotated[
-        bool, typer.Option("--release", help="End the holds: brokers may delete what is held.")
+        bool,
+        typer.Option("--release", help="Release held objects, so that brokers may delete them."),
     ] = False,
     yes: Yes = False,
     json: Json = False,
@@ -154,21 +155,21 @@ def orphans(
     """List objects that no coordinator knows, and files whose objects are not in the store.
 
     \b
-    orphan   deleted by the next scan of a broker
-    recent   too young, or there are records older by more than the grace
+    orphan   deleted by the next orphan scan
+    recent   too young to be deleted
     held     kept since a restore, until --release
-    kept     nobody scans for such objects
-    missing  known and not there: its records are lost, and the exit code is 1
+    kept     objects of this kind are never scanned
+    missing  known, but not in the store: its records are lost, and the exit code is 1
 
-    Without --bootstrap, list the objects that a restore holds, whether a coordinator knows them
-    or not. Once it is clear that what nobody knows is not needed, --release hands it to the
-    brokers' scan for orphans, which deletes only what no coordinator knows.
+    Without --bootstrap, list the objects held since a restore, whether a coordinator knows them or
+    not. Once you are sure that the unknown ones are not needed, --release hands them to the
+    brokers' orphan scan, which deletes only objects that no coordinator knows.
     """
     options = StoreOptions(config, override, storage_url)
     if bootstrap is None and client_config is None:
         holds, rows = asyncio.run(_held(options))
         _print_objects(rows, _OBJECT_COLUMNS, json=json)
-        say("which objects are orphans is known to brokers: ask one with --bootstrap")
+        say("only brokers know which objects are orphans: name one with --bootstrap")
     else:
         url, holds, rows = call(lambda c: _unmatched(c, options), bootstrap, client_config)
         options = options if options.given else StoreOptions(None, None, url)
@@ -184,7 +185,7 @@ def orphans(
     if release and holds:
         confirm(f"End {counted(len(holds), 'hold')}?", yes=yes)
         asyncio.run(_release(options))
-        say("released: the next scan deletes what no coordinator knows")
+        say("released: the next scan deletes objects that no coordinator knows")
 
 
 async def _held(options: StoreOptions) -> tuple[list[Hold], list[dict[str, Any]]]:
@@ -229,10 +230,10 @@ async def _release(options: StoreOptions) -> None:
 async def _opened_for(
     cluster: Cluster, options: StoreOptions
 ) -> AsyncIterator[tuple[ObjectStore, DescribeDisklessCoordinatorsResponse]]:
-    """The store of a cluster, and what a broker says of both."""
+    """The store of a cluster, and the files that its coordinators know."""
     about = await Admin(cluster).diskless.describe_any()
     if not about.has_all_coordinators:
-        say("some coordinators are not at this broker: what is unknown here may be known to them")
+        say("some coordinators are on other brokers: they may know objects that are unknown here")
     async with opened(options, about.storage_url) as store:
         yield store, about
 
@@ -251,7 +252,7 @@ def _file_row(pair: Pair, verdict: Verdict) -> dict[str, Any]:
     file = pair.file
     if file is None:
         return row
-    note = f"size differs: {file.size} were committed" if pair.size_differs else None
+    note = f"size differs: {file.size} bytes were committed" if pair.size_differs else None
     return {
         **row,
         "live_batches": file.live_batches,
@@ -280,7 +281,7 @@ def _print_objects(rows: list[dict[str, Any]], columns: dict[str, str], *, json:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Times as people read them."""
+    """Replaces timestamps by readable times."""
     times = {
         name: format_time(row[name]) for name in ("created", "marked") if row.get(name) is not None
     }

@@ -56,15 +56,14 @@ _LOCATION_COLUMNS: Final = {
 def coordinators(
     bootstrap: Bootstrap = None, client_config: ClientConfig = None, json: Json = False
 ) -> None:
-    """Show the coordinators: their logs, their snapshots and how much they have.
+    """Show the coordinators: their logs, snapshots and sizes.
 
     \b
     START, END, COMMITTED  offsets of the coordinator's log
-    LAG                    what its database is behind its log
-    SNAPSHOT, AGE          end offset of the last snapshot, and since when it is there
-    FILES, TO DELETE       with live records, and without; one of several coordinators
-                           is counted by each
-    PINS                   files that writers hold until they commit them
+    LAG                    how far its database is behind its log
+    SNAPSHOT, AGE          end offset and age of the last snapshot
+    FILES, TO DELETE       with and without live records; each coordinator of a file counts it
+    PINS                   staged files that writers have pinned
     """
     planes, rows = call(_coordinators, bootstrap, client_config)
     if json:
@@ -89,7 +88,7 @@ async def _coordinators(cluster: Cluster) -> tuple[list[str], list[dict[str, Any
 
 
 def _row(one: DescribedCoordinator, now_ms: int) -> dict[str, Any]:
-    """What a coordinator does not have is None."""
+    """Values that a coordinator does not have are None."""
     lag = one.high_watermark - one.applied_offset if one.applied_offset >= 0 else -1
     written_ms = one.snapshot_timestamp_ms
     numbers = {
@@ -121,19 +120,19 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 def batches(
     topic: TopicName,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="This one only.")
+        int | None, typer.Option("--partition", "-p", min=0, help="Only this partition.")
     ] = None,
     from_: Annotated[
-        int | None, typer.Option("--from", min=0, help="An offset; the first one without.")
+        int | None, typer.Option("--from", min=0, help="An offset (default: the first one).")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="So many batches of each partition.")
+        int, typer.Option("--limit", "-n", min=1, help="Maximum number of batches per partition.")
     ] = 100,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Show where the batches of a diskless topic lie: objects, positions and offsets."""
+    """Show where the batches of a diskless topic are: objects, positions and offsets."""
 
     async def work(cluster: Cluster) -> list[dict[str, Any]]:
         found = await require_topic(cluster, topic)
@@ -164,11 +163,11 @@ async def _located(
     key = TopicPartition(topic.name, partition)
     first = (await offsets_at(cluster, [key], EARLIEST))[key]
     end = (await offsets_at(cluster, [key], LATEST))[key]
-    # An offset for all partitions need not be in each of them.
+    # An offset given for all partitions need not exist in each of them.
     start = first if start is None else min(max(start, first), end)
     split = Split(topic.name, topic.topic_id, partition, start, end, 0, diskless=True)
     found: list[BatchLocation] = []
-    while True:  # asked once at least: a topic that is not diskless is told so
+    while True:  # ask at least once: reports a topic that is not diskless
         located = await locate_batches(
             cluster, split, start_offset=start, max_batches=limit - len(found)
         )

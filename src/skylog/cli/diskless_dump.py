@@ -38,8 +38,8 @@ def dump_wal(
 ) -> None:
     """Show the batches of a WAL object.
 
-    Which partitions and offsets they have is known to the coordinators only: see `skylog diskless
-    batches`. Checksums are verified; the exit code is 1 if anything is wrong.
+    Only the coordinators know their partitions and offsets: see `skylog diskless batches`.
+    Checksums are verified; the exit code is 1 if anything is wrong.
     """
     data = _read(path) if storage_url is None else asyncio.run(_get(path, storage_url))
     rows = list(_batches(path, data))
@@ -82,7 +82,7 @@ def _batches(path: str, data: bytes) -> Iterator[dict[str, Any]]:
     try:
         found = batches_of(data)
     except KafkaError as error:
-        raise CommandError(f"{path} is no WAL object: {error.message}") from None
+        raise CommandError(f"{path} is not a WAL object: {error.message}") from None
     for position, batch in found:
         yield _batch_row(position, batch)
 

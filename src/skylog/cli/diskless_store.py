@@ -1,4 +1,4 @@
-"""The object store that ``skylog diskless`` looks into, and who says which one it is."""
+"""The object store that ``skylog diskless`` reads, from the options or from a broker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ StorageUrl = Annotated[
     typer.Option(
         "--storage-url",
         metavar="URL",
-        help="The object store; that of the config or of the broker without.",
+        help="The object store (default: that of the config or of the broker).",
     ),
 ]
 
@@ -32,14 +32,14 @@ BrokersToo = Annotated[
         "-b",
         envvar="SKYLOG_BOOTSTRAP",
         metavar="HOST:PORT",
-        help="Ask these brokers, too; without, only the store is looked at.",
+        help="Also ask these brokers (default: only the store is read).",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What the command line says about the store."""
+    """What the options say about the store."""
 
     config: Path | None
     override: list[str] | None
@@ -54,7 +54,7 @@ class StoreOptions:
 async def opened(
     options: StoreOptions, broker_url: str | None = None
 ) -> AsyncIterator[ObjectStore]:
-    """The store of the options; that of the broker if they say nothing."""
+    """The store of the options, or that of the broker if they name none."""
     from skylog.broker.assembly.diskless_engine import storage_url_of  # noqa: PLC0415 - not needed for --help
     from skylog.kernel.settings import load_settings  # noqa: PLC0415
     from skylog.objects.open import open_store  # noqa: PLC0415
@@ -74,12 +74,13 @@ async def opened(
 
 
 def check_there(url: str) -> None:
-    """Whoever looks makes no directory: an empty one would say that every object is lost."""
+    """Opens the store without creating a directory: an empty one would look as if every object were
+    lost."""
     from skylog.objects.open import parse_url  # noqa: PLC0415
 
     where = parse_url(url)
     if where.scheme == "file" and not Path(where.path).is_dir():
-        raise CommandError(f"{where.path} is no directory: the objects must be somewhere else")
+        raise CommandError(f"{where.path} is not a directory: the objects must be elsewhere")
 
 
 def _check_reachable(url: str) -> None:
@@ -87,9 +88,11 @@ def _check_reachable(url: str) -> None:
 
     where = parse_url(url)
     if where.scheme == "memory":
-        raise CommandError("the broker keeps its objects in memory, where nobody else sees them")
+        raise CommandError(
+            "the broker keeps its objects in memory, which no other process can read"
+        )
     if where.scheme == "file" and not Path(where.path).is_dir():
         raise CommandError(
             f"the broker's objects are in {where.path}, which is not on this machine: "
-            "run this command where the broker runs, or say with --storage-url where they are"
+            "run this command where the broker runs, or give their location with --storage-url"
         )

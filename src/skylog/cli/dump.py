@@ -42,20 +42,20 @@ def dump(
     ],
     decoder: Annotated[
         Decoder,
-        typer.Option("--decoder", help="How to read keys and values; auto goes by the topic."),
+        typer.Option("--decoder", help="How to decode keys and values; auto depends on the topic."),
     ] = Decoder.AUTO,
     batches_only: Annotated[
         bool, typer.Option("--batches-only", help="Show batches without their records.")
     ] = False,
     from_offset: Annotated[
-        int, typer.Option("--from-offset", min=0, help="Begin with this offset in logs.")
+        int, typer.Option("--from-offset", min=0, help="Start at this offset in logs.")
     ] = 0,
     max_: Annotated[
-        int | None, typer.Option("--max", "-n", min=1, help="Show so many rows of each file.")
+        int | None, typer.Option("--max", "-n", min=1, help="Maximum number of rows per file.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what is in the files of a log: offline, without a broker, changing nothing.
+    """Show the contents of log files: offline, without a broker, read-only.
 
     Records of the cluster's metadata, of committed offsets, of transactions and of the
     coordinators of diskless topics are decoded. Checksums, offsets and indexes are verified; the
@@ -77,7 +77,7 @@ def dump(
                 faults += "fault" in row
                 _show(path, row, json=json)
             if empty:
-                say(f"{path} has nothing to show")
+                say(f"{path} is empty")
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror}") from None
     if faults:
@@ -93,7 +93,7 @@ def _files(paths: list[Path]) -> list[Path]:
         elif not path.is_file():
             raise CommandError(f"{path} does not exist")
         elif not is_known(path):
-            raise CommandError(f"{path.name} is not a file that skylog knows; see --help")
+            raise CommandError(f"{path.name} is not a known kind of file; see --help")
         else:
             found.append(path)
     return found
@@ -107,7 +107,7 @@ def _directory(path: Path) -> list[Path]:
         shown = ", ".join(partitions[:5]) + (", …" if len(partitions) > 5 else "")
         raise CommandError(f"{path} holds many logs; name a partition's directory in it: {shown}")
     if not known:
-        raise CommandError(f"{path} has no files of a log")
+        raise CommandError(f"{path} has no log files")
     return known
 
 

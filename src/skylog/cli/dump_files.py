@@ -1,6 +1,6 @@
-"""The files of a log directory as rows, read from disk piece by piece; no broker is needed.
+"""The files of a log directory as rows, read in pieces; no broker is needed.
 
-A row with ``fault`` says what is wrong at that place. Files are only read, never changed.
+A row with ``fault`` describes an error at that position. Files are never changed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DumpSettings:
 
 
 def decoder_for(path: Path, wanted: Decoder) -> Decoder:
-    """The decoder that was asked for, or the one that fits the topic of the directory."""
+    """The requested decoder, or the one for the topic of the directory."""
     if wanted is not Decoder.AUTO:
         return wanted
     if CHECKPOINT_SUFFIX in path.name:
@@ -66,7 +66,7 @@ def decoder_for(path: Path, wanted: Decoder) -> Decoder:
 
 
 def is_known(path: Path) -> bool:
-    """Whether we can show the file."""
+    """Whether this kind of file can be shown."""
     return path.suffix in _BY_SUFFIX or path.name in _BY_NAME
 
 
@@ -74,7 +74,7 @@ def dump_file(path: Path, settings: DumpSettings) -> Iterator[Row]:
     """The rows of a file; OSError if it cannot be read."""
     reader = _BY_NAME.get(path.name) or _BY_SUFFIX.get(path.suffix)
     if reader is None:
-        yield {"kind": "fault", "fault": "not a file that skylog knows; see --help"}
+        yield {"kind": "fault", "fault": "not a known kind of file; see --help"}
         return
     yield from reader(path, settings)
 
@@ -94,14 +94,14 @@ def _log(path: Path, settings: DumpSettings) -> Iterator[Row]:
 
 
 def _batches(path: Path) -> Iterator[tuple[int, Batch | str]]:
-    """Batches with their positions; a text says why the file cannot be read any further."""
+    """Batches with their positions; a string says why the rest of the file cannot be read."""
     next_offset = 0
     with path.open("rb") as file:
         position, end = 0, path.stat().st_size
         while position < end:
             head = file.read(HEADER_BYTES)
             if not any(head):
-                return  # space that was reserved for later
+                return  # preallocated space
             fault = _head_fault(head, end - position)
             if fault is not None:
                 yield position, fault
@@ -118,12 +118,12 @@ def _batches(path: Path) -> Iterator[tuple[int, Batch | str]]:
 
 def _head_fault(head: bytes, left: int) -> str | None:
     if len(head) < HEADER_BYTES:
-        return f"{left} bytes at the end are no batch"
+        return f"{left} bytes at the end are not a batch"
     size = batch_size(head, 0)
     if size < HEADER_BYTES or size > left:
         return f"a batch claims {size} bytes, {left} are left in the file"
     if head[16] != MAGIC:
-        return f"message format {head[16]}; only {MAGIC} can be read"
+        return f"message format {head[16]}; only {MAGIC} is supported"
     return None
 
 
@@ -168,14 +168,14 @@ def _checkpoint(path: Path, settings: DumpSettings) -> Iterator[Row]:
         last = row
         yield row
     if not settings.batches_only and last.get("type") != ControlType.SNAPSHOT_FOOTER.name:
-        yield {"kind": "fault", "fault": "the snapshot has no footer: it is not whole"}
+        yield {"kind": "fault", "fault": "the snapshot has no footer: it is incomplete"}
 
 
 # Indexes ------------------------------------------------------------------------------------
 
 
 def _entries(path: Path, form: Struct) -> Iterator[tuple[int, ...]]:
-    """Entries up to the zeros that Kafka reserves at the end of an index."""
+    """Entries up to the zero padding at the end of an index."""
     data = path.read_bytes()
     used = len(data.rstrip(b"\0"))
     used += -used % form.size
@@ -188,7 +188,7 @@ def _base_offset(path: Path) -> int:
 
 
 def _offset_index(path: Path, settings: DumpSettings) -> Iterator[Row]:
-    """Entries; with the segment beside it, each is checked against the batch it points to."""
+    """Entries; if the segment exists, each is checked against the batch it points to."""
     base = _base_offset(path)
     segment = path.with_suffix(LOG_SUFFIX)
     before = (-1, -1)
@@ -216,7 +216,7 @@ def _index_fault(log: BinaryIO, offset: int, position: int) -> str | None:
 
 
 class _Nothing:
-    """Stands for a segment that is not there."""
+    """Used if the segment does not exist."""
 
     def __enter__(self) -> _Nothing:
         return self

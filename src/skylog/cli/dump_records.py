@@ -1,4 +1,4 @@
-"""What is inside records that brokers write for themselves, as plain values. Pure: no files."""
+"""Internal records of brokers as plain values. Pure: no files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skylog.wire.schema import Struct
 
 
 class Decoder(StrEnum):
-    """How the keys and values of a log are to be read."""
+    """How the keys and values of a log are decoded."""
 
     AUTO = "auto"
     RAW = "raw"
@@ -50,7 +50,7 @@ _EMBEDDED: Final[Mapping[str, Callable[[bytes], list[Any]]]] = {
 
 
 def record_row(record: Record, decoder: Decoder, *, control: bool) -> dict[str, Any]:
-    """A record, decoded if that is possible; what is damaged is said in ``fault``."""
+    """A record, decoded if possible; ``fault`` describes damage."""
     row: dict[str, Any] = {
         "kind": "record",
         "offset": record.offset,
@@ -105,7 +105,7 @@ _DECODERS: Final[Mapping[Decoder, Callable[[Record], dict[str, Any]]]] = {
 
 
 def plain(value: object) -> Any:
-    """A message as dicts, lists and texts. Secrets stay hidden: dumps are sent to others."""
+    """A message as dicts, lists and strings. Secrets are hidden, because dumps are shared."""
     if isinstance(value, Struct):
         hidden = _hidden(value)
         return {
@@ -126,16 +126,16 @@ def plain(value: object) -> Any:
 def _hidden(struct: Struct) -> frozenset[str]:
     if isinstance(struct, ConfigRecord) and struct.resource_type == ConfigType.BROKER:
         known = broker_key(struct.name)
-        secret = known is None or known.sensitive  # what nobody knows may be a secret too
+        secret = known is None or known.sensitive  # an unknown setting may be a secret too
         return frozenset({"value"} if secret and struct.value is not None else ())
     return _SECRETS.get(type(struct), frozenset())
 
 
 def _field(struct: Struct, name: str, value: object) -> Any:
-    """Members of a group keep what they want and got as bytes within the bytes."""
+    """Members of a group store subscription and assignment as nested bytes."""
     if isinstance(struct, MemberMetadata) and name in _EMBEDDED and isinstance(value, bytes):
         try:
             return [str(item) for item in _EMBEDDED[name](value)]
-        except ProtocolError:  # groups that are no consumers have forms of their own
+        except ProtocolError:  # groups other than consumers have their own formats
             return plain(value)
     return plain(value)

@@ -8,16 +8,16 @@ from typing import Final
 
 from skylog.kernel.errors import ErrorCode, KafkaError, SkylogError
 
-# All that the client knows of a topic that is not there.
+# The client's message for a topic that does not exist.
 _BARE_TOPIC: Final = re.compile(r"topic \S+")
-_CREDENTIALS: Final = "log in as somebody else with --client-config, or ask for an ACL"
+_CREDENTIALS: Final = "log in as another user with --client-config, or ask for an ACL"
 _ADVICE: Final[Mapping[ErrorCode, str]] = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`skylog topics list` shows what there is",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`skylog topics list` shows the existing ones",
     ErrorCode.TOPIC_ALREADY_EXISTS: "--if-not-exists accepts that",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: _CREDENTIALS,
     ErrorCode.GROUP_AUTHORIZATION_FAILED: _CREDENTIALS,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _CREDENTIALS,
-    ErrorCode.GROUP_ID_NOT_FOUND: "`skylog groups list` shows what there is",
+    ErrorCode.GROUP_ID_NOT_FOUND: "`skylog groups list` shows the existing ones",
     ErrorCode.NON_EMPTY_GROUP: "stop its members first, `skylog groups describe` names them",
     ErrorCode.UNKNOWN_MEMBER_ID: "stop the group's members first",
     ErrorCode.SASL_AUTHENTICATION_FAILED: "check sasl.jaas.config in the --client-config file",
@@ -28,17 +28,17 @@ _ADVICE: Final[Mapping[ErrorCode, str]] = {
 
 
 class CommandError(SkylogError):
-    """What a command found wrong; the message is complete."""
+    """An error found by a command; the message is complete."""
 
 
 def one_line(error: SkylogError) -> str:
-    """The error without line breaks, with its code and with advice where we have some."""
+    """The error on one line, with its code and advice if there is any."""
     text = explain(error) if isinstance(error, KafkaError) else str(error)
     return " ".join(text.split())
 
 
 def explain(error: KafkaError) -> str:
-    """What a broker or the client says, the code, and what helps."""
+    """The message of the broker or client, the code, and the advice."""
     message = (error.message or "").rstrip(".")
     if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and _BARE_TOPIC.fullmatch(message):
         message += " does not exist"
@@ -53,7 +53,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def raise_failures(results: Mapping[str, object]) -> None:
-    """Raise for those results that are errors: one is itself, several become one."""
+    """Raise the results that are errors: one as itself, several as one."""
     failed = {name: error for name, error in results.items() if isinstance(error, KafkaError)}
     if not failed:
         return

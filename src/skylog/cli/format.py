@@ -36,31 +36,26 @@ def format_(
     config: Config = None,
     override: Override = None,
     cluster_id: Annotated[
-        str | None, typer.Option(help="Id of the cluster; a new one is drawn without.")
+        str | None, typer.Option(help="Id of the cluster (default: a new one).")
     ] = None,
     ignore_formatted: Annotated[
         bool,
-        typer.Option(
-            "--ignore-formatted", help="Leave directories alone that are formatted already."
-        ),
+        typer.Option("--ignore-formatted", help="Skip directories that are already formatted."),
     ] = False,
     initial_controllers: Annotated[
         str | None,
         typer.Option(
-            help="Who votes from the beginning, as id@host:port:directory-id,…; this node alone"
-            " without."
+            help="The initial voters, as id@host:port:directory-id,… (default: only this node)."
         ),
     ] = None,
     no_initial_controllers: Annotated[
         bool,
-        typer.Option(
-            "--no-initial-controllers", help="For a node that joins a cluster that there is."
-        ),
+        typer.Option("--no-initial-controllers", help="For a node that joins an existing cluster."),
     ] = False,
 ) -> None:
     """Format the directories of a node, as kafka-storage format does.
 
-    A node of its own does so on its first start. The nodes of a cluster share a cluster id.
+    A single node is formatted on its first start. The nodes of a cluster share a cluster id.
     """
     settings = load_settings(config, os.environ, override or [])
     voters = initial_voters(settings, initial_controllers)
@@ -72,7 +67,7 @@ def format_(
 
 
 def initial_voters(settings: BrokerSettings, text: str | None) -> VoterSet | None:
-    """``id@host:port:directory-id`` of each; ConfigError for anything else."""
+    """``id@host:port:directory-id`` of each voter; ConfigError for anything else."""
     if text is None:
         return None
     names = settings.listener_texts.controller_names

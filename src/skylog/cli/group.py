@@ -1,4 +1,4 @@
-"""The command tree: a command's module is imported when the command is used, not before."""
+"""The command tree: a command's module is imported only when the command is used."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from skylog.cli.errors import one_line
 from skylog.kernel.errors import SkylogError
 
 EXIT_FAILED: Final = 1
-EXIT_TERMINATED: Final = 143  # what a shell makes of SIGTERM
+EXIT_TERMINATED: Final = 143  # the shell's exit code for SIGTERM
 
-# Command → module below skylog.cli, and the line that `skylog --help` shows.
+# Command → module below skylog.cli, and its line in `skylog --help`.
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "server": ("server", "Start a node: broker and controller in one process."),
     "format": ("format", "Format the directories of a node."),
@@ -29,15 +29,15 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "cluster": ("cluster", "Show nodes, controller, quorum and features of a cluster."),
     "perf": ("perf", "Measure throughput and latency."),
     "dump": ("dump", "Decode log segments, indexes and snapshots, without a broker."),
-    "diskless": ("diskless", "Look inside diskless topics: files, batches, coordinators, orphans."),
-    "spark": ("spark", "Jobs in bulk: audit, segments, tables, replay, load, report."),
-    "restore": ("restore", "Rebuild a node whose disks are gone from its object store."),
+    "diskless": ("diskless", "Inspect diskless topics: files, batches, coordinators, orphans."),
+    "spark": ("spark", "Bulk jobs: audit, segments, tables, replay, load, report."),
+    "restore": ("restore", "Restore a node that lost its disks from its object store."),
     "version": ("version", "Show the version of skylog."),
 }
 
 
 def new_app(*, group: bool = False, **more: Any) -> typer.Typer:
-    """A command or a group of commands in the house style."""
+    """A command or command group with the common settings."""
     return typer.Typer(
         no_args_is_help=group,
         add_completion=False,
@@ -49,16 +49,16 @@ def new_app(*, group: bool = False, **more: Any) -> typer.Typer:
 
 
 def examples(*lines: str) -> str:
-    """The end of a help text: commands to copy, not to be wrapped."""
+    """The end of a help text: commands to copy, which must not be wrapped."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 class LazyGroup(TyperGroup):
-    """``skylog`` itself. Errors of ours end in one clear line, not in a traceback."""
+    """``skylog`` itself. Our own errors are printed as one line, not as a traceback."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        # Enough to list them and to suggest one for a typing error.
+        # Enough to list commands and to suggest one after a typing error.
         self.commands = {
             name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()
         }

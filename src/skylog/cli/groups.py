@@ -84,7 +84,7 @@ def list_(
     }
     print_table(columns, rows)
     if not rows:
-        say("there are no such groups; `skylog consume TOPIC --group NAME` makes one")
+        say("there are no such groups; `skylog consume TOPIC --group NAME` creates one")
 
 
 @app.command(
@@ -103,7 +103,7 @@ def describe(
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Show a group's state, what it has committed, and how far it lags behind."""
+    """Show a group's state, committed offsets and lag."""
 
     async def work(cluster: Cluster) -> list[dict[str, Any]]:
         admin = Admin(cluster)
@@ -133,7 +133,7 @@ def _lag(rows: list[dict[str, Any]]) -> str:
 
 
 async def _existing(admin: Admin, names: list[str]) -> list[GroupDescription]:
-    """The groups, or an error that names every one that is not there."""
+    """The groups, or an error that names every missing one."""
     found: dict[str, GroupDescription | KafkaError] = {}
     for name, group in (await admin.groups.describe(list(dict.fromkeys(names)))).items():
         gone = isinstance(group, GroupDescription) and group.state == _GONE
@@ -201,7 +201,7 @@ def delete(
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Delete groups without members, with all they have committed."""
+    """Delete groups without members, with all committed offsets."""
     names = list(dict.fromkeys(groups))
     confirm(f"Delete {', '.join(names)} with all committed offsets?", yes=yes)
 
@@ -253,15 +253,17 @@ def reset_offsets(
         typer.Option(
             "--to",
             metavar="WHERE",
-            help="earliest, latest, current, an offset, a time such as 2026-07-01T12:00:00Z, "
+            help="Target: earliest, latest, current, an offset, a time such as "
+            "2026-07-01T12:00:00Z, "
             "or an age such as -2h (s, m, h, d).",
         ),
     ] = None,
     shift: Annotated[
-        int | None, typer.Option("--shift", metavar="N", help="Move by N records, back if < 0.")
+        int | None,
+        typer.Option("--shift", metavar="N", help="Move by N records, backwards if < 0."),
     ] = None,
     execute: Annotated[
-        bool, typer.Option("--execute", help="Do it; without, only the plan is shown.")
+        bool, typer.Option("--execute", help="Execute the plan instead of only showing it.")
     ] = False,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
@@ -269,7 +271,7 @@ def reset_offsets(
 ) -> None:
     """Move the committed offsets of a group without members.
 
-    Offsets beyond the ends of a partition are taken back to its first or end offset.
+    Offsets beyond the ends of a partition are clamped to its first or end offset.
     """
     if bool(topic) == all_topics:
         raise typer.BadParameter("give either --topic or --all-topics")
@@ -309,4 +311,4 @@ def _show_plan(plan: list[Plan], *, execute: bool, json: bool) -> None:
         "new_offset": "New offset",
     }
     print_table(columns, rows)
-    print("done" if execute else "nothing was changed; --execute does it")
+    print("done" if execute else "nothing was changed; use --execute to apply")

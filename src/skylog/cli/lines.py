@@ -1,4 +1,4 @@
-"""Lines from standard input or a file, read without holding up the event loop."""
+"""Lines from standard input or a file, read without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import BinaryIO, Final, NamedTuple
 from skylog.cli.errors import CommandError
 
 CHUNK_BYTES: Final = 256 * 1024
-# A record larger than this is refused by any broker; it is most likely not lines at all.
+# Any broker refuses a larger record; the input is most likely not lines at all.
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class RecordLine(NamedTuple):
-    """How a line is made into a record."""
+    """How a line becomes a record."""
 
     key_separator: bytes | None
     null_marker: bytes | None
@@ -45,7 +45,7 @@ def parse_line(form: RecordLine, line: bytes, number: int) -> tuple[bytes | None
 
 
 class Input:
-    """Where lines come from."""
+    """A source of lines."""
 
     def __init__(self, read: Callable[[int], bytes], file: BinaryIO | None = None) -> None:
         self.read = read
@@ -72,19 +72,19 @@ def open_input(path: Path | None) -> Input:
         return Input(lambda size: file.read(size) or b"", file)
     try:
         number = sys.stdin.fileno()
-    except OSError:  # tests put other things in its place
+    except OSError:  # tests replace it
         return Input(sys.stdin.buffer.read)
     return Input(lambda size: os.read(number, size))
 
 
 async def read_lines(source: Input) -> AsyncIterator[bytes]:
-    """Lines without their ends. A line is there as soon as it was typed."""
+    """Lines without their line ends. A line is returned as soon as it is typed."""
     rest = b""
     while chunk := await _read(source):
         lines = (rest + chunk).split(b"\n")
         rest = lines.pop()
         if len(rest) > LINE_BYTES_MAX:
-            raise CommandError(f"a line of more than {LINE_BYTES_MAX} bytes; are these lines?")
+            raise CommandError(f"a line has more than {LINE_BYTES_MAX} bytes; is the input text?")
         for line in lines:
             yield line.removesuffix(b"\r")
     if rest:
@@ -92,7 +92,7 @@ async def read_lines(source: Input) -> AsyncIterator[bytes]:
 
 
 async def _read(source: Input) -> bytes:
-    """Read in a thread that nobody waits for: a terminal may stay silent when we have to end."""
+    """Read in a daemon thread, because a terminal may stay silent when we have to exit."""
     loop = asyncio.get_running_loop()
     chunk: asyncio.Future[bytes] = loop.create_future()
 

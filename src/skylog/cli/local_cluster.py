@@ -1,7 +1,7 @@
-"""A cluster of processes on this machine, in one directory: for trying out, and for tests.
+"""A cluster of processes on this machine, in one directory: for evaluation and tests.
 
-``cluster.json`` says who there is and where; each node has its settings, its data, what it says
-and its process id in files named after it.
+``cluster.json`` lists the nodes and their addresses; each node has its settings, data, output and
+process id in files named after it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from skylog.quorum.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
 HOST: Final = "127.0.0.1"
 CONTROLLER: Final = "CONTROLLER"
-# Controllers of their own have ids from here on; brokers count from 1.
+# Dedicated controllers have ids from here on; brokers count from 1.
 FIRST_CONTROLLER_ID: Final = 101
 FILE_NAME: Final = "cluster.json"
-# Below those that systems give to whoever connects, or a node that is started again might find its
-# own taken.
+# Below the ephemeral ports, or a restarted node might find its port taken by an outgoing
+# connection.
 _PORTS: Final = range(20_000, 32_000)
 _MAIN: Final = "from skylog.cli.main import main; main()"
 _POLL_SECONDS: Final = 0.05
@@ -64,13 +64,13 @@ class LocalNode:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What ``up`` makes where there is nothing yet."""
+    """What ``up`` creates in an empty directory."""
 
     brokers: int = 3
     controllers: int = 1
     racks: tuple[str, ...] = ()
     settings: Mapping[str, str] | None = None
-    # Where each node listens, if not all of them on this machine's own address.
+    # Listen addresses of nodes, if not all of them use the loopback address.
     hosts: tuple[str, ...] = ()
 
 
@@ -90,17 +90,19 @@ class LocalCluster:
             return cls(directory, found["cluster_id"], nodes)
         except FileNotFoundError:
             raise CommandError(
-                f"there is no cluster in {directory}; `skylog cluster up` makes one"
+                f"there is no cluster in {directory}; `skylog cluster up` creates one"
             ) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CommandError(f"{directory / FILE_NAME} cannot be used: {error}") from error
 
     @classmethod
     def create(cls, directory: Path, plan: Plan) -> Self:
-        """Draw ids and ports, write every node's settings, format every directory."""
+        """Choose ids and ports, write every node's settings, format every directory."""
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):
-            raise CommandError(f"{directory} is not empty and holds no cluster; choose another")
+            raise CommandError(
+                f"{directory} is not empty and has no cluster; choose another directory"
+            )
         cluster = cls(directory.absolute(), new_cluster_id(system_random()), _nodes(plan))
         cluster._format()
         for node in cluster.nodes:
@@ -146,23 +148,24 @@ class LocalCluster:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
             state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
         except FileNotFoundError:
-            return not Path("/proc/self").exists()  # another system: the id must do
+            return not Path("/proc/self").exists()  # not Linux: the id must suffice
         except OSError:
             return False
         if not command:
-            # One that has just begun has no command line yet, one that has ended none any more.
+            # A process has no command line yet just after its start, and none any more after its
+            # end.
             return state not in (b"Z", b"X")
         return str(self.file(node, "properties")).encode() in command.split(b"\0")
 
     # -- doing ---------------------------------------------------------------------------------
 
     def start(self, node: LocalNode) -> None:
-        """Start a node's process; it lives on when this one ends."""
+        """Start a node's process, which outlives this one."""
         if self.pid(node) is not None:
             return
         log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         command = self.command(node)
-        pid = os.posix_spawnp(  # in a session of its own
+        pid = os.posix_spawnp(  # in its own session
             command[0],
             command,
             os.environ,
@@ -176,7 +179,7 @@ class LocalCluster:
         self.file(node, "pid").write_text(str(pid))
 
     def command(self, node: LocalNode) -> list[str]:
-        """This very program."""
+        """The command line of this program."""
         return [sys.executable, "-c", _MAIN, "server", str(self.file(node, "properties"))]
 
     def send(self, node: LocalNode, number: signal.Signals) -> None:
@@ -187,7 +190,7 @@ class LocalCluster:
             os.kill(pid, number)
 
     def wait_gone(self, nodes: Sequence[LocalNode], seconds_max: float) -> list[LocalNode]:
-        """Wait for processes to end; those that are still there when the time is up."""
+        """Wait for processes to exit; returns those that are still running after the time-out."""
         end = time.monotonic() + seconds_max
         left = [node for node in nodes if self._lives(node)]
         while left and time.monotonic() < end:
@@ -199,11 +202,11 @@ class LocalCluster:
         pid = self.pid(node)
         if pid is not None:
             with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)  # if it is a child of ours, see it off
+                os.waitpid(pid, os.WNOHANG)  # reap it if it is our child
         return self.pid(node) is not None
 
     def last_words(self, node: LocalNode) -> str:
-        """The end of what a node has said."""
+        """The last lines of a node's output."""
         try:
             data = self.file(node, "log").read_bytes()
         except OSError:
@@ -263,7 +266,7 @@ class LocalCluster:
 
 
 def _nodes(plan: Plan) -> list[LocalNode]:
-    """Without controllers of their own, brokers are controllers too: all of them, or three."""
+    """Without dedicated controllers, brokers are controllers too: all of them, or three."""
     combined = min(plan.brokers, 3) if not plan.controllers else 0
     ports = iter(_free_ports(plan.brokers + combined + plan.controllers))
     nodes: list[LocalNode] = []
@@ -283,7 +286,7 @@ def _nodes(plan: Plan) -> list[LocalNode]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Held together while they are drawn, so that they differ."""
+    """All are bound at the same time, so that they differ."""
     found: list[int] = []
     with contextlib.ExitStack() as held:
         for port in shuffled(_PORTS, system_random()):
@@ -295,6 +298,6 @@ def _free_ports(count: int) -> list[int]:
                 found.append(port)
     if len(found) < count:
         raise CommandError(
-            f"{count} ports are needed; free from {_PORTS[0]} to {_PORTS[-1]} are {len(found)}"
+            f"{count} ports are needed; only {len(found)} are free from {_PORTS[0]} to {_PORTS[-1]}"
         )
     return found

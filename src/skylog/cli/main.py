@@ -37,8 +37,8 @@ def skylog(
 ) -> None:
     """A Kafka-compatible streaming platform whose topics live in object storage.
 
-    `skylog COMMAND --help` explains a command. Commands that talk to a cluster ask 127.0.0.1:9092
-    unless --bootstrap or the environment variable SKYLOG_BOOTSTRAP says otherwise.
+    `skylog COMMAND --help` explains a command. Commands that need a cluster connect to
+    127.0.0.1:9092 unless --bootstrap or the environment variable SKYLOG_BOOTSTRAP names another.
     """
 
 

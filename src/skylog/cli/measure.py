@@ -1,4 +1,4 @@
-"""Throughput and latency as numbers. Pure: times are given."""
+"""Throughput and latency as numbers. Pure: times are parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MEGABYTE: Final = 1024 * 1024
 
 
 def percentile(ascending: Sequence[float], percent: float) -> float:
-    """The smallest value that so many percent of all do not exceed."""
+    """The smallest value that at least this percentage of all values do not exceed."""
     if not ascending:
         return 0.0
     rank = -(-len(ascending) * percent // 100)

@@ -1,4 +1,4 @@
-"""Options that many commands share, and the readers of their values."""
+"""Options shared by many commands, and the parsers of their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bootstrap = Annotated[
         "-b",
         envvar="SKYLOG_BOOTSTRAP",
         metavar="HOST:PORT",
-        help=f"Brokers to ask first, separated by commas; {BOOTSTRAP_DEFAULT} without.",
+        help=f"Brokers to connect to first, separated by commas (default: {BOOTSTRAP_DEFAULT}).",
     ),
 ]
 ClientConfig = Annotated[
@@ -26,18 +26,19 @@ ClientConfig = Annotated[
         "--client-config",
         "-c",
         metavar="FILE",
-        help="Properties of a Kafka client: bootstrap.servers, security.protocol, sasl.*, ssl.*.",
+        help="Properties file of a Kafka client: bootstrap.servers, security.protocol, "
+        "sasl.*, ssl.*.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")]
-TopicNames = Annotated[list[str], typer.Argument(metavar="TOPIC", help="One topic or more.")]
+TopicNames = Annotated[list[str], typer.Argument(metavar="TOPIC", help="One or more topics.")]
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """``name=value`` many times over; a usage error names the one that is not."""
+    """Repeated ``name=value``; a usage error names the invalid one."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -48,7 +49,7 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def exactly_one(chosen: dict[str, bool]) -> str:
-    """The option that was given; a usage error unless it is one."""
+    """The single option that was given; a usage error otherwise."""
     given = [name for name, present in chosen.items() if present]
     if len(given) != 1:
         said = f"not {' and '.join(given)}" if given else "none was given"

@@ -1,4 +1,4 @@
-"""Tables for people at a terminal, aligned text for pipes, JSON for programs."""
+"""Tables for terminals, aligned text for pipes, JSON for programs."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ def print_json(data: object) -> None:
 
 
 def print_json_line(data: object) -> None:
-    """One of many, on a line of its own."""
+    """One of many documents, on its own line."""
     sys.stdout.write(json.dumps(data, ensure_ascii=False, default=str) + "\n")
 
 
 def say(text: str) -> None:
-    """A word on what is going on: beside the output, not in it."""
+    """A status message, on stderr and not in the output."""
     sys.stderr.write(f"{printable(text)}\n")
     sys.stderr.flush()
 
 
 def printable(text: str) -> str:
-    """Names and values come from anybody: what could steer a terminal is shown escaped."""
+    """Names and values are untrusted: control characters are shown escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def cell(value: object) -> str:
-    """A value as a table shows it."""
+    """A value as shown in a table."""
     if value is None or value == "":
         return NOTHING
     if isinstance(value, bool):
@@ -94,7 +94,7 @@ def _print_plain(columns: Mapping[str, str], rows: Sequence[Row], title: str | N
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is lost, if somebody is there to answer."""
+    """Ask for confirmation before data is deleted, if the input is a terminal."""
     import typer  # noqa: PLC0415 - the rest of this module knows nothing of commands
 
     if not yes and sys.stdin.isatty() and sys.stdout.isatty():
@@ -102,7 +102,8 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def json_bytes(name: str, data: bytes | None) -> dict[str, str | None]:
-    """Bytes as a field of a JSON object: text if they are, else in base64 and named so."""
+    """Bytes as a field of a JSON object: as text if they are text, else in base64 under another
+    name."""
     if data is None:
         return {name: None}
     try:

@@ -36,7 +36,7 @@ from skylog.kernel.progress import Progress
 
 app = new_app(
     group=True,
-    help="Measure throughput and latency of a cluster, seen from this machine.",
+    help="Measure throughput and latency of a cluster from this machine.",
     epilog=examples(
         "skylog perf produce load --records 100000 --size 1000",
         "skylog perf consume load --records 100000",
@@ -44,10 +44,10 @@ app = new_app(
     ),
 )
 
-Records = Annotated[int, typer.Option("--records", "-n", min=1, help="How many records.")]
-Size = Annotated[int, typer.Option("--size", "-s", min=1, help="Bytes of a record's value.")]
+Records = Annotated[int, typer.Option("--records", "-n", min=1, help="Number of records.")]
+Size = Annotated[int, typer.Option("--size", "-s", min=1, help="Bytes per record value.")]
 
-# Values of equal size that do not compress each other away.
+# Values of equal size that do not compress too well together.
 _VALUES: Final = 64
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _POLL_RECORDS: Final = 2000
@@ -62,7 +62,7 @@ _NAMES: Final = {
     "p95_ms": "Latency, p95 (ms)",
     "p99_ms": "Latency, p99 (ms)",
     "p99.9_ms": "Latency, p99.9 (ms)",
-    "max_ms": "Latency, highest (ms)",
+    "max_ms": "Latency, maximum (ms)",
 }
 
 
@@ -92,7 +92,7 @@ def produce(
     records: Records = 100_000,
     size: Size = 100,
     rate: Annotated[
-        int | None, typer.Option("--rate", min=1, help="Records per second; all it can without.")
+        int | None, typer.Option("--rate", min=1, help="Records per second (default: unlimited).")
     ] = None,
     compression: Compressed = Codec.NONE,
     acks: Acknowledged = Acks.ALL,
@@ -103,11 +103,11 @@ def produce(
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Send records as fast as possible, or at a rate; latency is from handing over to stored.
+    """Send records as fast as possible, or at a rate; latency is from send to acknowledgement.
 
-    At full speed most of the latency is waiting in this client; --rate shows the broker's. One
-    process of Python sends some ten thousand records a second, so larger records show better what
-    a broker can take. The topic is created if it does not exist and the broker allows that.
+    At full speed most of the latency is queueing in this client; --rate shows the broker's. One
+    Python process sends some ten thousand records a second, so larger records better show the
+    capacity of a broker. The topic is created if it does not exist and the broker allows that.
     """
     settings = producer_settings(acks, compression, idempotent, linger_ms, batch_bytes)
     values = _values(size)
@@ -150,7 +150,7 @@ def consume(
     topic: TopicName,
     records: Annotated[
         int | None,
-        typer.Option("--records", "-n", min=1, help="How many; all that are there without."),
+        typer.Option("--records", "-n", min=1, help="Number of records (default: all)."),
     ] = None,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
@@ -167,7 +167,7 @@ def consume(
         there = sum(ends[key] - first[key] for key in keys)
         if not there or (records is not None and there < records):
             raise CommandError(
-                f"topic {topic} has {there} records; `skylog perf produce {topic}` makes some"
+                f"topic {topic} has {there} records; `skylog perf produce {topic}` creates some"
             )
         async with Consumer(cluster, ConsumerSettings()) as consumer:
             consumer.assign(keys)
@@ -210,7 +210,7 @@ def latency(
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Send one record after the other and wait until each has come back to a consumer."""
+    """Send one record at a time and wait until a consumer has received it."""
     settings = producer_settings(acks, Codec.NONE, None, 0, 256 * 1024)
     values = _values(size)
 
@@ -222,7 +222,7 @@ def latency(
             consumer.assign(keys)
             for key in keys:
                 consumer.seek(key, ends[key])
-            # A connection of its own: a producer's requests would wait behind the fetches.
+            # A separate connection: a producer's requests would queue behind the fetches.
             async with Cluster(cluster.settings) as other:
                 taken = await _round_trips(other, consumer, settings, topic, values, records)
         total = throughput(records, records * size, sum(taken))
@@ -256,11 +256,11 @@ async def _round_trips(
 async def _come_back(
     consumer: Consumer, value: bytes, stored: asyncio.Future[RecordMetadata]
 ) -> None:
-    """Wait for the record; others may send to the topic too."""
+    """Wait for the record; other producers may write to the topic too."""
     found = False
     while not found:
         records = await consumer.poll(_COME_BACK_MS_MAX)
         if not records:
             await stored
-            raise CommandError(f"a stored record did not come back in {_COME_BACK_MS_MAX} ms")
+            raise CommandError(f"a stored record was not received within {_COME_BACK_MS_MAX} ms")
         found = any(record.value == value for record in records)

@@ -23,14 +23,14 @@ from skylog.wire.batch import Compression
 
 app = new_app()
 
-# What a broker takes at most unless told otherwise; how large a record may be, the topic decides.
+# A broker's default maximum request size; the topic decides how large a record may be.
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
-# What waits to be sent: after Ctrl-C it still is, and nobody likes to wait for long.
+# The send buffer: after Ctrl-C it is still sent, which must not take long.
 BUFFER_BYTES: Final = 8 * 1024 * 1024
 
 
 class Codec(StrEnum):
-    """Names of codecs as Kafka's producer has them."""
+    """Codec names, as in Kafka's producer."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -40,36 +40,36 @@ class Codec(StrEnum):
 
 
 class Acks(StrEnum):
-    """Who must have stored a record before it counts as sent."""
+    """Which replicas must have stored a record before it counts as sent."""
 
     ALL = "all"
     LEADER = "1"
     NOBODY = "0"
 
 
-Compressed = Annotated[Codec, typer.Option("--compression", help="How batches are compressed.")]
+Compressed = Annotated[Codec, typer.Option("--compression", help="Compression of batches.")]
 Acknowledged = Annotated[
     Acks,
-    typer.Option("--acks", help="Wait for all replicas in sync, for the leader, for nobody."),
+    typer.Option("--acks", help="Wait for all in-sync replicas, for the leader, or not at all."),
 ]
 Idempotent = Annotated[
     bool | None,
     typer.Option(
         "--idempotent/--no-idempotent",
-        help="Number batches, so that what is sent twice is stored once; needs --acks all. "
-        "On with --acks all unless you say otherwise.",
+        help="Number batches, so that resends are stored only once; needs --acks all. On by "
+        "default with --acks all.",
     ),
 ]
 Linger = Annotated[
-    int, typer.Option("--linger-ms", min=0, help="Wait so long for a batch to fill.")
+    int, typer.Option("--linger-ms", min=0, help="How long to wait for a batch to fill.")
 ]
-BatchBytes = Annotated[int, typer.Option("--batch-bytes", min=1, help="Send batches this large.")]
+BatchBytes = Annotated[int, typer.Option("--batch-bytes", min=1, help="Size of a batch.")]
 
 
 def producer_settings(
     acks: Acks, codec: Codec, idempotent: bool | None, linger_ms: int, batch_bytes: int
 ) -> ProducerSettings:
-    """From the options; a usage error where they contradict each other."""
+    """From the options; a usage error if they contradict each other."""
     if idempotent and acks is not Acks.ALL:
         raise typer.BadParameter("--idempotent needs --acks all")
     return ProducerSettings(
@@ -86,7 +86,9 @@ def producer_settings(
 
 File = Annotated[
     Path | None,
-    typer.Option("--file", "-f", metavar="FILE", help="Read lines from here, not from stdin."),
+    typer.Option(
+        "--file", "-f", metavar="FILE", help="Read lines from this file instead of stdin."
+    ),
 ]
 KeySeparator = Annotated[
     str | None,
@@ -94,21 +96,21 @@ KeySeparator = Annotated[
         "--key-separator",
         "-k",
         metavar="TEXT",
-        help="What stands between key and value in a line; \\t is a tab. No keys without.",
+        help="Separator between key and value in a line; \\t is a tab (default: no keys).",
     ),
 ]
 NullMarker = Annotated[
     str | None,
-    typer.Option("--null", metavar="TEXT", help="A key or value that is this text is null."),
+    typer.Option("--null", metavar="TEXT", help="A key or value equal to this text is null."),
 ]
 Headers = Annotated[
     list[str] | None,
-    typer.Option("--header", "-H", metavar="NAME=VALUE", help="For all records; repeatable."),
+    typer.Option("--header", "-H", metavar="NAME=VALUE", help="Header of all records; repeatable."),
 ]
 Partition = Annotated[
-    int | None, typer.Option("--partition", "-p", min=0, help="Send all to this partition.")
+    int | None, typer.Option("--partition", "-p", min=0, help="Send all records to this partition.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No words on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no messages on stderr.")]
 
 
 @app.command(
@@ -151,7 +153,7 @@ def produce(
     async def work(cluster: Cluster) -> Sender:
         await require_topic(cluster, topic, allow_create=True)
         if source.interactive and not quiet:
-            say(f"Type one record per line for {topic}; Ctrl-D ends.")
+            say(f"Type one record per line for {topic}; Ctrl-D stops.")
         async with Producer(cluster, settings) as producer:
             sender = Sender(producer, topic, partition, headers)
             with Progress("sent", None, quiet=quiet or source.interactive) as progress:

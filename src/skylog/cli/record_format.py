@@ -40,12 +40,12 @@ FIELDS: Final[Mapping[str, Callable[[ConsumerRecord], bytes]]] = {
 
 
 def parse_fields(text: str) -> list[str]:
-    """Names of fields separated by commas; a usage error for others."""
+    """Field names separated by commas; a usage error for unknown ones."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in FIELDS:
             raise typer.BadParameter(
-                f"{name!r} is no field; allowed are {', '.join(FIELDS)}", param_hint="--print"
+                f"{name!r} is not a field; allowed are {', '.join(FIELDS)}", param_hint="--print"
             )
     return names
 
@@ -78,7 +78,7 @@ class RecordWriter:
 
 
 def as_json(record: ConsumerRecord) -> dict[str, Any]:
-    """A record as an object; bytes that are no text are in base64, under another name."""
+    """A record as an object; bytes that are not text are in base64, under another name."""
     return {
         "topic": record.topic,
         "partition": record.partition,

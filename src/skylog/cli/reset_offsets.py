@@ -1,4 +1,4 @@
-"""Where a group's offsets shall be moved to, and what that means for each partition."""
+"""The target of a reset of a group's offsets, and the resulting offset of each partition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Target:
 
 
 class Plan(NamedTuple):
-    """What is to become of one partition."""
+    """The planned change of one partition."""
 
     topic: str
     partition: int
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
 
 
 def parse_target(to: str | None, shift: int | None) -> Target:
-    """From --to and --shift; a usage error unless exactly one of them makes sense."""
+    """From --to and --shift; a usage error unless exactly one of them is given."""
     if (to is None) == (shift is None):
         raise typer.BadParameter("give either --to or --shift")
     if to is None:
@@ -75,11 +75,11 @@ def parse_topics(texts: Iterable[str]) -> dict[str, list[int] | None]:
 async def make_plan(
     cluster: Cluster, group: str, wanted: dict[str, list[int] | None] | None, target: Target
 ) -> list[Plan]:
-    """Old and new offsets of the wanted partitions, or (None) of all that were committed."""
+    """Old and new offsets of the given partitions, or (None) of all that were committed."""
     committed = await fetch_committed(cluster, group)
     keys = sorted(committed) if wanted is None else await _partitions(cluster, wanted)
     if not keys:
-        raise CommandError(f"group {group} has committed nothing; name topics with --topic")
+        raise CommandError(f"group {group} has no committed offsets; name topics with --topic")
     first = await offsets_at(cluster, keys, EARLIEST)
     end = await offsets_at(cluster, keys, LATEST)
     at_time = {} if target.time is None else await offsets_at(cluster, keys, target.time)
@@ -90,7 +90,7 @@ async def make_plan(
             new = target.offset
         elif target.shift is not None:
             if old is None:
-                raise CommandError(f"group {group} has committed nothing for {key}: use --to")
+                raise CommandError(f"group {group} has no committed offset for {key}: use --to")
             new = old + target.shift
         else:
             new = at_time[key] if at_time[key] >= 0 else end[key]

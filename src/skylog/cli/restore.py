@@ -41,12 +41,12 @@ def restore(
     override: Override = None,
     json: Json = False,
 ) -> None:
-    """Rebuild a node whose disks are gone from the backups in its object store.
+    """Restore a node that lost its disks from the backups in its object store.
 
-    Brings back the cluster's metadata and the coordinators of diskless topics, as of the last
-    backup. Records of topics on local disks, and committed offsets of groups, are not in it. The
-    node must be down and its directories empty. Objects that were uploaded after the backup are
-    kept until `skylog diskless orphans --release`.
+    Restores the cluster's metadata and the coordinators of diskless topics, as of the last backup.
+    It does not contain records of classic topics and committed offsets of groups. The node must be
+    stopped and its directories empty. Objects that were uploaded after the backup are kept until
+    `skylog diskless orphans --release`.
     """
     from skylog.kernel.settings import load_settings  # noqa: PLC0415 - not needed for --help
 
@@ -59,7 +59,7 @@ def restore(
 
 
 async def restore_node(settings: BrokerSettings) -> RestoreReport:
-    """Rebuild the node of these settings; StorageError leaves what was there as it was."""
+    """Restore the node with these settings; after a StorageError nothing has changed."""
     from skylog.broker.assembly.diskless_planes import plane_rules  # noqa: PLC0415
     from skylog.broker.background.backup import coordinators_directory  # noqa: PLC0415
     from skylog.diskless.files.restore import NodeDirectories, Restore  # noqa: PLC0415
@@ -122,10 +122,10 @@ def _show(report: RestoreReport) -> None:
     out = sys.stdout.write
     out(
         f"\nCluster {report.cluster_id} is restored as of {format_time(report.backup_ms)};"
-        " records produced later are lost.\n"
+        " records committed later are lost.\n"
     )
     if report.missing:
-        out(f"{counted(len(report.missing), 'object')} that these offsets need are gone:\n")
+        out(f"{counted(len(report.missing), 'object')} that these offsets need are missing:\n")
         _list(report.missing)
     if report.newer:
         out(

@@ -1,4 +1,4 @@
-"""Sending many records and keeping count, without keeping them."""
+"""Sends many records and counts them, without keeping them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skylog.wire.records import Header
 
 
 class Sender:
-    """Counts what was stored, by partition; the first failure ends the sending."""
+    """Counts stored records by partition; the first failure stops the sending."""
 
     def __init__(
         self,
@@ -36,7 +36,8 @@ class Sender:
         value: bytes | None,
         then: Callable[[], None] | None = None,
     ) -> None:
-        """Hand a record over; raises an earlier one's failure. ``then`` follows its storing."""
+        """Send a record; raises the failure of an earlier one. ``then`` is called when it is
+        stored."""
         self.raise_failure()
         result = await self._producer.send(
             self._topic, value, key=key, partition=self._partition, headers=self._headers
@@ -70,7 +71,7 @@ class Sender:
         raise self._failure
 
     def by_partition(self) -> list[dict[str, Any]]:
-        """Records and last offset by partition; the offset is −1 where brokers do not tell it."""
+        """Records and last offset by partition; the offset is −1 if the broker returns none."""
         return [
             {"partition": partition, "records": count, "last_offset": last}
             for partition, (count, last) in sorted(self._stored.items())

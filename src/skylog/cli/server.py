@@ -14,14 +14,14 @@ from skylog.cli.group import examples, new_app
 app = new_app()
 
 Config = Annotated[
-    Path | None, typer.Argument(help="server.properties, as Kafka's; embedded defaults without.")
+    Path | None, typer.Argument(help="server.properties, as in Kafka (default: embedded defaults).")
 ]
 Override = Annotated[
     list[str] | None,
     typer.Option(
         "--override",
         metavar="NAME=VALUE",
-        help="A setting; wins over file and environment. May be repeated.",
+        help="A setting; overrides file and environment; repeatable.",
     ),
 ]
 
@@ -38,14 +38,15 @@ def server(
     config: Config = None,
     override: Override = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Create the diskless topic demo, to try things on.")
+        bool, typer.Option("--demo", help="Create the diskless topic demo, for experiments.")
     ] = False,
 ) -> None:
     """Start a node: broker and controller in one process, formatted on first start.
 
-    Runs until Ctrl-C or SIGTERM, which shut it down in good order; a second one ends it at once.
+    Runs until Ctrl-C or SIGTERM, which shut it down cleanly; a second signal ends it at once.
     """
-    # A start makes much and drops little: the collector runs again when the node is up.
+    # Start-up allocates much and frees little: the garbage collector is enabled once the node is
+    # up.
     gc.disable()
     try:
         _serve(config, override or [], demo=demo)

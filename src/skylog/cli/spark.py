@@ -1,7 +1,7 @@
 """``skylog spark``: the jobs of the bulk pipeline.
 
-Spark is started here and nowhere else in the program, and only by a job that runs: ``--help`` needs
-none. The same commands run under spark-submit, given this file (``skylog spark submit-file``).
+Spark is started only here, and only when a job runs: ``--help`` does not need it. The same commands
+run under spark-submit, given this file (``skylog spark submit-file``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ app = new_app(group=True)
     epilog=examples('spark-submit --master yarn "$(skylog spark submit-file)" audit --json'),
 )
 def submit_file() -> None:
-    """Print the file to give to spark-submit: it takes the same jobs and options."""
+    """Print the file to pass to spark-submit: it takes the same jobs and options."""
     sys.stdout.write(f"{Path(__file__).resolve()}\n")
 
 
@@ -47,16 +47,16 @@ def segments(
     storage: Storage = None,
     master: Master = None,
     segment_bytes: Annotated[
-        int, typer.Option(min=1 << 16, max=(1 << 31) - 1, help="Size of a segment, about.")
+        int, typer.Option(min=1 << 16, max=(1 << 31) - 1, help="Approximate size of a segment.")
     ] = 128 * 1024 * 1024,
     tail: Annotated[
-        bool, typer.Option("--tail", help="The last batches too, that do not fill a segment.")
+        bool, typer.Option("--tail", help="Include the last batches, which do not fill a segment.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Assemble a diskless topic's batches into segments of Kafka's format, with indexes.
 
-    A second run takes what is new. Every file is there whole or not at all.
+    A second run adds what is new. Files are written atomically.
     """
     cluster = job_cluster(bootstrap, client_config, storage)
     with session("segments", master) as spark:
@@ -70,7 +70,7 @@ def segments(
         return
     say(f"{counted(done.segments, 'segment')} of {done.bytes:,} bytes in {to}")
     if not done.segments and not tail:
-        say("the last batches wait until they fill a segment; --tail takes them now")
+        say("the last batches do not fill a segment yet; --tail includes them")
 
 
 @app.command(
@@ -82,7 +82,7 @@ def segments(
 def audit(
     topics: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TOPIC", help="Diskless topics; all of them without."),
+        typer.Argument(metavar="TOPIC", help="Diskless topics (default: all)."),
     ] = None,
     report: Annotated[
         str | None,
@@ -94,10 +94,10 @@ def audit(
     master: Master = None,
     json: Json = False,
 ) -> None:
-    """Check that every committed batch is in the bucket, whole, and nothing else is.
+    """Check that every committed batch is intact in the bucket, and that nothing else is there.
 
-    Reads everything once. The exit code is 1 when something is damaged or missing; objects that
-    only waste space are told, and are no damage.
+    Reads everything once. The exit code is 1 if something is damaged or missing; objects that only
+    waste space are reported, but do not count as damage.
     """
     cluster = job_cluster(bootstrap, client_config, storage)
     with session("audit", master) as spark:
@@ -137,7 +137,7 @@ def audit(
 def report(
     topics: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TOPIC", help="Diskless topics; all of them without."),
+        typer.Argument(metavar="TOPIC", help="Diskless topics (default: all)."),
     ] = None,
     to: Annotated[
         str | None,
@@ -146,17 +146,15 @@ def report(
         ),
     ] = None,
     hours: Annotated[
-        int, typer.Option(min=0, help="Of so many hours before the newest record; 0: of all.")
+        int, typer.Option(min=0, help="Hours before the newest record; 0: all.")
     ] = 168,
     metrics: Annotated[
         list[str] | None,
-        typer.Option(metavar="URL", help="A broker's metrics, for the requests it counted."),
+        typer.Option(metavar="URL", help="A broker's metrics, to include its request counts."),
     ] = None,
     put_price: Annotated[float, typer.Option(min=0, help="Dollars for 1,000 uploads.")] = 0.005,
     get_price: Annotated[float, typer.Option(min=0, help="Dollars for 1,000 reads.")] = 0.0004,
-    storage_price: Annotated[
-        float, typer.Option(min=0, help="Dollars for a GB in a month.")
-    ] = 0.023,
+    storage_price: Annotated[float, typer.Option(min=0, help="Dollars per GB and month.")] = 0.023,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     storage: Storage = None,
@@ -165,7 +163,8 @@ def report(
 ) -> None:
     """Show throughput, sizes, objects, uploads and cost, by topic and hour.
 
-    Asks where batches lie and reads none of them. Prices are list prices of S3 Standard.
+    Asks brokers for the positions of batches and reads none of them. Prices are list prices of S3
+    Standard.
     """
     cluster = job_cluster(bootstrap, client_config, storage)
     with session("report", master) as spark:

@@ -32,10 +32,10 @@ LOAD_EXAMPLES: Final = examples(
 STATE_DEFAULT: Final = "./skylog-runs"
 RunId = Annotated[
     str | None,
-    typer.Option(metavar="ID", help="Names the run: a second start of it goes on, once is once."),
+    typer.Option(metavar="ID", help="Names the run: started again with this id it continues."),
 ]
 State = Annotated[
-    str, typer.Option("--state", metavar="URL", help="Where runs remember how far they are.")
+    str, typer.Option("--state", metavar="URL", help="Where the progress of runs is stored.")
 ]
 Codec = Annotated[
     str, typer.Option("--compression", metavar="CODEC", help="none, gzip, snappy, lz4 or zstd.")
@@ -52,7 +52,7 @@ def _run_id(given: str | None) -> str:
     if given is not None:
         return given
     made = secrets.token_hex(4)
-    say(f"run {made}: if it is stopped, --run-id {made} goes on")
+    say(f"run {made}: if it is stopped, --run-id {made} continues it")
     return made
 
 
@@ -64,7 +64,7 @@ def _offsets(text: str | None, option: str) -> dict[int, int] | None:
     except (ValueError, TypeError, AttributeError):
         found = {-1: -1}
     if any(index < 0 or offset < 0 for index, offset in found.items()):
-        raise CommandError(f'{option} is {text!r}; allowed is as {{"0": 1200, "1": 900}}')
+        raise CommandError(f'{option} is {text!r}; expected e.g. {{"0": 1200, "1": 900}}')
     return found
 
 
@@ -79,32 +79,37 @@ Where = Annotated[
     str | None,
     typer.Option(
         metavar="SQL",
-        help="Only records for which this is true: Spark SQL over key, value, headers,"
+        help="Only records that match: Spark SQL over key, value, headers,"
         " timestamp, partition, offset.",
     ),
 ]
 StartOffsets = Annotated[
-    str | None, typer.Option(metavar="JSON", help='Begin there: {"PARTITION": OFFSET, …}.')
+    str | None,
+    typer.Option(metavar="JSON", help='Start at these offsets: {"PARTITION": OFFSET, …}.'),
 ]
 EndOffsets = Annotated[str | None, typer.Option(metavar="JSON", help="End before these offsets.")]
 Since = Annotated[
-    str | None, typer.Option(metavar="TIME", help=f"Only records from then on: {TIME_FORMS}.")
+    str | None, typer.Option(metavar="TIME", help=f"Only records from this time on: {TIME_FORMS}.")
 ]
 ChosenPartitions = Annotated[
     Partitions,
-    typer.Option(help="The same partition, by the key, or auto: the same if as many."),
+    typer.Option(
+        help="The same partition, by the key, or auto: the same if the numbers of "
+        "partitions are equal."
+    ),
 ]
 ToBootstrap = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT,…", help="The other cluster, if there is one.")
+    str | None,
+    typer.Option(metavar="HOST:PORT,…", help="The target cluster, if it is another one."),
 ]
 ToClientConfig = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Client settings for the other cluster.")
+    Path | None, typer.Option(metavar="FILE", help="Client settings for the target cluster.")
 ]
 ToStorage = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="As --storage, for the other cluster."),
+    typer.Option(metavar="NAME=VALUE", help="As --storage, for the target cluster."),
 ]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only records up to then.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only records before this time.")]
 
 
 def replay(
@@ -119,7 +124,7 @@ def replay(
     end_offsets: EndOffsets = None,
     partitions: ChosenPartitions = Partitions.AUTO,
     compression: Codec = "none",
-    chunk_records: Annotated[int, typer.Option(min=1, help="Records in a step.")] = 1_000_000,
+    chunk_records: Annotated[int, typer.Option(min=1, help="Records per step.")] = 1_000_000,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     storage: Storage = None,
@@ -129,11 +134,11 @@ def replay(
     master: Master = None,
     json: Json = False,
 ) -> None:
-    """Copy records from a topic to a topic, of this cluster or another.
+    """Copy records to another topic, of this cluster or another.
 
-    Keys, values, headers and timestamps stay. What is copied is fixed when the run begins. Into a
-    diskless topic each record is written once, however often the run is killed and started again;
-    into a classic topic at least once.
+    Keys, values, headers and timestamps are kept. What is copied is fixed when the run begins. To a
+    diskless topic each record is written exactly once, even if the run is killed and restarted; to
+    a classic topic at least once.
     """
     source = job_cluster(bootstrap, client_config, storage)
     other = to_bootstrap is not None or to_client_config is not None
@@ -174,33 +179,36 @@ def replay(
 Format = Annotated[
     str | None,
     typer.Option(
-        "--format", metavar="FORMAT", help="parquet, json, csv or text; by the names without."
+        "--format", metavar="FORMAT", help="parquet, json, csv or text (default: by file name)."
     ),
 ]
 Value = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="A column or SQL expression. Without: the column value, else all as JSON.",
+        help="A column or SQL expression (default: the column value, else all as JSON).",
     ),
 ]
 ValueColumns = Annotated[
     str | None, typer.Option(metavar="A,B,…", help="These columns as a JSON object.")
 ]
 Headers = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Headers: a map, or array of key, value.")
+    str | None,
+    typer.Option(metavar="COLUMN", help="Headers: a map, or an array of key-value structures."),
 ]
 ReaderOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="An option of Spark's reader, as sep=;"),
+    typer.Option(metavar="NAME=VALUE", help="An option of Spark's reader, such as sep=;"),
 ]
 PartitionColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Partition; by the key without.")
+    str | None, typer.Option(metavar="COLUMN", help="Partition (default: by the key).")
 ]
 
 
 def load(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="It must exist.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="The topic to write; it must exist.")
+    ],
     paths: Annotated[
         list[str],
         typer.Argument(metavar="FILE…", help="Files, directories, buckets, or patterns of them."),
@@ -214,7 +222,8 @@ def load(
     headers: Headers = None,
     partition: PartitionColumn = None,
     timestamp: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Time, or milliseconds; now without.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Timestamp, or milliseconds (default: now)."),
     ] = None,
     option: ReaderOption = None,
     compression: Codec = "none",
@@ -226,8 +235,8 @@ def load(
 ) -> None:
     """Load files into a topic: Parquet, JSON lines, CSV with a header, or lines of text.
 
-    Into a diskless topic each row is written once, however often the run is killed and started
-    again; into a classic topic at least once. Started again with new files, it loads those.
+    To a diskless topic each row is written exactly once, even if the run is killed and restarted;
+    to a classic topic at least once. Started again, it loads files that were added since.
     """
     options = parse_pairs(option or (), "--option")
     cluster = job_cluster(bootstrap, client_config, storage)

@@ -40,13 +40,13 @@ def _choice(help_: str) -> Any:
 
 def epochs(
     finish: Annotated[
-        str | None, _choice("Commit what is left of it, and mark it done: WRITER/NUMBER.")
+        str | None, _choice("Commit the rest of it, and mark it done: WRITER/NUMBER.")
     ] = None,
     skip: Annotated[
-        str | None, _choice("Mark it done as it is; what is not committed is never written.")
+        str | None, _choice("Mark it done as it is; the uncommitted rest is never written.")
     ] = None,
     again: Annotated[
-        str | None, _choice("Forget it, so that its query writes it anew; what is there stays.")
+        str | None, _choice("Forget it, so that its query writes it again; committed rows stay.")
     ] = None,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
@@ -54,16 +54,18 @@ def epochs(
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Show writes to diskless topics that were begun and not completed.
+    """Show incomplete writes to diskless topics.
 
-    A query that is started again completes its epoch by itself. This is for one that does not come
-    back, or came back after more than seven days. Shown are the epochs of this user. COMMITTED
-    needs DESCRIBE on the cluster, and does not count what retention has deleted.
+    A restarted query completes its epoch itself. This is for queries that are not restarted, or
+    only after more than seven days. It shows the epochs of this user. COMMITTED needs DESCRIBE on
+    the cluster, and does not count what retention has deleted.
     """
     wanted = {"--finish": finish, "--skip": skip, "--again": again}
     given = [(option, name) for option, name in wanted.items() if name is not None]
     if len(given) > 1:
-        raise typer.BadParameter(f"{' and '.join(option for option, _ in given)}: say one of them")
+        raise typer.BadParameter(
+            f"{' and '.join(option for option, _ in given)}: give only one of them"
+        )
     cluster = job_cluster(bootstrap, client_config, storage)
     if given:
         _end(cluster, *given[0], yes=yes)
@@ -78,7 +80,7 @@ def epochs(
     if rows:
         print_table(_COLUMNS, [{**row, "topics": ", ".join(row["topics"])} for row in rows])
     else:
-        say("no epoch is open")
+        say("no epoch is incomplete")
     for row in rows:
         say(f"{row['epoch']}: {row['advice']}")
     for one in bad:
@@ -116,8 +118,8 @@ def _end(cluster: JobCluster, option: str, name: str, *, yes: bool) -> None:
     one = ways.chosen(cluster.run(_find(cluster)).epochs, name)
     end, question, done = {
         "--finish": (ways.finish, "", "is committed and done"),
-        "--skip": (ways.skip, "and what is not committed is never written", "is done as it is"),
-        "--again": (ways.begin_again, "and what is committed may be written twice", "is forgotten"),
+        "--skip": (ways.skip, "and the uncommitted rest is never written", "is done as it is"),
+        "--again": (ways.begin_again, "and committed rows may be written twice", "is forgotten"),
     }[option]
     if question:
         known = "?" if one.committed is None else one.committed

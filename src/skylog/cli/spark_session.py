@@ -1,4 +1,4 @@
-"""What the commands of ``skylog spark`` have in common."""
+"""What the commands of ``skylog spark`` share."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Master = Annotated[
     typer.Option(
         "--master",
         metavar="URL",
-        help="Where Spark runs: local[N], spark://…, yarn, k8s://…; all cores of this machine"
-        " without, or what spark-submit says.",
+        help="Where Spark runs: local[N], spark://…, yarn, k8s://…; default: all cores of "
+        "this machine, or what spark-submit says.",
     ),
 ]
 Storage = Annotated[
@@ -33,15 +33,15 @@ Storage = Annotated[
     typer.Option(
         "--storage",
         metavar="NAME=VALUE",
-        help="A setting diskless.storage.* for reaching the bucket, where the environment does"
-        " not say it; can be repeated.",
+        help="A setting diskless.storage.* for access to the bucket, if it is not in the "
+        "environment; repeatable.",
     ),
 ]
 
 
 @contextmanager
 def session(job: str, master: str | None) -> Iterator[SparkSession]:
-    """A session that ends with the job; CommandError where there is no Spark."""
+    """A session that ends with the job; CommandError if Spark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         raise CommandError("this needs Spark: pip install 'skylog[spark]'")
     from skylog.spark.jobs.session import start  # noqa: PLC0415 - loads Spark

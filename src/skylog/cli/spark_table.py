@@ -42,21 +42,22 @@ class Start(StrEnum):
 Name = Annotated[
     str | None,
     typer.Option(
-        "--table", metavar="NAME", help="Its name, [NAMESPACE.]NAME; that of the topic without."
+        "--table", metavar="NAME", help="Table name, [NAMESPACE.]NAME (default: the topic's)."
     ),
 ]
 Schema = Annotated[
     str | None,
     typer.Option(
         metavar="TEXT|FILE",
-        help="Columns in Spark's notation, or one Avro schema. JSON without: from the data.",
+        help="Columns in Spark's notation, or one Avro schema. For JSON, inferred from the "
+        "data by default.",
     ),
 ]
 Schemas = Annotated[
     str | None,
     typer.Option(
         metavar="DIR|URL",
-        help="Avro schemas by the number before each value (Confluent): NUMBER.avsc files,"
+        help="Avro schemas by the id before each value (Confluent): NUMBER.avsc files,"
         " or a schema registry.",
     ),
 ]
@@ -64,17 +65,17 @@ CatalogName = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="A catalogue of PyIceberg's configuration; a file beside the data without.",
+        help="A catalogue of PyIceberg's configuration (default: a file beside the data).",
     ),
 ]
 CatalogOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="A property of the catalogue; can be repeated."),
+    typer.Option(metavar="NAME=VALUE", help="A property of the catalogue; repeatable."),
 ]
 AcceptNewTopic = Annotated[
     bool,
     typer.Option(
-        "--accept-new-topic", help="Go on though the topic was deleted and created again."
+        "--accept-new-topic", help="Continue although the topic was deleted and created again."
     ),
 ]
 
@@ -85,13 +86,13 @@ def table(
         str | None,
         typer.Option("--to", metavar="URL", help="A directory, or a bucket, for the tables."),
     ] = None,
-    form: Annotated[Form, typer.Option("--as", help="What the table is.")] = Form.ICEBERG,
+    form: Annotated[Form, typer.Option("--as", help="Table format.")] = Form.ICEBERG,
     name: Name = None,
-    values: Annotated[Values, typer.Option(help="What the values are.")] = Values.RAW,
+    values: Annotated[Values, typer.Option(help="Format of the values.")] = Values.RAW,
     schema: Schema = None,
     schemas: Schemas = None,
-    start: Annotated[Start, typer.Option(help="Where a new table begins.")] = Start.EARLIEST,
-    chunk_records: Annotated[int, typer.Option(min=1, help="Records in a commit.")] = 1_000_000,
+    start: Annotated[Start, typer.Option(help="Where a new table starts.")] = Start.EARLIEST,
+    chunk_records: Annotated[int, typer.Option(min=1, help="Records per commit.")] = 1_000_000,
     catalog: CatalogName = None,
     catalog_option: CatalogOption = None,
     accept_new_topic: AcceptNewTopic = False,
@@ -101,10 +102,10 @@ def table(
     master: Master = None,
     json: Json = False,
 ) -> None:
-    """Bring a topic into an Iceberg table or Parquet files.
+    """Copy a topic to an Iceberg table or Parquet files.
 
-    A second run takes what is new. Records that cannot be decoded go to the table NAME_bad, with
-    the reason. Whatever is killed, every record is there once.
+    A second run adds new records. Records that cannot be decoded go to the table NAME_bad, with the
+    reason. Every record is written exactly once, even if the job is killed.
     """
     properties = parse_pairs(catalog_option or (), "--catalog-option")
     cluster = job_cluster(bootstrap, client_config, storage)

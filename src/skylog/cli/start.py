@@ -1,4 +1,4 @@
-"""Where reading begins."""
+"""Where reading starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBER: Final = re.compile(r"-?\d{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One of: a time or EARLIEST or LATEST, an offset, or so many before the end."""
+    """One of: a time or EARLIEST or LATEST, an offset, or a number of records before the end."""
 
     time: int | None = None
     offset: int | None = None
@@ -29,13 +29,14 @@ class Start:
 
 
 def parse_start(text: str | None, *, from_beginning: bool, group: str | None) -> Start | None:
-    """From --from and --from-beginning; None for a group, which knows itself where it is."""
+    """From --from and --from-beginning; None for a group, which has its own offsets."""
     if from_beginning and text is not None:
         raise typer.BadParameter("give either --from or --from-beginning")
     if group is not None:
         if text is not None:
             raise typer.BadParameter(
-                "a group goes on where it left off; `skylog groups reset-offsets` moves it",
+                "a group continues at its committed offsets; `skylog groups reset-offsets` moves "
+                "it",
                 param_hint="--from",
             )
         return None
@@ -57,7 +58,7 @@ def parse_start(text: str | None, *, from_beginning: bool, group: str | None) ->
 async def starting_offsets(
     cluster: Cluster, keys: list[TopicPartition], start: Start
 ) -> dict[TopicPartition, int]:
-    """The offset to begin with in each partition."""
+    """The first offset to read in each partition."""
     if start.offset is not None:
         return dict.fromkeys(keys, start.offset)
     if start.last is not None:
@@ -67,5 +68,5 @@ async def starting_offsets(
     found = await offsets_at(cluster, keys, LATEST if start.time is None else start.time)
     if all(offset >= 0 for offset in found.values()):
         return found
-    end = await offsets_at(cluster, keys, LATEST)  # no record is that young: begin with the next
+    end = await offsets_at(cluster, keys, LATEST)  # no record is that recent: start at the end
     return {key: offset if offset >= 0 else end[key] for key, offset in found.items()}

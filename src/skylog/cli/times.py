@@ -1,4 +1,4 @@
-"""Times as people write them. Pure: the present is a parameter."""
+"""Times as users write them. Pure: the current time is a parameter."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ TIME_FORMS: Final = (
 
 
 def parse_time(text: str, now_ms: int) -> int:
-    """Milliseconds since 1970 of a date, a time or an age; without a zone it is UTC.
+    """Milliseconds since 1970 of a date, a time or an age; the default zone is UTC.
 
-    Raises ValueError that says what is allowed.
+    Raises ValueError with the allowed formats.
     """
     age = _AGE.fullmatch(text)
     if age is not None:
@@ -32,14 +32,14 @@ def parse_time(text: str, now_ms: int) -> int:
             moment = moment.replace(tzinfo=UTC)
         found = int(moment.timestamp() * 1000)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{text!r} is no time; allowed are {TIME_FORMS}") from error
+        raise ValueError(f"{text!r} is not a time; allowed are {TIME_FORMS}") from error
     if found < 0:
         raise ValueError(f"{text!r} is before 1970")
     return found
 
 
 def format_time(time_ms: int) -> str:
-    """A timestamp for people; the number itself when it is none."""
+    """A timestamp in readable form; the number itself if it is not a valid time."""
     if time_ms < 0:
         return str(time_ms)
     try:
@@ -50,7 +50,7 @@ def format_time(time_ms: int) -> str:
 
 
 def format_age(age_ms: int) -> str:
-    """How long ago, in the largest unit that fits."""
+    """The age, in the largest unit that fits."""
     for unit, unit_ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000)):
         if age_ms >= 2 * unit_ms:
             return f"{age_ms // unit_ms}{unit}"

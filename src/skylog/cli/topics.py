@@ -57,21 +57,29 @@ Configs = Annotated[
 def create(
     topics: TopicNames,
     partitions: Annotated[
-        int, typer.Option("--partitions", "-p", help="How many; -1 takes the broker's default.")
+        int,
+        typer.Option(
+            "--partitions", "-p", help="Number of partitions; -1 uses the broker's default."
+        ),
     ] = -1,
     replication_factor: Annotated[
-        int, typer.Option("--replication-factor", "-r", help="-1 takes the broker's default.")
+        int,
+        typer.Option(
+            "--replication-factor",
+            "-r",
+            help="Replicas per partition; -1 uses the broker's default.",
+        ),
     ] = -1,
     config: Configs = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Topics that exist already are fine.")
+        bool, typer.Option("--if-not-exists", help="Accept topics that already exist.")
     ] = False,
     dry_run: DryRun = False,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Create topics. When one of several cannot be created, none is."""
+    """Create topics. If one of them cannot be created, none is."""
     configs = parse_pairs(config or (), "--config")
     wanted = [
         NewTopic(name, partitions, replication_factor, configs=configs)
@@ -98,7 +106,7 @@ def create(
     verb = "could be created" if dry_run else "created"
     for name, topic in made.items():
         if topic is None:
-            print(f"{name} exists already")
+            print(f"{name} already exists")
         else:
             count = counted(topic.partitions, "partition")
             print(f"{name} {verb}: {count}, replication factor {topic.replication_factor}")
@@ -107,7 +115,7 @@ def create(
 async def _create(
     admin: Admin, wanted: list[NewTopic], if_not_exists: bool, dry_run: bool
 ) -> dict[str, CreatedTopic | None]:
-    """What was created; None for what was there before."""
+    """What was created; None for topics that existed before."""
     checked = await admin.topics.create(wanted, validate_only=True)
     present = {
         name
@@ -129,7 +137,7 @@ async def _create(
 @app.command("list", epilog=examples("skylog topics list", "skylog topics list --internal --json"))
 def list_(
     internal: Annotated[
-        bool, typer.Option("--internal", help="Show topics that brokers keep for themselves too.")
+        bool, typer.Option("--internal", help="Also show internal topics.")
     ] = False,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
@@ -163,7 +171,7 @@ def list_(
     }
     print_table(columns, rows)
     if not rows:
-        say("there are no topics yet; `skylog topics create NAME` makes one")
+        say("there are no topics yet; `skylog topics create NAME` creates one")
 
 
 def _replication_factor(topic: TopicInfo) -> int:
@@ -177,7 +185,7 @@ def describe(
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Show partitions with leader, replicas and offsets, and the settings that are not defaults."""
+    """Show partitions with leader, replicas and offsets, and settings other than defaults."""
 
     async def work(cluster: Cluster) -> list[dict[str, Any]]:
         found = await _existing(cluster, topics)
@@ -208,7 +216,7 @@ _PARTITION_COLUMNS: Final = {
 
 
 async def _existing(cluster: Cluster, names: Collection[str]) -> list[TopicInfo]:
-    """The topics, or an error that names every one that is not there."""
+    """The topics, or an error that names every missing one."""
     found = await Admin(cluster).topics.describe(list(dict.fromkeys(names)))
     raise_failures(found)
     return [topic for topic in found.values() if isinstance(topic, TopicInfo)]
@@ -258,7 +266,7 @@ def _offset(found: OffsetAtTime | KafkaError | None) -> int | None:
 
 
 async def _sizes(admin: Admin, keys: Collection[TopicPartition]) -> dict[int, int]:
-    """The largest replica of each partition; nothing where one may not ask for sizes."""
+    """The largest replica of each partition; empty if the principal may not ask for sizes."""
     sizes: dict[int, int] = {}
     for directories in (await admin.partitions.log_dirs(partitions=keys)).values():
         if isinstance(directories, KafkaError):
@@ -273,14 +281,14 @@ async def _sizes(admin: Admin, keys: Collection[TopicPartition]) -> dict[int, in
 def delete(
     topics: TopicNames,
     if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="Topics that do not exist are fine.")
+        bool, typer.Option("--if-exists", help="Accept topics that do not exist.")
     ] = False,
     yes: Yes = False,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Delete topics with all their records. When one of several does not exist, none is deleted."""
+    """Delete topics with all their records. If one of them does not exist, none is deleted."""
     names = list(dict.fromkeys(topics))
     confirm(f"Delete {', '.join(names)} with all records?", yes=yes)
 
@@ -316,19 +324,19 @@ def delete(
 def alter(
     topic: TopicName,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", help="Grow to this many partitions.")
+        int | None, typer.Option("--partitions", "-p", help="Increase to this many partitions.")
     ] = None,
     config: Configs = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", metavar="NAME", help="Return a setting to its default; repeatable"),
+        typer.Option("--unset", metavar="NAME", help="Reset a setting to its default; repeatable."),
     ] = None,
     dry_run: DryRun = False,
     bootstrap: Bootstrap = None,
     client_config: ClientConfig = None,
     json: Json = False,
 ) -> None:
-    """Add partitions, change settings. Everything is checked before anything is changed."""
+    """Add partitions, change settings. Everything is validated before anything changes."""
     changes = [Change(name, text) for name, text in parse_pairs(config or (), "--config").items()]
     changes += [Change(name, None, Operation.DELETE) for name in unset or ()]
     if partitions is None and not changes:
@@ -363,5 +371,5 @@ async def _alter(
         resource = ConfigResource(ConfigType.TOPIC, topic)
         results = await admin.configs.alter({resource: changes}, validate_only=validate_only)
         if not results:
-            raise CommandError(f"no answer about the settings of {topic}")
+            raise CommandError(f"no response about the settings of {topic}")
         raise_failures({key.name: error for key, error in results.items()})

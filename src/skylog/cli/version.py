@@ -10,14 +10,14 @@ from skylog.cli.group import new_app
 from skylog.cli.options import Json
 from skylog.cli.output import print_json
 
-# The Kafka whose protocol, files and settings are ours.
+# The Kafka version with whose protocol, files and settings we are compatible.
 KAFKA_VERSION: Final = "4.3.1"
 
 app = new_app()
 
 
 def skylog_version() -> str:
-    """The installed version; a source tree that was not installed does not know."""
+    """The installed version; unknown for a source tree that was not installed."""
     try:
         return importlib.metadata.version("skylog")
     except importlib.metadata.PackageNotFoundError:

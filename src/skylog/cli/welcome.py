@@ -25,7 +25,7 @@ def command_name(called: str) -> str:
 
 
 def welcome(node: Node) -> None:
-    """Say where the node listens and what to try next."""
+    """Print where the node listens and what to try next."""
     address = node.address()
     lines = [f"skylog is up at {address}; data in {', '.join(node.settings.node.log_dirs)}"]
     if node.http_port:

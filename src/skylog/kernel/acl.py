@@ -1,4 +1,4 @@
-"""Kafka's vocabulary of access control, with the numbers it has on the wire and in records."""
+"""Kafka's access-control enums, with their numbers on the wire and in records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class ResourceType(IntEnum):
-    """What a permission is about."""
+    """The type of resource that an ACL applies to."""
 
     UNKNOWN = 0
     ANY = 1
@@ -20,7 +20,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How the name in a permission is compared with a resource's."""
+    """How the name in an ACL is matched with a resource's name."""
 
     UNKNOWN = 0
     ANY = 1
@@ -30,7 +30,7 @@ class PatternType(IntEnum):
 
 
 class AclOperation(IntEnum):
-    """What is permitted or denied."""
+    """The operation that is allowed or denied."""
 
     UNKNOWN = 0
     ANY = 1
@@ -51,7 +51,7 @@ class AclOperation(IntEnum):
 
 
 class AclPermissionType(IntEnum):
-    """Whether an entry gives or takes."""
+    """Whether an ACL allows or denies."""
 
     UNKNOWN = 0
     ANY = 1

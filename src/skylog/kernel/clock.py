@@ -1,4 +1,4 @@
-"""Time as a parameter: nothing that decides reads a clock of its own."""
+"""Time as a parameter: decision code never reads a clock directly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time for what is stored, monotonic time for what is waited for."""
+    """Wall time for what is stored, monotonic time for waiting."""
 
     def now_ms(self) -> int: ...
 
@@ -25,7 +25,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to: for tests and the simulator."""
+    """A clock that advances only when told to: for tests and the simulator."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms

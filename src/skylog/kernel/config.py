@@ -1,8 +1,8 @@
-"""How a setting is defined, read from text and written as text: Kafka's rules.
+"""How settings are defined, parsed and formatted: Kafka's rules.
 
-A ``ConfigKey`` says everything about one setting; a ``Schema`` is a set of keys. Text becomes a
-typed value once, here; whatever cannot be read or is not allowed ends as a ``ConfigError`` in
-Kafka's words, because clients see these messages too.
+A ``ConfigKey`` defines one setting; a ``Schema`` is a set of keys. Text is converted to a typed
+value only here; anything unreadable or not allowed raises a ``ConfigError`` with Kafka's message,
+because clients see these messages too.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Importance(Enum):
 
 
 class Dynamic(Enum):
-    """Whether a broker setting may change while the broker runs, and for whom."""
+    """Whether a broker setting may change at run time, and for which brokers."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -66,7 +66,8 @@ class Dynamic(Enum):
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does with a setting; lists can grow and shrink."""
+    """What IncrementalAlterConfigs does with a setting; lists can be appended to and subtracted
+    from."""
 
     SET = 0
     DELETE = 1
@@ -75,7 +76,7 @@ class Operation(IntEnum):
 
 
 def changed_list(text: str, operation: int, given: str) -> str:
-    """The text of a list after APPEND, which adds what is missing, or SUBTRACT."""
+    """The text of a list after APPEND, which adds missing entries, or SUBTRACT."""
     entries = [entry for entry in text.split(",") if entry]
     if operation == Operation.APPEND:
         known = set(entries)
@@ -115,12 +116,12 @@ class ConfigKey:
         return value
 
     def format(self, value: Value) -> str | None:
-        """The text that reads back as ``value``."""
+        """The text that parses to ``value``."""
         return None if value is None else format_value(value)
 
     @property
     def allowed(self) -> str:
-        """What may be written, for people."""
+        """The allowed values, in readable form."""
         kind = _ALLOWED[self.type]
         return f"{kind}, {self.validator}" if self.validator and str(self.validator) else kind
 
@@ -142,11 +143,11 @@ _DOUBLE: Final = re.compile(
     r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[dDfF]?"
 )
 _COMMA: Final = re.compile(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*")
-_BLANK: Final = "".join(map(chr, range(33)))  # what Java's trim takes away
+_BLANK: Final = "".join(map(chr, range(33)))  # what Java's trim removes
 
 
 def parse(name: str, text: str, kind: ConfigType) -> Value:
-    """Read ``text`` as Kafka does: trimmed, lists split at commas, numbers within their size."""
+    """Parse ``text`` as Kafka does: trimmed, lists split at commas, numbers range-checked."""
     trimmed = text.strip(_BLANK)
     match kind:
         case ConfigType.BOOLEAN:
@@ -170,7 +171,7 @@ def parse(name: str, text: str, kind: ConfigType) -> Value:
 
 def _parse_integer(name: str, text: str, trimmed: str, kind: ConfigType) -> int:
     limit = 1 << (_BITS[kind] - 1)
-    # 20 characters hold any 64-bit number: do not let int() work on megabytes of digits.
+    # 20 characters hold any 64-bit number: int() must not parse megabytes of digits.
     if len(trimmed) <= 64 and _INTEGER.fullmatch(trimmed) and -limit <= int(trimmed) < limit:
         return int(trimmed)
     raise invalid(name, text, f"Not a number of type {kind.name}")
@@ -219,10 +220,10 @@ class Schema(Mapping[str, ConfigKey]):
         return len(self._keys)
 
     def nearest(self, name: str) -> list[str]:
-        """The known names that a mistyped one may have meant."""
+        """Known names similar to a mistyped one."""
         return difflib.get_close_matches(name[:200], self._keys, n=3, cutoff=0.6)
 
     def unknown(self, name: str, value: str, where: str) -> ConfigError:
         near = ", ".join(self.nearest(name))
-        hint = f"nearest known names: {near}" if near else "no known name is near"
+        hint = f"similar known names: {near}" if near else "no known name is similar"
         return ConfigError(f"Unknown setting {name}={value} ({where}): {hint}")

@@ -1,7 +1,7 @@
-"""One tree of errors. Each carries its Kafka code and says whether the outcome is known.
+"""One hierarchy of errors. Each has its Kafka code and says whether the outcome is known.
 
 *Definite*: the request changed nothing. *Ambiguous*: it may have taken effect; only a retriable
-code may report it, so that nobody takes "perhaps" for "no".
+code may report that, so that clients do not take it for a failure.
 """
 
 from __future__ import annotations
@@ -193,16 +193,18 @@ RETRIABLE = frozenset(
 
 
 class SkylogError(Exception):
-    """Base of all errors of ours."""
+    """Base class of all our errors."""
 
 
 class KafkaError(SkylogError):
-    """An error that a client sees: a code, and a message where the API has room for one."""
+    """An error that a client sees: a code, and a message if the API has a field for one."""
 
     def __init__(
         self, code: ErrorCode, message: str | None = None, *, ambiguous: bool = False
     ) -> None:
-        invariant(not ambiguous or code in RETRIABLE, f"{code.name} cannot report an unknown end")
+        invariant(
+            not ambiguous or code in RETRIABLE, f"{code.name} cannot report an unknown outcome"
+        )
         if message is not None and len(message) > ERROR_MESSAGE_CHARACTERS_MAX:
             message = message[:ERROR_MESSAGE_CHARACTERS_MAX] + "…"
         super().__init__(f"{code.name}: {message}" if message else code.name)
@@ -216,25 +218,25 @@ class KafkaError(SkylogError):
 
 
 class ProtocolError(SkylogError):
-    """Bytes that are no Kafka message. Ends the connection they came on, and nothing else."""
+    """Bytes that are not a valid Kafka message. Closes the connection they came from."""
 
 
 class ConfigError(SkylogError):
-    """A setting that cannot be used; the message names the key, the value and what is allowed."""
+    """An invalid setting; the message names the key, the value and the allowed values."""
 
 
 class StorageError(SkylogError):
-    """A directory or file that cannot be used; the message says which and what to do."""
+    """An unusable directory or file; the message says which and what to do."""
 
 
 def invariant(condition: object, why: str) -> None:
-    """End the process when what must hold does not: going on could only make it worse."""
+    """End the process if an invariant is violated: continuing could only do more damage."""
     if not condition:
         _violated(why)
 
 
 def _violated(why: str) -> NoReturn:
-    if os.environ.get("SKYLOG_INVARIANT_RAISES"):  # tests look at the violation instead
+    if os.environ.get("SKYLOG_INVARIANT_RAISES"):  # tests catch the violation instead
         raise AssertionError(why)
     sys.stderr.write(f"invariant violated: {why}\n")
     sys.stderr.flush()

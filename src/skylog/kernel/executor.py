@@ -1,4 +1,5 @@
-"""The only door to threads: blocking work goes through an ``Executor``; a simulator forbids it."""
+"""The only way to use threads: blocking work goes through an ``Executor``; a simulator forbids
+it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class Executor(Protocol):
 
 
 class InlineExecutor:
-    """Runs the work at once, on the caller's thread: deterministic."""
+    """Runs the work synchronously, on the caller's thread: deterministic."""
 
     async def run(self, work: Callable[[], T]) -> T:
         return work()

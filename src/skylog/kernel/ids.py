@@ -14,7 +14,7 @@ class Uuid(bytes):
 
     @classmethod
     def parse(cls, text: str) -> Uuid:
-        """Read Kafka's 22-character notation; raises ValueError for anything else."""
+        """Parse Kafka's 22-character notation; raises ValueError for anything else."""
         try:
             raw = base64.urlsafe_b64decode(text + "==")
         except ValueError as error:
@@ -31,7 +31,7 @@ class Uuid(bytes):
 
 
 def parse_node_id(text: str) -> int | None:
-    """The number of a node as Java would read it; Python's ``int`` takes more than that."""
+    """A node id as Java would parse it; Python's ``int`` accepts more."""
     return int(text) if _NODE_ID.fullmatch(text) else None
 
 

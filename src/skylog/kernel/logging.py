@@ -1,13 +1,13 @@
-"""Log lines with fields: text for people at a terminal, JSON lines for everything else.
+"""Structured log lines: text on a terminal, JSON lines otherwise.
 
     log = get_logger("broker.connection")
     log.info("connection closed", address=address, why=why)
 
-Loggers form a tree by the dots in their names, with ``root`` above all; a logger without a level
-of its own has its parent's. Levels are Kafka's and can change while the broker runs (that is what
-the BROKER_LOGGER resource of the configuration APIs changes). A call below the level costs one
-comparison. Writing a line never raises: losing a log line must not lose a request. Of lines that
-come too often only some are written, so that no client can fill a disk.
+Loggers form a tree by the dots in their names, with ``root`` at the top; a logger without its own
+level inherits its parent's. Levels are Kafka's and can change at run time (by the BROKER_LOGGER
+resource of the configuration APIs). A call below the level costs one comparison. Writing a line
+never raises: losing a log line must not lose a request. Repeated lines are rate-limited, so that no
+client can fill a disk.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Logger:
             self._hub.write(self.name, Level.ERROR, message, fields)
 
     def exception(self, message: str, /, **fields: Any) -> None:
-        """An error line with the traceback of the exception that is being handled."""
+        """An error line with the traceback of the current exception."""
         if self.effective <= Level.ERROR:
             self._hub.write(self.name, Level.ERROR, message, fields, traceback.format_exc())
 
@@ -84,7 +84,7 @@ class Logger:
         self._hub.write(self.name, Level.FATAL, message, fields)
 
     def enabled(self, level: Level) -> bool:
-        """Whether lines of ``level`` are written: for fields that cost something to make."""
+        """Whether lines of ``level`` are written: for fields that are expensive to compute."""
         return self.effective <= level
 
 
@@ -97,12 +97,12 @@ class Hub:
         self._stream: TextIO | None = None
         self._json = False
         self._clock: Clock = SystemClock()
-        # How often each line was written in the present second.
+        # How often each line was written in the current second.
         self._second = 0
         self._lines: Counter[tuple[str, str]] = Counter()
 
     def direct(self, stream: TextIO | None, *, as_json: bool, clock: Clock) -> None:
-        """Send lines to ``stream``; None is whatever standard error is at that moment."""
+        """Send lines to ``stream``; None means the current standard error."""
         self._stream = stream
         self._json = as_json
         self._clock = clock
@@ -133,7 +133,7 @@ class Hub:
         self._refresh()
 
     def unset_level(self, name: str) -> None:
-        """Give the logger its parent's level again; the root keeps its own."""
+        """Reset the logger to its parent's level; the root keeps its own."""
         if name != ROOT:
             self._levels.pop(name, None)
             self._refresh()
@@ -166,7 +166,7 @@ class Hub:
         for (name, message), count in lines.items():
             if count > LOG_LINES_PER_SECOND_MAX:
                 fields = {"of": message, "count": count - LOG_LINES_PER_SECOND_MAX}
-                self._put(now_ms, name, Level.WARN, "lines left out", fields, None)
+                self._put(now_ms, name, Level.WARN, "lines suppressed", fields, None)
 
     def _put(
         self,
@@ -189,7 +189,7 @@ class Hub:
 def json_line(
     now_ms: int, level: Level, name: str, message: str, fields: Mapping[str, Any], trace: str | None
 ) -> str:
-    """One JSON object per line; fields of a reserved name are written with a ``field_`` before."""
+    """One JSON object per line; fields with reserved names are prefixed with ``field_``."""
     entry: dict[str, Any] = {
         "time": _timestamp(now_ms),
         "level": level.name,
@@ -234,7 +234,7 @@ def _quoted(value: object) -> str:
 
 
 class _Bridge(standard.Handler):
-    """Brings what libraries log by the standard module into our lines."""
+    """Forwards the standard library's log records to our loggers."""
 
     def emit(self, record: standard.LogRecord) -> None:
         level = max((known for known in Level if known <= record.levelno), default=Level.TRACE)
@@ -264,7 +264,7 @@ def parse_level(text: str) -> Level:
         return Level[text.upper()]
     except KeyError:
         allowed = ", ".join(level.name for level in Level)
-        raise ConfigError(f"log level {text!r} is none of {allowed}") from None
+        raise ConfigError(f"log level {text!r} is not one of {allowed}") from None
 
 
 def configure(
@@ -274,9 +274,9 @@ def configure(
     stream: TextIO | None = None,
     clock: Clock | None = None,
 ) -> None:
-    """Set the root level and the form of lines; ``auto`` is text at a terminal, else JSON."""
+    """Set the root level and the line format; ``auto`` is text on a terminal, else JSON."""
     if format not in FORMATS:
-        raise ConfigError(f"log format {format!r} is none of {', '.join(FORMATS)}")
+        raise ConfigError(f"log format {format!r} is not one of {', '.join(FORMATS)}")
     target = stream or sys.stderr
     as_json = format == "json" or (format == "auto" and not target.isatty())
     _HUB.direct(stream, as_json=as_json, clock=clock or SystemClock())

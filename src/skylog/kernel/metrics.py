@@ -1,6 +1,6 @@
-"""Metrics for Prometheus: the parts keep their totals, collectors read them when somebody looks.
+"""Metrics for Prometheus: components keep totals, collectors read them on each scrape.
 
-A ``Metrics`` has a registry of its own, so that several brokers in one process do not meet.
+A ``Metrics`` has its own registry, so that several brokers in one process do not share metrics.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ class Metrics:
         self.registry = CollectorRegistry()
 
     def exposition(self) -> bytes:
-        """All metrics as the text that Prometheus reads."""
+        """All metrics in Prometheus text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""Progress on stderr, for people only, and only when it takes a while."""
+"""Progress on stderr, for terminals only, and only if the work takes a while."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STEP: Final = 0.1
 
 
 class Progress:
-    """A bar towards ``total``, or a count where there is none; ``in_bytes``, with units."""
+    """A bar towards ``total``, or a count if there is none; with units if ``in_bytes``."""
 
     def __init__(
         self, label: str, total: int | None, *, quiet: bool = False, in_bytes: bool = False
@@ -48,13 +48,13 @@ class Progress:
             self._shown.stop()
 
     def add(self, more: int) -> None:
-        """So much more is done; from any thread."""
+        """Advance by this amount; from any thread."""
         with self._lock:
             self._done += more
             self.advance(self._done)
 
     def advance(self, done: int) -> None:
-        """So much is done in all."""
+        """Set the completed amount."""
         self._done = done
         if self._silent or self._clock.monotonic() < self._next:
             return

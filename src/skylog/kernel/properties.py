@@ -1,9 +1,9 @@
 r"""Java's ``.properties`` syntax, which ``server.properties`` is written in.
 
 A logical line is ``key=value``, ``key:value`` or ``key value``; ``#`` and ``!`` begin a comment;
-a line that ends in an odd number of backslashes goes on in the next one. ``\t \n \r \f \uXXXX``
-are escapes; before any other character the backslash just disappears. The last of two equal keys
-wins, as in Java.
+a line that ends in an odd number of backslashes continues in the next one. ``\t \n \r \f \uXXXX``
+are escapes; before any other character the backslash is dropped. The last of two equal keys wins,
+as in Java.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEX: Final = re.compile(r"[0-9a-fA-F]{4}")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read a properties file; raises ConfigError that names the line."""
+    """Parse a properties file; raises ConfigError that names the line."""
     found: dict[str, str] = {}
     for number, line in _logical_lines(text):
         key, value = _split(line)
@@ -33,7 +33,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def format_properties(values: dict[str, str]) -> str:
-    """Write what ``parse_properties`` reads back."""
+    """Write what ``parse_properties`` parses."""
     lines = (f"{_escape(key, ' =:')}={_escape(value, '')}\n" for key, value in values.items())
     return "".join(lines)
 
@@ -87,7 +87,7 @@ def _unescape(text: str) -> str:
             else:
                 character = _ESCAPES.get(escape, escape)
         parts.append(character)
-    # Characters beyond the first plane are written as two escapes.
+    # Characters beyond the Basic Multilingual Plane are written as two escapes.
     joined = "".join(parts)
     return joined.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

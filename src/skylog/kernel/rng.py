@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Random(Protocol):
-    """The little randomness we need."""
+    """The randomness that we need."""
 
     def randbytes(self, count: int, /) -> bytes: ...
 
@@ -38,7 +38,7 @@ def random_uuid(rng: Random) -> Uuid:
 
 
 def shuffled(items: Iterable[T], rng: Random) -> list[T]:
-    """Every order is as likely as any other."""
+    """All orders are equally likely."""
     out = list(items)
     for last in range(len(out) - 1, 0, -1):
         other = rng.randrange(last + 1)

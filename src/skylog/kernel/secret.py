@@ -1,4 +1,4 @@
-"""Secrets that do not show themselves."""
+"""Secrets that are never printed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HIDDEN: Final = "[hidden]"
 
 
 class Secret:
-    """A password or key. Only ``reveal`` gives it away; logs, errors and reprs see ``[hidden]``."""
+    """A password or key. Only ``reveal`` returns it; logs, errors and reprs show ``[hidden]``."""
 
     __slots__ = ("_text",)
 
@@ -20,7 +20,7 @@ class Secret:
         return self._text
 
     def matches(self, other: str) -> bool:
-        """Compare in constant time, so that the answer's delay tells nothing."""
+        """Compare in constant time, so that the response time reveals nothing."""
         return hmac.compare_digest(self._text.encode(), other.encode())
 
     def __eq__(self, other: object) -> bool:
@@ -38,4 +38,4 @@ class Secret:
         return HIDDEN
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("a secret is not written anywhere")
+        raise TypeError("a secret must not be serialized")

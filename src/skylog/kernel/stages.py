@@ -1,6 +1,6 @@
-"""Work that is done again and again: how often, how often in vain, how long, when last well.
+"""Recurring work: how often it ran and failed, how long it took, when it last succeeded.
 
-An age of the last success that grows is the first sign of something that is stuck.
+A growing age of the last success is the first sign that something is stuck.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 
 
 class Stage:
-    """One kind of such work. ``timed`` is False where how long it takes says nothing."""
+    """One kind of such work. ``timed`` is False if its duration means nothing."""
 
     def __init__(self, clock: Clock, *, timed: bool = True) -> None:
         self.timed = timed
         self.runs = 0
         self.errors = 0
         self.seconds = 0.0
-        # How many took at most as long as each bound; the last ones took longer than all.
+        # How many took at most as long as each bound; the last entry counts all longer ones.
         self.buckets = [0] * (len(BOUNDS) + 1)
         self._clock = clock
         self._last_success = clock.monotonic()
@@ -35,7 +35,7 @@ class Stage:
         return max(0.0, self._clock.monotonic() - self._last_success)
 
     def begin(self) -> float:
-        """What ``succeeded`` and ``failed`` want to be told."""
+        """The start time to pass to ``succeeded`` and ``failed``."""
         return self._clock.monotonic()
 
     def succeeded(self, began: float) -> None:
@@ -55,7 +55,7 @@ class Stage:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """An exception is a failure; being cancelled says nothing."""
+        """An exception is a failure; cancellation does not count."""
         began = self.begin()
         try:
             yield

@@ -1,4 +1,4 @@
-"""Names of topics: which are the broker's own, and which Kafka refuses."""
+"""Topic names: which are internal, and which Kafka refuses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_internal(name: str) -> bool:
 
 
 def topic_name_fault(name: str) -> str | None:
-    """Why a name cannot be a topic's; None for a good one."""
+    """Why a name is not a valid topic name; None for a valid one."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

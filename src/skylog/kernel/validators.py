@@ -1,6 +1,6 @@
-"""What a setting's value must satisfy, in Kafka's notation and with Kafka's messages.
+"""Validators of settings, in Kafka's notation and with Kafka's messages.
 
-``validator("[1,...,9] or -1")`` reads the notation; ``str`` of a validator writes it again.
+``validator("[1,...,9] or -1")`` parses the notation; ``str`` of a validator formats it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from skylog.kernel.errors import ConfigError
 
 
 def invalid(name: str, value: object, why: str) -> ConfigError:
-    """Kafka's message for a value that cannot be: a list prints as Java prints lists."""
+    """Kafka's message for an invalid value: a list prints as in Java."""
     shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
     return ConfigError(f"Invalid value {shown} for configuration {name}: {why}")
 
 
 class Validator(ABC):
-    """Says whether a typed value is allowed. Nothing is checked about an absent (None) value."""
+    """Checks whether a typed value is allowed. An absent (None) value is not checked."""
 
     notation: ClassVar[str] = ""
 
@@ -29,7 +29,7 @@ class Validator(ABC):
     def check(self, name: str, value: Any) -> None: ...
 
     def distinct(self, value: Any) -> Any:
-        """The value as it is kept: lists of distinct things lose their repetitions."""
+        """The value as it is stored: lists of distinct values lose duplicates."""
         return value
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Validator(ABC):
 
 @dataclass(frozen=True)
 class Range(Validator):
-    """A number within bounds, or one further number (``also``)."""
+    """A number within bounds, or one more allowed number (``also``)."""
 
     low: float | None = None
     high: float | None = None
@@ -65,7 +65,7 @@ class Range(Validator):
 
 @dataclass(frozen=True)
 class OneOf(Validator):
-    """One of some words."""
+    """One of several words."""
 
     words: tuple[str, ...]
     any_case: bool = False
@@ -88,7 +88,7 @@ class OneOf(Validator):
 
 @dataclass(frozen=True)
 class ListOf(Validator):
-    """A list of distinct, non-empty words, perhaps only of some."""
+    """A list of distinct, non-empty words, optionally from a given set."""
 
     words: tuple[str, ...] = ()
     empty_allowed: bool = True

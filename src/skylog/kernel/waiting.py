@@ -1,4 +1,4 @@
-"""Waiting for what may not happen in time."""
+"""Waiting with a time-out."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _log = get_logger("waiting")
 
 
 async def done_within(future: asyncio.Future[Any], seconds: float) -> None:
-    """Until it is done or the time is up; the future is left alone.
+    """Wait until it is done or the time is up; the future is not cancelled.
 
-    ``asyncio.wait`` does the same at several times the price.
+    ``asyncio.wait`` does the same at several times the cost.
     """
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()

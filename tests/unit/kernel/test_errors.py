@@ -23,5 +23,5 @@ def test_a_long_message_still_fits_into_an_answer(letter: str) -> None:
 def test_only_a_retriable_code_leaves_the_outcome_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKYLOG_INVARIANT_RAISES", "1")
     assert KafkaError(ErrorCode.REQUEST_TIMED_OUT, ambiguous=True).retriable
-    with pytest.raises(AssertionError, match="cannot report an unknown end"):
+    with pytest.raises(AssertionError, match="cannot report an unknown outcome"):
         KafkaError(ErrorCode.INVALID_REQUEST, ambiguous=True)

@@ -47,7 +47,7 @@ def test_of_lines_that_come_too_often_only_some_are_written() -> None:
     clock.advance(1000)
     made.logger("a").warning("refused", number=0)
     told, again = stream.getvalue().splitlines()[len(lines) :]
-    assert told.endswith("WARN  a: lines left out of=refused count=7")
+    assert told.endswith("WARN  a: lines suppressed of=refused count=7")
     assert again.endswith("a: refused number=0")
 
 

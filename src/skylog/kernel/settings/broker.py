@@ -1,4 +1,4 @@
-"""``BrokerSettings``: everything a node is told, typed, checked, and never changed."""
+"""``BrokerSettings``: all settings of a node, typed, validated and immutable."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class BrokerSettings:
     """A node's settings.
 
     Sections are typed: ``settings.network.request_bytes_max``. Any setting, used or not, is also
-    found under its own name, ``settings["socket.request.max.bytes"]``, or as an attribute with
+    available under its own name, ``settings["socket.request.max.bytes"]``, or as an attribute with
     underscores for dots, ``settings.socket_request_max_bytes``.
 
-    ``static`` holds the texts that were given (what DescribeConfigs calls static), ``values`` the
-    typed value of every setting, given or default.
+    ``static`` holds the configured texts (what DescribeConfigs calls static), ``values`` the typed
+    value of every setting, configured or default.
     """
 
     node: NodeSettings
@@ -73,7 +73,7 @@ class BrokerSettings:
     listener_texts: ListenerTexts = field(repr=False)
     listeners: tuple[ListenerSettings, ...]
     inter_broker_listener: str
-    # How controllers are reached; None where no name of theirs is given.
+    # How controllers are reached; None if no listener name of theirs is configured.
     controller_access: ListenerSettings | None
     static: Mapping[str, str] = field(repr=False)
     values: Mapping[str, Value] = field(repr=False)
@@ -102,7 +102,7 @@ class BrokerSettings:
     def with_dynamic(
         self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]
     ) -> BrokerSettings:
-        """These settings with what the cluster sets for all brokers and for this one."""
+        """These settings with the cluster's dynamic settings for all brokers and for this one."""
         layers = Layers(dynamic_broker, dynamic_default, self.static)
         return replace(build_settings(layers.overlaid()), static=self.static)
 
@@ -112,7 +112,7 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     overrides: Sequence[str] = (),
 ) -> BrokerSettings:
-    """Read and check settings: file, then SKYLOG_* variables, then overrides, later ones winning.
+    """Load and check settings: file, SKYLOG_* variables, overrides, in increasing precedence.
 
     Every problem is a ConfigError that names the setting, its value and what is allowed.
     """
@@ -180,7 +180,7 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
 
 
 def _same_id(texts: dict[str, str]) -> None:
-    """broker.id is the old name of node.id: either gives both."""
+    """broker.id is the old name of node.id: either sets both."""
     for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
         if name in texts:
             texts.setdefault(other, texts[name])
@@ -189,7 +189,7 @@ def _same_id(texts: dict[str, str]) -> None:
 def _listener_overrides(
     texts: Mapping[str, str],
 ) -> dict[str, tuple[dict[str, Value], dict[str, str]]]:
-    """Lower-case listener name to its own settings, typed where they are ours to know."""
+    """Lower-case listener name to its own settings, typed if they are known."""
     found: dict[str, tuple[dict[str, Value], dict[str, str]]] = {}
     for name, text in texts.items():
         if not name.startswith(PREFIX):

@@ -1,6 +1,6 @@
 """Rules between settings: those that Kafka checks at start, and what skylog cannot do.
 
-A setting whose silent neglect would weaken security or lose data is refused; all others that
+An unsupported setting is refused if ignoring it would weaken security or lose data; all others that
 skylog does not use are accepted.
 """
 
@@ -26,7 +26,7 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 AUTHORIZERS: Final = ("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]+")
 
-# Java classes that would run inside the broker, and what happens without them.
+# Java classes that would run inside the broker, and what skylog lacks without them.
 _PLUGINS: Final[Mapping[str, str]] = {
     "alter.config.policy.class.name": "policies",
     "create.topic.policy.class.name": "policies",
@@ -91,7 +91,7 @@ def problem(name: str, value: Value, allowed: str) -> ConfigError:
 
 
 def check_texts(texts: Mapping[str, str], values: Mapping[str, Value]) -> None:
-    """Refuse what skylog cannot do, and settings that contradict each other as texts."""
+    """Refuse unsupported settings, and settings whose texts contradict each other."""
     for name, plural in _PLUGINS.items():
         if values[name]:
             raise problem(name, values[name], f"skylog has no {plural}; only unset is allowed")
@@ -124,7 +124,7 @@ def check_texts(texts: Mapping[str, str], values: Mapping[str, Value]) -> None:
 
 
 def check_settings(settings: BrokerSettings) -> None:
-    """Check the rules between settings; the first that is broken is raised."""
+    """Check the rules between settings; the first violation is raised."""
     for left, (holds, words), right in PAIRS:
         if not holds(settings[left], settings[right]):
             raise problem(
@@ -191,7 +191,7 @@ def _check_network(settings: BrokerSettings) -> None:
 
 
 def _check_quorum(settings: BrokerSettings) -> None:
-    """A combined node without voters and bootstrap servers is a quorum of its own."""
+    """A combined node without voters and bootstrap servers is a quorum of one."""
     node, quorum = settings.node, settings.quorum
     voters = {int(voter.partition("@")[0]) for voter in quorum.voters}
     if node.is_controller and voters and node.node_id not in voters:
@@ -219,7 +219,7 @@ def _check_quorum(settings: BrokerSettings) -> None:
         raise problem(
             "controller.quorum.voters",
             quorum.voters,
-            f"it must not contain node.id={node.node_id}, which is no controller",
+            f"it must not contain node.id={node.node_id}, which is not a controller",
         )
 
 
@@ -284,7 +284,7 @@ def _check_broker_listeners(settings: BrokerSettings) -> None:
 
 
 def _check_security(listener: ListenerSettings) -> None:
-    """What a listener's protocol needs must be there."""
+    """Check that a listener has what its protocol needs."""
     where = f"listener.name.{listener.name.lower()}."
     for mechanism in listener.sasl_mechanisms:
         if mechanism not in MECHANISMS:
@@ -338,7 +338,7 @@ def _check_http(settings: BrokerSettings) -> None:
 
 
 def _check_diskless(settings: BrokerSettings) -> None:
-    """No object that the scan for orphans or the cleaner deletes may still be committed."""
+    """No object that the orphan scan or the cleaner deletes may still be committed."""
     age_ms, grace_ms = settings.diskless.commit_age_max_ms, settings.diskless.grace_ms
     if age_ms * 2 >= grace_ms:
         raise problem(
@@ -355,5 +355,5 @@ def _check_zones(settings: BrokerSettings) -> None:
             raise problem(
                 LISTENER_MAP,
                 settings.managed_replication.listener_map,
-                f"{listener} is none of the listeners {', '.join(sorted(known))}",
+                f"{listener} is not one of the listeners {', '.join(sorted(known))}",
             )

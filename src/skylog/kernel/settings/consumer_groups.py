@@ -1,4 +1,4 @@
-"""Settings of groups of the consumer protocol: the broker's, and what a group may say itself."""
+"""Settings of groups of the consumer protocol: the broker's, and those of a group."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class ConsumerGroupSettings:
 
     protocols: tuple[str, ...] = setting(
         "group.coordinator.rebalance.protocols",
-        "Protocols that groups may use. Those of share and streams groups are not served.",
+        "Protocols that groups may use. Share and streams groups are not supported.",
     )
     session_timeout_ms: int = setting(
         "group.consumer.session.timeout.ms",
-        "A member that is not heard of for this long is taken out of its group.",
+        "A member without a heartbeat for this long is removed from its group.",
     )
     session_timeout_ms_min: int = setting(
-        "group.consumer.min.session.timeout.ms", "Least consumer.session.timeout.ms of a group."
+        "group.consumer.min.session.timeout.ms", "Smallest consumer.session.timeout.ms of a group."
     )
     session_timeout_ms_max: int = setting(
         "group.consumer.max.session.timeout.ms", "Largest consumer.session.timeout.ms of a group."
@@ -34,18 +34,18 @@ class ConsumerGroupSettings:
     )
     heartbeat_interval_ms_min: int = setting(
         "group.consumer.min.heartbeat.interval.ms",
-        "Least consumer.heartbeat.interval.ms of a group.",
+        "Smallest consumer.heartbeat.interval.ms of a group.",
     )
     heartbeat_interval_ms_max: int = setting(
         "group.consumer.max.heartbeat.interval.ms",
         "Largest consumer.heartbeat.interval.ms of a group.",
     )
     assignment_interval_ms: int = setting(
-        "group.consumer.assignment.interval.ms", "Least time between two assignments of a group."
+        "group.consumer.assignment.interval.ms", "Minimum time between two assignments of a group."
     )
     assignment_interval_ms_min: int = setting(
         "group.consumer.min.assignment.interval.ms",
-        "Least consumer.assignment.interval.ms of a group.",
+        "Smallest consumer.assignment.interval.ms of a group.",
     )
     assignment_interval_ms_max: int = setting(
         "group.consumer.max.assignment.interval.ms",
@@ -62,14 +62,14 @@ class ConsumerGroupSettings:
     )
     regex_refresh_interval_ms: int = setting(
         "group.consumer.regex.refresh.interval.ms",
-        "Age at which the topics that match a subscription are looked up again in any case.",
+        "How often the topics that match a regular-expression subscription are refreshed.",
     )
 
 
 GROUP_DOCS: Final[Mapping[str, str]] = {
     "consumer.session.timeout.ms": (
-        "A member that is not heard of for this long is taken out of the group."
+        "A member without a heartbeat for this long is removed from the group."
     ),
     "consumer.heartbeat.interval.ms": "How often members are told to send heartbeats.",
-    "consumer.assignment.interval.ms": "Least time between two assignments.",
+    "consumer.assignment.interval.ms": "Minimum time between two assignments.",
 }

@@ -1,8 +1,9 @@
-"""All settings that exist: Kafka's, with their facts, and skylog's own few.
+"""All settings: Kafka's, with their facts, and skylog's own.
 
-``BROKER`` is what ``server.properties`` may say; the others are the resources of the configuration
-APIs. A setting's ``doc`` comes from the section field that holds it; a setting without a field is
-accepted without effect, so that a ``server.properties`` made for Kafka works as it is.
+``BROKER`` is what ``server.properties`` may contain; the others are the resources of the
+configuration APIs. A setting's ``doc`` comes from the section field that holds it; a setting
+without a field is accepted without effect, so that a ``server.properties`` written for Kafka works
+unchanged.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from skylog.kernel.settings.sections import SECTIONS
 from skylog.kernel.settings.topic_facts import BROKER_QUOTA_DOCS, TOPIC_BROKER_DOCS, TOPIC_DOCS
 from skylog.kernel.validators import OneOf, validator
 
-# Kafka has no default for these: whoever writes a server.properties decides.
+# Kafka has no default for these: the author of server.properties decides.
 REQUIRED: Final = ("process.roles", "node.id", "controller.listener.names")
 
-# Where our default is another than Kafka's: nothing listens to the world unasked.
+# Where our default differs from Kafka's: listen on the loopback address only.
 DEFAULTS: Final[Mapping[str, str]] = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
 
 ALL_SECTIONS: Final = (
@@ -47,7 +48,7 @@ def _key(fact: kafka_broker_facts.Fact, docs: Mapping[str, str]) -> ConfigKey:
     return ConfigKey(
         name=name,
         type=ConfigType[kind],
-        # Defaults are not validated: some of Kafka's own are outside of what it allows.
+        # Defaults are not validated: some of Kafka's own are outside the allowed range.
         default=None if default is None else parse(name, default, ConfigType[kind]),
         validator=validator(allowed),
         importance=Importance[importance],
@@ -70,7 +71,7 @@ def _own(name: str, kind: ConfigType, default: str, *words: str) -> ConfigKey:
 # Other names of settings that sections hold.
 OTHER_NAME_DOCS: Final[Mapping[str, str]] = {
     "broker.id": "Old name of node.id.",
-    "log.dir": "Stands in for log.dirs.",
+    "log.dir": "Used if log.dirs is not set.",
 }
 _BROKER_DOCS: Final = {**TOPIC_BROKER_DOCS, **LISTENER_DOCS, **OTHER_NAME_DOCS, **_SECTION_DOCS}
 
@@ -85,7 +86,7 @@ OWN: Final = (
         *("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"),
     ),
 )
-# Kafka hands these to its authorizer without defining them, and does not show them.
+# Kafka passes these to its authorizer without defining them, and does not show them.
 AUTHORIZER: Final = (
     _own("super.users", ConfigType.STRING, ""),
     _own("allow.everyone.if.no.acl.found", ConfigType.BOOLEAN, "false"),

@@ -1,7 +1,7 @@
-"""What DescribeConfigs answers: each setting's value, where it comes from, and its synonyms.
+"""The response of DescribeConfigs: each setting's value, its source, and its synonyms.
 
-A sensitive value is never told, and neither is that of a setting whose type is unknown: it could
-be a plugin's password.
+Sensitive values are never returned, and neither are values of settings whose type is unknown: they
+could be a plugin's password.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DEFINED: Final = {**KAFKA_BROKER, **OURS}
 
 @dataclass(frozen=True, slots=True)
 class SynonymEntry:
-    """A setting that could have decided, had the ones before it not been set."""
+    """A setting that would apply if the ones before it were not set."""
 
     name: str
     value: str | None
@@ -119,7 +119,7 @@ def describe_logger_configs(levels: Mapping[str, str], names: Names = None) -> l
 def describe_broker_configs(
     settings: BrokerSettings, layers: Layers, names: Names = None
 ) -> list[ConfigEntry]:
-    """This broker's settings: all that Kafka or we define, and what else was set."""
+    """This broker's settings: all that Kafka or we define, and others that were set."""
     texts = layers.overlaid()
     shown = {name: settings[name] for name, key in _DEFINED.items() if not key.internal}
     extra = {name: text for name, text in texts.items() if name not in shown}
@@ -131,7 +131,7 @@ def describe_broker_configs(
 
 
 def describe_default_broker_configs(layers: Layers, names: Names = None) -> list[ConfigEntry]:
-    """What the cluster sets for all brokers."""
+    """The cluster's settings for all brokers."""
     return [
         _broker_entry(name, text, layers, default_only=True)
         for name, text in sorted(layers.dynamic_default.items())
@@ -186,8 +186,8 @@ def _broker_entry(name: str, value: Value, layers: Layers, *, default_only: bool
 def _broker_synonym_entries(name: str, layers: Layers) -> tuple[SynonymEntry, ...]:
     """Every layer that sets the name or a synonym, strongest first, defaults last.
 
-    What stands before the first entry of the name itself is dropped, as Kafka does: the base
-    setting of a listener's override is no reason for the base setting.
+    Entries before the first one of the name itself are dropped, as in Kafka: a listener's override
+    does not explain the value of its base setting.
     """
     key = broker_key(name)
     hidden = key is None or key.sensitive

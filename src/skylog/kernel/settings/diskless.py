@@ -43,21 +43,24 @@ FACTS: Final[tuple[tuple[str, str, str | None, str], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisklessSettings:
-    """Diskless topics: where their data lies, how it is written, read and kept."""
+    """Diskless topics: where their data is, how it is written, read and retained."""
 
     storage_url: str = setting(
         "diskless.storage.url",
-        "Where the data of diskless topics lies: file:///…, s3://bucket/prefix, gs://…, az://…;"
+        "Where the data of diskless topics is stored: file:///…, s3://bucket/prefix, gs://…, "
+        "az://…;"
         " empty is a directory beside the logs.",
     )
     control_plane: str = setting(
-        "diskless.control.plane", "Who orders batches: the coordinators' topic, or Postgres."
+        "diskless.control.plane", "What orders batches: the coordinators' topic, or Postgres."
     )
     postgres: object = setting(
-        "diskless.control.plane.postgres.connection.string", "Address of the Postgres plane."
+        "diskless.control.plane.postgres.connection.string",
+        "Connection string of the Postgres control plane.",
     )
     postgres_connections_max: int = setting(
-        "diskless.control.plane.postgres.max.connections", "Connections to Postgres at most."
+        "diskless.control.plane.postgres.max.connections",
+        "Maximum number of connections to Postgres.",
     )
     commit_interval_ms: int = setting(
         "diskless.produce.commit.interval.ms", "Age at which a file is closed and uploaded."
@@ -70,14 +73,14 @@ class DisklessSettings:
     )
     puts_per_second: float = setting(
         "diskless.produce.puts.per.second",
-        "Uploads per second that early closing may cause; -1 is what the store is good for.",
+        "Uploads per second that early closing may cause; -1 depends on the store.",
     )
     inflight_bytes_max: int = setting(
         "diskless.produce.inflight.max.bytes",
-        "Bytes that may wait for the commits of one coordinator; of all together, twice as many.",
+        "Bytes that may wait for the commits of one coordinator; twice as many for all together.",
     )
     upload_concurrency: int = setting(
-        "diskless.produce.upload.concurrency", "Files that are uploaded at once."
+        "diskless.produce.upload.concurrency", "Maximum number of concurrent uploads."
     )
     commit_age_max_ms: int = setting(
         "diskless.commit.age.max.ms", "Age beyond which an uploaded file is no longer committed."
@@ -85,16 +88,18 @@ class DisklessSettings:
     cache_bytes_max: int = setting(
         "diskless.fetch.cache.max.bytes", "Bytes of recent objects kept in memory."
     )
-    fetch_concurrency: int = setting("diskless.fetch.concurrency", "Reads of recent data at once.")
+    fetch_concurrency: int = setting(
+        "diskless.fetch.concurrency", "Maximum number of concurrent reads of recent data."
+    )
     lagging_concurrency: int = setting(
-        "diskless.fetch.lagging.concurrency", "Reads of old data at once."
+        "diskless.fetch.lagging.concurrency", "Maximum number of concurrent reads of old data."
     )
     hedge_ms: int = setting(
-        "diskless.fetch.hedge.ms", "A read that takes longer is asked for twice; 0 is never."
+        "diskless.fetch.hedge.ms", "A read that takes longer is sent a second time; 0 is never."
     )
     local_segments: bool = setting(
         "diskless.local.segments.enable",
-        "Whether a broker keeps the newest records of its partitions on its own disk, too.",
+        "Whether a broker also keeps the newest records of its partitions on its own disk.",
     )
     local_retention_bytes: int = setting(
         "diskless.local.segments.retention.bytes",
@@ -106,7 +111,7 @@ class DisklessSettings:
     )
     local_bytes_max: int = setting(
         "diskless.local.segments.max.bytes",
-        "Bytes that all partitions together may take on disk; each gets an even share at most.",
+        "Bytes on disk for all partitions together; each gets at most an equal share.",
     )
     metadata_partitions: int = setting(
         "diskless.metadata.topic.num.partitions", "Number of coordinators."
@@ -115,28 +120,29 @@ class DisklessSettings:
         "diskless.metadata.topic.replication.factor", "Replicas of each coordinator's log."
     )
     metadata_isr_min: int = setting(
-        "diskless.metadata.topic.min.isr", "In-sync replicas that a coordinator's log needs."
+        "diskless.metadata.topic.min.isr", "Minimum in-sync replicas of a coordinator's log."
     )
     snapshot_bytes: int = setting(
-        "diskless.metadata.snapshot.bytes", "Log after which a coordinator takes a snapshot."
+        "diskless.metadata.snapshot.bytes",
+        "Bytes of log after which a coordinator takes a snapshot.",
     )
     backup_interval_ms: int = setting(
         "diskless.metadata.backup.interval.ms",
-        "Time between two backups of all metadata into the object store; 0 is never.",
+        "Interval of backups of all metadata to the object store; 0 is never.",
     )
     retention_interval_ms: int = setting(
-        "diskless.retention.check.interval.ms", "Time between two passes of retention."
+        "diskless.retention.check.interval.ms", "Interval of retention passes."
     )
     retention_batches: int = setting(
         "diskless.retention.batches.per.pass", "Batches of a partition that one pass may delete."
     )
     cleaner_interval_ms: int = setting(
-        "diskless.file.cleaner.interval.ms", "Time between two deletions of files without data."
+        "diskless.file.cleaner.interval.ms", "Interval of deletions of files without data."
     )
     orphan_interval_ms: int = setting(
-        "diskless.coordinator.orphan.scan.interval.ms", "Time between two scans for orphans."
+        "diskless.coordinator.orphan.scan.interval.ms", "Interval of orphan scans."
     )
     grace_ms: int = setting(
         "diskless.coordinator.orphan.scan.grace.period.ms",
-        "Time for which a file that nobody needs is kept, for reads under way and late commits.",
+        "How long an unneeded file is kept, for reads in progress and late commits.",
     )

@@ -1,4 +1,4 @@
-"""Changing settings while the broker runs: what may change, for whom, and Kafka's refusals.
+"""Changing settings at run time: what may change, for which brokers, and Kafka's errors.
 
 A broker setting is read-only, or may be set for one broker, or for one broker and the cluster.
 Security settings change for one listener only, never for all at once.
@@ -97,7 +97,7 @@ def default_value(resource_type: int, name: str) -> str | None:
 def apply_changes(
     current: Mapping[str, str], changes: Sequence[Change], schema: Schema = KAFKA_BROKER
 ) -> dict[str, str]:
-    """Overrides after incremental changes; KafkaError when an operation does not fit."""
+    """Overrides after incremental changes; KafkaError if an operation does not apply."""
     texts = dict(current)
     for name, operation, value in changes:
         if operation == Operation.SET and value is not None:
@@ -128,7 +128,7 @@ def validate_broker_configs(
 ) -> BrokerSettings:
     """Check all dynamic settings that a broker, or the cluster, would have.
 
-    Returns the settings as they would be; KafkaError(INVALID_REQUEST) in Kafka's words.
+    Returns the resulting settings; KafkaError(INVALID_REQUEST) with Kafka's message.
     """
     names = [name for name in overrides if name in BROKER and name not in _DYNAMIC]
     _refuse(names, "Cannot update these configs dynamically")
@@ -231,7 +231,7 @@ def _check_match(pattern: str) -> None:
 def validate_logger_changes(
     node_id: int, resource_name: str, changes: Sequence[Change], hub: Hub
 ) -> None:
-    """Check changes of log levels; KafkaError in Kafka's words."""
+    """Check changes of log levels; KafkaError with Kafka's message."""
     if not re.fullmatch("[+-]?[0-9]{1,10}", resource_name):
         raise invalid_request(f"Node id must be an integer, but it is: {resource_name}")
     if int(resource_name) != node_id:
@@ -261,7 +261,7 @@ def validate_logger_changes(
 
 
 def apply_logger_changes(changes: Sequence[Change], hub: Hub) -> None:
-    """Set and unset levels as validated."""
+    """Set and unset validated levels."""
     for name, operation, value in changes:
         if operation == Operation.SET and value is not None:
             hub.set_level(name, Level[value])

@@ -1,4 +1,4 @@
-"""Settings as fields: a frozen dataclass says which setting each field is, and what it is for.
+"""Settings as fields: a frozen dataclass defines the setting of each field, and its purpose.
 
     session_timeout_ms_min: int = setting("group.min.session.timeout.ms", "Shortest …")
 
@@ -34,11 +34,12 @@ def bound(cls: type[Any]) -> dict[str, Bound]:
 
 
 def docs_of(*classes: type[Any]) -> dict[str, str]:
-    """Setting name to what it is for."""
+    """Setting name to its documentation."""
     return {known.name: known.doc for cls in classes for known in bound(cls).values()}
 
 
 def bind(cls: type[T], values: Mapping[str, Any], **others: Any) -> T:
-    """Make a ``cls`` from typed values by setting name; fields that are no settings are given."""
+    """Create a ``cls`` from typed values by setting name; fields that are not settings are
+    passed in."""
     given = {name: values[known.name] for name, known in bound(cls).items()}
     return cls(**given, **others)

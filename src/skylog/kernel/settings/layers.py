@@ -1,7 +1,7 @@
-"""Where settings come from, later ones winning: the file, SKYLOG_* variables, --override.
+"""The sources of settings, in increasing precedence: the file, SKYLOG_* variables, --override.
 
-Without a file, a node that is complete in itself is assumed: broker and controller in one process,
-on the loopback address only.
+Without a file, the default is a single node: broker and controller in one process, on the loopback
+address only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from skylog.kernel.properties import parse_properties
 from skylog.kernel.settings.listeners import PREFIX, PROTOCOLS, parse_endpoints
 
 ENVIRONMENT_PREFIX: Final = "SKYLOG_"
-# Variables of ours that are no settings.
+# Our environment variables that are not settings.
 ENVIRONMENT_OTHERS: Final = frozenset(
     {
         "SKYLOG_BOOTSTRAP",
@@ -32,7 +32,7 @@ ENVIRONMENT_OTHERS: Final = frozenset(
         "SKYLOG_SPARK_QUICK_ACK",
     }
 )
-# What is handed to plugins or to one listener; its names are not ours to know.
+# Settings passed to plugins or to one listener; their names are not known here.
 OPEN_PREFIXES: Final = (PREFIX, "rsm.config.", "rlmm.config.")
 
 CONTROLLER: Final = "CONTROLLER"
@@ -55,7 +55,7 @@ EMBEDDED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A setting's text and who gave it."""
+    """A setting's text and its source."""
 
     text: str
     where: str
@@ -64,7 +64,7 @@ class Given:
 def gather(
     path: Path | None, environ: Mapping[str, str], overrides: Sequence[str], known: Schema
 ) -> dict[str, Given]:
-    """All that is given, by name; raises ConfigError for names that nothing knows."""
+    """All given settings, by name; raises ConfigError for unknown names."""
     found = _from_file(path) if path is not None else {}
     found.update(_from_environment(environ))
     found.update(_from_overrides(overrides))
@@ -80,7 +80,7 @@ def gather(
 
 
 def _shown(name: str, text: str) -> str:
-    """Do not show what may be a secret under a mistyped name."""
+    """Do not show a value that may be a secret under a mistyped name."""
     secret = any(word in name.lower() for word in ("password", "secret", "jaas", "key", "token"))
     return "[hidden]" if secret else text[:200]
 
@@ -132,7 +132,8 @@ def _from_overrides(overrides: Sequence[str]) -> dict[str, Given]:
 
 
 def _embedded(found: dict[str, Given]) -> dict[str, Given]:
-    """What is given over the embedded defaults; a controller listener is added when missing."""
+    """The given settings on top of the embedded defaults; a missing controller listener is
+    added."""
     merged = {name: Given(text, "embedded default") for name, text in EMBEDDED.items()}
     if "log.dir" in found:
         del merged["log.dirs"]
@@ -145,7 +146,7 @@ def _embedded(found: dict[str, Given]) -> dict[str, Given]:
 
 
 def _complete_listeners(merged: dict[str, Given], found: Mapping[str, Given]) -> None:
-    """Who only says where clients connect still gets a controller, on a free port."""
+    """If only the client listener is configured, a controller listener on a free port is added."""
     given = found["listeners"]
     entries = tuple(entry.strip() for entry in given.text.split(",") if entry.strip())
     names = [endpoint.name for endpoint in parse_endpoints("listeners", entries)]

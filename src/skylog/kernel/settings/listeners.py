@@ -1,9 +1,9 @@
-"""The node's listeners, made from the settings that together describe them.
+"""The node's listeners, built from the settings that together describe them.
 
-``listeners`` names and places the sockets, ``advertised.listeners`` says what clients are told,
-``listener.security.protocol.map`` says how each one is secured, ``controller.listener.names`` which
-ones belong to the controller, and ``listener.name.<name>.<setting>`` overrides a setting of
-security for one of them.
+``listeners`` defines the sockets, ``advertised.listeners`` the addresses for clients,
+``listener.security.protocol.map`` the security protocol of each, ``controller.listener.names`` the
+controller's listeners, and ``listener.name.<name>.<setting>`` overrides a security setting for one
+of them.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ LISTENER_DOCS: Final[Mapping[str, str]] = {
     "sasl.jaas.config": "Users of PLAIN and the broker's own login, in JAAS form; only as"
     " listener.name.<listener>.<mechanism>.sasl.jaas.config.",
     "connections.max.reauth.ms": "A SASL session ends after this long unless renewed; 0 is never.",
-    "ssl.client.auth": "Whether clients must show a certificate: required, requested or none.",
-    "ssl.keystore.type": "PEM is the one type that skylog reads.",
+    "ssl.client.auth": "Whether clients must present a certificate: required, requested or none.",
+    "ssl.keystore.type": "Only PEM is supported.",
     "ssl.keystore.location": "PEM file with the server's private key and certificate chain.",
     "ssl.keystore.key": "Private key as PEM text, instead of a file.",
     "ssl.keystore.certificate.chain": "Certificate chain as PEM text, instead of a file.",
     "ssl.key.password": "Password of the private key.",
-    "ssl.truststore.type": "PEM is the one type that skylog reads.",
-    "ssl.truststore.location": "PEM file with the authorities that clients are checked by.",
+    "ssl.truststore.type": "Only PEM is supported.",
+    "ssl.truststore.location": "PEM file with the authorities that sign client certificates.",
     "ssl.truststore.certificates": "Those authorities as PEM text, instead of a file.",
     "ssl.enabled.protocols": "TLS versions that are allowed: TLSv1.2, TLSv1.3.",
     "ssl.cipher.suites": "Cipher suites that are allowed; empty leaves them to the TLS library.",
-    "ssl.principal.mapping.rules": "How a certificate's name becomes a principal.",
+    "ssl.principal.mapping.rules": "Rules that map a certificate's name to a principal.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A name and an address; an empty host is every address of the machine."""
+    """A name and an address; an empty host means all addresses of the machine."""
 
     name: str
     host: str
@@ -54,7 +54,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
-    """One listener. Port 0 takes a free port, and then that port is advertised."""
+    """One listener. Port 0 binds a free port, which is then advertised."""
 
     name: str
     protocol: str
@@ -62,11 +62,11 @@ class ListenerSettings:
     port: int
     advertised_host: str  # empty: the machine's own name
     advertised_port: int  # 0: the port that was bound
-    advertised: bool  # whether clients are told of it at all
+    advertised: bool  # whether clients see it at all
     controller: bool
-    # What security settings say for this listener, overrides applied.
+    # Security settings of this listener, overrides applied.
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    # The text of listener.name.<name>.* settings, by what follows the name.
+    # The text of listener.name.<name>.* settings, by the rest of the name.
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -79,7 +79,7 @@ class ListenerSettings:
 
     @property
     def sasl_mechanisms(self) -> tuple[str, ...]:
-        """The mechanisms that clients may use here; none without SASL."""
+        """The mechanisms that clients may use here; empty without SASL."""
         return tuple(self.values["sasl.enabled.mechanisms"]) if self.sasl else ()
 
     def jaas(self, mechanism: str) -> Secret | None:
@@ -88,13 +88,13 @@ class ListenerSettings:
         return None if text is None else Secret(text.strip())
 
     def reauth_ms_max(self, mechanism: str) -> int:
-        """How long a SASL session lasts; 0 is without end."""
+        """How long a SASL session lasts; 0 is unlimited."""
         text = self.texts.get(f"{mechanism.lower()}.connections.max.reauth.ms")
         return int(self.values["connections.max.reauth.ms"] if text is None else text)
 
 
 def is_listener_value(name: str) -> bool:
-    """Whether ``listener.name.<name>.`` may stand before the setting."""
+    """Whether the setting may have the prefix ``listener.name.<name>.``."""
     return name.startswith(("ssl.", "sasl.")) or name in (
         "connections.max.reauth.ms",
         "max.connections",
@@ -103,7 +103,7 @@ def is_listener_value(name: str) -> bool:
 
 
 def parse_endpoints(key: str, entries: tuple[str, ...]) -> tuple[Endpoint, ...]:
-    """Read ``NAME://host:port`` entries; names must differ."""
+    """Parse ``NAME://host:port`` entries; names must differ."""
     found: list[Endpoint] = []
     for entry in entries:
         match = _ENDPOINT.fullmatch(entry)
@@ -141,7 +141,7 @@ def _family(host: str) -> int:
 
 
 def parse_map(key: str, text: str) -> dict[str, str]:
-    """Read ``a:b,c:d``; the last colon of a pair divides it."""
+    """Parse ``a:b,c:d``; the last colon of a pair divides it."""
     found: dict[str, str] = {}
     for pair in filter(None, (pair.strip() for pair in text.split(","))):
         name, colon, value = pair.rpartition(":")
@@ -152,7 +152,7 @@ def parse_map(key: str, text: str) -> dict[str, str]:
 
 
 def protocol_map(texts: ListenerTexts, explicit: bool) -> dict[str, str]:
-    """Listener name to protocol. Controllers are PLAINTEXT unless something says otherwise."""
+    """Listener name to protocol. Controllers use PLAINTEXT by default."""
     key = "listener.security.protocol.map"
     found: dict[str, str] = {}
     for name, protocol in parse_map(key, texts.protocol_map).items():
@@ -174,7 +174,7 @@ def build_listeners(
     values: Mapping[str, Any],
     overrides: Mapping[str, tuple[Mapping[str, Any], Mapping[str, str]]],
 ) -> tuple[ListenerSettings, ...]:
-    """Put the listeners together. ``overrides``: lower-case name to (typed values, texts)."""
+    """Build the listeners. ``overrides``: lower-case name to (typed values, texts)."""
     protocols = protocol_map(texts, explicit_map)
     endpoints = parse_endpoints("listeners", texts.listeners)
     check_ports(texts.listeners, endpoints)
@@ -214,7 +214,7 @@ def controller_listener(
     values: Mapping[str, Any],
     overrides: Mapping[str, tuple[Mapping[str, Any], Mapping[str, str]]],
 ) -> ListenerSettings | None:
-    """Where controllers meet, the first of their names, as any node reaches it at another."""
+    """The controllers' first listener name, as other nodes use it to connect."""
     if not texts.controller_names:
         return None
     name = texts.controller_names[0]

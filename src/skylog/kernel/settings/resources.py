@@ -1,4 +1,4 @@
-"""What the controller asks about the settings of topics, brokers, groups and subscriptions."""
+"""The controller's view of the settings of topics, brokers, groups and subscriptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skylog.kernel.settings.topics import validate_group_configs, validate_topic
 
 
 class TopicLayers(Protocol):
-    """Where a topic's setting may come from, the strongest first."""
+    """The sources of a topic's setting, the strongest first."""
 
     @property
     def topic(self) -> Mapping[str, str]: ...
@@ -42,7 +42,7 @@ class ResourceRules:
     ) -> None:
         """KafkaError unless ``configs`` may be all the overrides of the resource.
 
-        A broker's settings were checked by that broker; here only its name is.
+        A broker's settings were checked by that broker; only its name is checked here.
         """
         kind, name = resource
         match kind:
@@ -71,7 +71,7 @@ class ResourceRules:
         return self.topic_entry(name, layers).value
 
     def topic_entries(self, layers: TopicLayers) -> list[ConfigEntry]:
-        """All effective settings of a topic, in order of name, as CreateTopics answers them."""
+        """All effective settings of a topic, sorted by name, as in a CreateTopics response."""
         return [
             self.topic_entry(name, layers)
             for name, key in TOPIC.items()

@@ -1,4 +1,4 @@
-"""The broker's settings in typed groups. Each field names its setting and says what it is for.
+"""The broker's settings in typed groups. Each field has its setting and documentation.
 
 Times are milliseconds and sizes bytes unless a name says otherwise.
 """
@@ -14,11 +14,11 @@ from skylog.kernel.settings.transactions import TransactionSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """Who this node is and how it takes part in the cluster."""
+    """The identity and role of this node."""
 
-    node_id: int = setting("node.id", "Number of this node, unique among brokers and controllers.")
+    node_id: int = setting("node.id", "Id of this node, unique among brokers and controllers.")
     process_roles: tuple[str, ...] = setting(
-        "process.roles", "What this process is: broker, controller, or both."
+        "process.roles", "Roles of this process: broker, controller, or both."
     )
     rack: str | None = setting("broker.rack", "Rack or zone of this broker, to place replicas.")
     log_dirs: tuple[str, ...] = setting("log.dirs", "Directory of the local logs; see log.dir.")
@@ -26,24 +26,24 @@ class NodeSettings:
         "metadata.log.dir", "Directory of the cluster metadata log; log.dirs when not set."
     )
     heartbeat_interval_ms: int = setting(
-        "broker.heartbeat.interval.ms", "Time between two heartbeats of a broker."
+        "broker.heartbeat.interval.ms", "Interval of a broker's heartbeats."
     )
     session_timeout_ms: int = setting(
         "broker.session.timeout.ms", "A broker without heartbeat for this long is fenced."
     )
     controlled_shutdown_enable: bool = setting(
-        "controlled.shutdown.enable", "Whether a broker hands its partitions over before it stops."
+        "controlled.shutdown.enable", "Whether a broker hands over its partitions before it stops."
     )
     registration_timeout_ms: int = setting(
-        "initial.broker.registration.timeout.ms", "A broker not registered in this time stops."
+        "initial.broker.registration.timeout.ms", "A broker that cannot register in time stops."
     )
     request_timeout_ms: int = setting(
-        "request.timeout.ms", "Longest wait for the answer to a request between nodes."
+        "request.timeout.ms", "Longest wait for the response to a request between nodes."
     )
 
     @property
     def metadata_dir(self) -> str:
-        """Where the metadata log is."""
+        """The directory of the metadata log."""
         return self.metadata_log_dir or self.log_dirs[0]
 
     @property
@@ -66,14 +66,14 @@ class NetworkSettings:
         "socket.receive.buffer.bytes", "SO_RCVBUF of connections; -1 leaves it to the system."
     )
     request_bytes_max: int = setting(
-        "socket.request.max.bytes", "Largest request; a larger one ends its connection."
+        "socket.request.max.bytes", "Largest request; a larger one closes its connection."
     )
     listen_backlog: int = setting(
         "socket.listen.backlog.size", "Connections that may wait to be accepted."
     )
-    connections_max: int = setting("max.connections", "Connections that a listener serves at once.")
+    connections_max: int = setting("max.connections", "Maximum connections of a listener.")
     connections_per_ip_max: int = setting(
-        "max.connections.per.ip", "Connections of one address that are served at once."
+        "max.connections.per.ip", "Maximum connections from one address."
     )
     connections_per_ip_overrides: str = setting(
         "max.connections.per.ip.overrides",
@@ -90,23 +90,23 @@ class NetworkSettings:
         "Delay before a connection whose authentication failed is closed.",
     )
     queued_requests_max: int = setting(
-        "queued.max.requests", "Requests in work at once before reading from sockets pauses."
+        "queued.max.requests", "Requests in progress before reading from sockets pauses."
     )
     queued_bytes_max: int = setting(
         "queued.max.request.bytes",
-        "Request bytes in memory at once; beyond them the oldest unfinished requests are cut off."
-        " -1 is the built-in budget.",
+        "Request bytes in memory; beyond that the connections with the oldest unfinished requests "
+        "are closed. -1 is the built-in limit.",
     )
     sasl_receive_bytes_max: int = setting(
         "sasl.server.max.receive.size", "Largest request before authentication is complete."
     )
     request_partitions_max: int = setting(
         "max.request.partition.size.limit",
-        "Partitions that one DescribeTopicPartitions answer may hold.",
+        "Maximum number of partitions in a DescribeTopicPartitions response.",
     )
-    fetch_bytes_max: int = setting("fetch.max.bytes", "Largest answer to a fetch.")
+    fetch_bytes_max: int = setting("fetch.max.bytes", "Largest fetch response.")
     fetch_sessions_max: int = setting(
-        "max.incremental.fetch.session.cache.slots", "Incremental fetch sessions kept at once."
+        "max.incremental.fetch.session.cache.slots", "Maximum incremental fetch sessions."
     )
 
 
@@ -115,31 +115,32 @@ class QuorumSettings:
     """The controllers' quorum and its log."""
 
     voters: tuple[str, ...] = setting(
-        "controller.quorum.voters", "Static voters as id@host:port; unset on a node of its own."
+        "controller.quorum.voters", "Static voters as id@host:port; unset on a single node."
     )
     bootstrap_servers: tuple[str, ...] = setting(
         "controller.quorum.bootstrap.servers",
-        "Controllers to find the quorum through, as host:port; unset on a node of its own.",
+        "Controllers through which the quorum is found, as host:port; unset on a single node.",
     )
     auto_join: bool = setting(
         "controller.quorum.auto.join.enable",
-        "Whether a controller that is no voter asks to become one.",
+        "Whether a controller that is not a voter asks to become one.",
     )
     election_timeout_ms: int = setting(
-        "controller.quorum.election.timeout.ms", "Wait for votes before the next election."
+        "controller.quorum.election.timeout.ms",
+        "How long a candidate waits for votes before the next election.",
     )
     fetch_timeout_ms: int = setting(
         "controller.quorum.fetch.timeout.ms",
-        "Time without a successful fetch after which the leader is taken for lost.",
+        "Time without a successful fetch after which the leader is considered lost.",
     )
     election_backoff_ms_max: int = setting(
         "controller.quorum.election.backoff.max.ms", "Longest back-off after a lost election."
     )
     append_linger_ms: int = setting(
-        "controller.quorum.append.linger.ms", "Time that appends wait for company before a sync."
+        "controller.quorum.append.linger.ms", "How long appends wait for a shared sync."
     )
     request_timeout_ms: int = setting(
-        "controller.quorum.request.timeout.ms", "Longest wait for an answer within the quorum."
+        "controller.quorum.request.timeout.ms", "Longest wait for a response within the quorum."
     )
     retry_backoff_ms: int = setting(
         "controller.quorum.retry.backoff.ms", "Pause before a failed quorum request is repeated."
@@ -148,13 +149,13 @@ class QuorumSettings:
         "controller.quorum.fetch.max.bytes", "Largest fetch from the metadata log."
     )
     snapshot_fetch_bytes_max: int = setting(
-        "controller.quorum.fetch.snapshot.max.bytes", "Largest piece of a fetched snapshot."
+        "controller.quorum.fetch.snapshot.max.bytes", "Largest chunk of a fetched snapshot."
     )
     log_segment_bytes: int = setting(
-        "metadata.log.segment.bytes", "Size at which the metadata log begins a new segment."
+        "metadata.log.segment.bytes", "Size at which the metadata log rolls a new segment."
     )
     log_segment_ms: int = setting(
-        "metadata.log.segment.ms", "Age at which the metadata log begins a new segment."
+        "metadata.log.segment.ms", "Age at which the metadata log rolls a new segment."
     )
     retention_bytes: int = setting(
         "metadata.max.retention.bytes",
@@ -174,7 +175,7 @@ class QuorumSettings:
     )
     idle_interval_ms: int = setting(
         "metadata.max.idle.interval.ms",
-        "Time between no-op records of an idle active controller; 0 is none.",
+        "Interval of no-op records of an idle active controller; 0 is none.",
     )
 
 
@@ -183,14 +184,13 @@ class TopicSettings:
     """Creating and deleting topics."""
 
     auto_create: bool = setting(
-        "auto.create.topics.enable", "Create a topic when a client asks for one that is unknown."
+        "auto.create.topics.enable",
+        "Create a topic when a client requests metadata of an unknown one.",
     )
     delete_enable: bool = setting("delete.topic.enable", "Whether topics may be deleted.")
-    partitions: int = setting(
-        "num.partitions", "Partitions of a topic that is created without a count."
-    )
+    partitions: int = setting("num.partitions", "Default partitions of a new topic.")
     replication_factor: int = setting(
-        "default.replication.factor", "Replicas of a topic that is created without a count."
+        "default.replication.factor", "Default replication factor of a new topic."
     )
     produce_validation: str = setting(
         "produce.validation",
@@ -204,22 +204,22 @@ class LogSettings:
     """Local logs."""
 
     retention_check_interval_ms: int = setting(
-        "log.retention.check.interval.ms", "Time between two passes of retention."
+        "log.retention.check.interval.ms", "Interval of retention passes."
     )
     flush_scheduler_interval_ms: int = setting(
-        "log.flush.scheduler.interval.ms", "Time between two looks for logs that are due a sync."
+        "log.flush.scheduler.interval.ms", "Interval of checks for logs that are due for a sync."
     )
     flush_offset_checkpoint_interval_ms: int = setting(
         "log.flush.offset.checkpoint.interval.ms",
-        "Time between two writes of the recovery points.",
+        "Interval at which recovery points are written.",
     )
     flush_start_offset_checkpoint_interval_ms: int = setting(
         "log.flush.start.offset.checkpoint.interval.ms",
-        "Time between two writes of the log start offsets.",
+        "Interval at which log start offsets are written.",
     )
     high_watermark_checkpoint_interval_ms: int = setting(
         "replica.high.watermark.checkpoint.interval.ms",
-        "Time between two writes of the high watermarks.",
+        "Interval at which high watermarks are written.",
     )
     initial_task_delay_ms: int = setting(
         "log.initial.task.delay.ms", "Delay of the first background pass after start."
@@ -228,10 +228,10 @@ class LogSettings:
         "num.recovery.threads.per.data.dir", "Threads that recover logs after a crash."
     )
     producer_id_expiration_ms: int = setting(
-        "producer.id.expiration.ms", "A producer that is idle for this long is forgotten."
+        "producer.id.expiration.ms", "Idle time after which a producer's state is dropped."
     )
     producer_id_expiration_check_interval_ms: int = setting(
-        "producer.id.expiration.check.interval.ms", "Time between two looks for idle producers."
+        "producer.id.expiration.check.interval.ms", "Interval of checks for idle producers."
     )
 
 
@@ -240,7 +240,7 @@ class LogCleanerSettings:
     """Compaction of local logs."""
 
     enable: bool = setting("log.cleaner.enable", "Whether logs are compacted at all.")
-    threads: int = setting("log.cleaner.threads", "Logs that are compacted at once, 16 at most.")
+    threads: int = setting("log.cleaner.threads", "Concurrently compacted logs, at most 16.")
     dedupe_buffer_bytes: int = setting(
         "log.cleaner.dedupe.buffer.size",
         "Memory for the newest offset of each key, 24 bytes a key, shared by the threads.",
@@ -269,7 +269,7 @@ class GroupSettings:
     )
     initial_rebalance_delay_ms: int = setting(
         "group.initial.rebalance.delay.ms",
-        "Time that a new group waits for more members before its first rebalance.",
+        "How long a new group waits for more members before its first rebalance.",
     )
     size_max: int = setting("group.max.size", "Members that one group may have.")
     offset_metadata_bytes_max: int = setting(
@@ -280,34 +280,34 @@ class GroupSettings:
         "Committed offsets of an empty group are kept for this long.",
     )
     offsets_retention_check_interval_ms: int = setting(
-        "offsets.retention.check.interval.ms", "Time between two looks for expired offsets."
+        "offsets.retention.check.interval.ms", "Interval of checks for expired offsets."
     )
     offsets_commit_timeout_ms: int = setting(
         "offsets.commit.timeout.ms", "Longest wait for the replicas of __consumer_offsets."
     )
     offsets_topic_partitions: int = setting(
-        "offsets.topic.num.partitions", "Partitions of __consumer_offsets."
+        "offsets.topic.num.partitions", "Number of partitions of __consumer_offsets."
     )
     offsets_topic_replication_factor: int = setting(
         "offsets.topic.replication.factor",
-        "Replicas of __consumer_offsets. On a node that is its own quorum the default is 1.",
+        "Replicas of __consumer_offsets. On a single node the default is 1.",
     )
     offsets_topic_segment_bytes: int = setting(
         "offsets.topic.segment.bytes", "Segment size of __consumer_offsets."
     )
     offsets_load_buffer_bytes: int = setting(
-        "offsets.load.buffer.size", "Bytes read at once when committed offsets are loaded."
+        "offsets.load.buffer.size", "Bytes per read when committed offsets are loaded."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaSettings:
-    """Measuring clients against their quotas."""
+    """Measuring client rates for quotas."""
 
-    window_count: int = setting("quota.window.num", "Samples that a client's rate is taken over.")
+    window_count: int = setting("quota.window.num", "Samples of a client's rate.")
     window_seconds: int = setting("quota.window.size.seconds", "Length of one sample.")
     controller_window_count: int = setting(
-        "controller.quota.window.num", "Samples that a rate of topic changes is taken over."
+        "controller.quota.window.num", "Samples of a rate of topic changes."
     )
     controller_window_seconds: int = setting(
         "controller.quota.window.size.seconds", "Length of one sample of topic changes."
@@ -316,7 +316,7 @@ class QuotaSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessSettings:
-    """Who may do what."""
+    """Authorization and logins between nodes."""
 
     authorizer: str = setting(
         "authorizer.class.name",
@@ -326,47 +326,47 @@ class AccessSettings:
         "super.users", "Principals that may do anything, as User:alice;User:bob."
     )
     allow_without_acl: bool = setting(
-        "allow.everyone.if.no.acl.found", "Allow what no ACL speaks about."
+        "allow.everyone.if.no.acl.found", "Allow access to resources without ACLs."
     )
     inter_broker_mechanism: str = setting(
-        "sasl.mechanism.inter.broker.protocol", "SASL mechanism that brokers log in with."
+        "sasl.mechanism.inter.broker.protocol", "SASL mechanism between brokers."
     )
     controller_mechanism: str = setting(
-        "sasl.mechanism.controller.protocol", "SASL mechanism that brokers use with controllers."
+        "sasl.mechanism.controller.protocol", "SASL mechanism for connections to controllers."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationSettings:
-    """What the node tells about itself."""
+    """Metrics, health and logging of the node."""
 
     http_listener: str = setting(
         "http.listener",
-        "Address of /metrics and /health as host:port; port 0 takes a free one, empty is none.",
+        "Address of /metrics and /health as host:port; port 0: a free port, empty: none.",
     )
     log_format: str = setting(
         "log.format",
-        "How log lines are written: text as key=value, or json; auto is text at a terminal.",
+        "Format of log lines: text as key=value, or json; auto is text on a terminal.",
     )
-    log_level: str = setting("log.level", "Least level of log lines that are written.")
+    log_level: str = setting("log.level", "Lowest level of log lines that are written.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerTexts:
-    """The settings that together make the listeners; ``listeners.py`` reads them."""
+    """The settings that together define the listeners; ``listeners.py`` parses them."""
 
     listeners: tuple[str, ...] = setting(
-        "listeners", "Sockets to listen on, as NAME://host:port; an empty host is every address."
+        "listeners", "Sockets to listen on, as NAME://host:port; an empty host means all addresses."
     )
     advertised: tuple[str, ...] | None = setting(
-        "advertised.listeners", "Addresses that clients are told; listeners when not set."
+        "advertised.listeners", "Addresses for clients; default: listeners."
     )
     protocol_map: str = setting(
         "listener.security.protocol.map",
         "Security protocol of each listener name: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
     )
     inter_broker: str | None = setting(
-        "inter.broker.listener.name", "Listener that brokers use among themselves."
+        "inter.broker.listener.name", "Listener for traffic between brokers."
     )
     inter_broker_protocol: str = setting(
         "security.inter.broker.protocol",
@@ -378,7 +378,7 @@ class ListenerTexts:
 
     @property
     def inter_broker_name(self) -> str:
-        """The listener of brokers among themselves: by its name, else by its protocol."""
+        """The inter-broker listener: by its name, else by its protocol."""
         return (self.inter_broker or self.inter_broker_protocol).upper()
 
 

@@ -38,14 +38,14 @@ FACTS: Final[tuple[tuple[str, str, str | None, str], ...]] = (
 class StorageSettings:
     """Object storage behind diskless.storage.url.
 
-    What is left empty for a cloud comes from the environment or from the machine it runs on.
+    Empty settings of a cloud are taken from the environment or the machine's role.
     """
 
     file_sync: bool = setting(
         "diskless.storage.file.sync",
-        "Whether a directory's objects, and the metadata of coordinators without followers, are on"
-        " disk before they count as stored. Without, a crash of the machine, not of skylog, may"
-        " lose acknowledged records, as with Kafka's own default.",
+        "Whether a directory's objects, and the metadata of coordinators without followers, are "
+        "synced to disk before they count as stored. If false, a crash of the machine (not of "
+        "skylog alone) may lose acknowledged records, as with Kafka's own default.",
     )
     s3_endpoint: str = setting(
         "diskless.storage.s3.endpoint",
@@ -54,7 +54,7 @@ class StorageSettings:
     s3_region: str = setting("diskless.storage.s3.region", "Region of the bucket.")
     s3_path_style: bool = setting(
         "diskless.storage.s3.path.style",
-        "Whether the bucket stands in the path (host/bucket) rather than in the host name.",
+        "Whether the bucket is in the path (host/bucket) rather than in the host name.",
     )
     s3_access_key_id: str = setting(
         "diskless.storage.s3.access.key.id",
@@ -71,8 +71,8 @@ class StorageSettings:
     )
     s3_credentials_file: str = setting(
         "diskless.storage.s3.credentials.file",
-        "File with aws_access_key_id, aws_secret_access_key and aws_session_token, read anew"
-        " every diskless.storage.credentials.reload.ms.",
+        "File with aws_access_key_id, aws_secret_access_key and aws_session_token, reloaded every "
+        "diskless.storage.credentials.reload.ms.",
     )
     s3_credentials_profile: str = setting(
         "diskless.storage.s3.credentials.profile",
@@ -92,7 +92,7 @@ class StorageSettings:
         "Address of a Blob service other than the account's own, as https://host:port/account.",
     )
     azure_account_name: str = setting(
-        "diskless.storage.azure.account.name", "Storage account that has the container."
+        "diskless.storage.azure.account.name", "Storage account of the container."
     )
     azure_account_key: Secret | None = setting(  # noqa: RUF009 - makes a field
         "diskless.storage.azure.account.key",
@@ -104,19 +104,20 @@ class StorageSettings:
     )
     ca_file: str = setting(
         "diskless.storage.ca.file",
-        "PEM file of the authority that signed the server's certificate, if it is a private one.",
+        "PEM file of a private authority that signed the server's certificate.",
     )
     request_timeout_ms: int = setting(
-        "diskless.storage.request.timeout.ms", "Longest time that one attempt of a request takes."
+        "diskless.storage.request.timeout.ms", "Time-out of one attempt of a request."
     )
-    retries: int = setting("diskless.storage.retries", "How often a failed request is tried again.")
+    retries: int = setting("diskless.storage.retries", "How often a failed request is retried.")
     retry_backoff_ms: int = setting(
         "diskless.storage.retry.backoff.ms",
-        "Pause before the first retry; it doubles with each and is drawn at random up to that.",
+        "Upper limit of the random pause before the first retry; it doubles with each retry.",
     )
     retry_backoff_ms_max: int = setting(
         "diskless.storage.retry.backoff.max.ms", "Longest pause before a retry."
     )
     requests_max: int = setting(
-        "diskless.storage.max.concurrent.requests", "Requests to the storage at once."
+        "diskless.storage.max.concurrent.requests",
+        "Maximum number of concurrent requests to the storage.",
     )

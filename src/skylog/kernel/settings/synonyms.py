@@ -1,4 +1,4 @@
-"""Broker settings that mean the same thing, and where a value comes from among several layers."""
+"""Broker settings of the same meaning, and the source of a value among several layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skylog.kernel.config import ConfigKey, ConfigSource, Schema
 from skylog.kernel.settings.definitions import BROKER_QUOTA, KAFKA_BROKER, OURS
 
 LISTENER_SETTING: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
-# These stand behind a SASL mechanism: listener.name.<listener>.<mechanism>.<setting>.
+# These follow a SASL mechanism: listener.name.<listener>.<mechanism>.<setting>.
 _BY_MECHANISM: Final = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -31,7 +31,7 @@ DESCRIBED: Final = Schema((*KAFKA_BROKER.values(), *BROKER_QUOTA.values(), *OURS
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The texts that were set for a broker, strongest first; ``static`` is server.properties."""
+    """The texts set for a broker, strongest first; ``static`` is server.properties."""
 
     dynamic_broker: Mapping[str, str] = field(default_factory=dict)
     dynamic_default: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Layers:
         )
 
     def overlaid(self) -> dict[str, str]:
-        """What holds in the end. A dynamic setting beats all static ones of the same meaning."""
+        """The effective value. A dynamic setting overrides all static ones of the same meaning."""
         texts = dict(self.static)
         for layer in (self.dynamic_default, self.dynamic_broker):
             for name, text in layer.items():
@@ -56,7 +56,7 @@ class Layers:
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
-    """Settings of the same meaning, strongest first; a setting without any is its own."""
+    """Settings of the same meaning, strongest first; by default only the setting itself."""
     for names in _TOGETHER:
         if name in names:
             return names
@@ -64,7 +64,7 @@ def broker_synonyms(name: str) -> tuple[str, ...]:
 
 
 def synonyms_of_listener(name: str) -> tuple[str, ...]:
-    """As ``broker_synonyms``, and for a listener's setting also the one it overrides."""
+    """Like ``broker_synonyms``; for a listener's setting also the one it overrides."""
     found = LISTENER_SETTING.fullmatch(name)
     if found is None:
         return broker_synonyms(name)
@@ -73,7 +73,7 @@ def synonyms_of_listener(name: str) -> tuple[str, ...]:
 
 
 def broker_key(name: str) -> ConfigKey | None:
-    """The definition of a broker setting, be it one listener's or a quota."""
+    """The definition of a broker setting, including a listener's setting or a quota."""
     for candidate in (name, *synonyms_of_listener(name)):
         if candidate in DESCRIBED:
             return DESCRIBED[candidate]

@@ -1,6 +1,6 @@
-"""What the settings of topics and groups are for, and which broker settings are their defaults.
+"""Documentation of topic and group settings, and the broker settings that are their defaults.
 
-A topic setting that is missing in the docs is accepted without effect.
+A topic setting without documentation is accepted without effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ MINUTE_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A broker setting that stands in for a topic's, times ``factor`` when its unit is larger."""
+    """The broker setting that is a topic setting's default, times ``factor`` if its unit is
+    larger."""
 
     name: str
     factor: int = 1
@@ -25,7 +26,7 @@ def _log(*names: str) -> tuple[Synonym, ...]:
     return tuple(Synonym(f"log.{name}") for name in names)
 
 
-# The first one that is set decides.
+# The first one that is set applies.
 TOPIC_SYNONYMS: Final[Mapping[str, tuple[Synonym, ...]]] = {
     "segment.bytes": _log("segment.bytes"),
     "segment.ms": (Synonym("log.roll.ms"), Synonym("log.roll.hours", HOUR_MS)),
@@ -66,16 +67,17 @@ TOPIC_SYNONYMS: Final[Mapping[str, tuple[Synonym, ...]]] = {
 }
 
 TOPIC_DOCS: Final[Mapping[str, str]] = {
-    "cleanup.policy": "delete removes old segments by age and size; compact demands keys and keeps"
-    " the newest record of each.",
-    "compression.gzip.level": "Level when compression.type is gzip; -1 is the codec's own.",
-    "compression.lz4.level": "Level when compression.type is lz4.",
-    "compression.type": "Codec that records are stored in; producer keeps what was sent.",
-    "compression.zstd.level": "Level when compression.type is zstd.",
+    "cleanup.policy": "delete removes old segments by age and size; compact requires keys and "
+    "keeps the newest record of each key.",
+    "compression.gzip.level": "Level if compression.type is gzip; -1 is the codec's default.",
+    "compression.lz4.level": "Level if compression.type is lz4.",
+    "compression.type": "Codec in which records are stored; producer keeps the producer's codec.",
+    "compression.zstd.level": "Level if compression.type is zstd.",
     "delete.retention.ms": "How long compaction keeps a tombstone, and a transaction's marker.",
-    "diskless.enable": "Whether the topic's data goes to object storage instead of local logs; set"
+    "diskless.enable": "Whether the topic's data is stored in object storage instead of local "
+    "logs; set"
     " when the topic is created.",
-    "file.delete.delay.ms": "Delay between dropping a segment and deleting its files.",
+    "file.delete.delay.ms": "Delay between removing a segment from the log and deleting its files.",
     "flush.messages": "Records after which the log is synced to disk.",
     "flush.ms": "Time after which the log is synced to disk.",
     "follower.replication.throttled.replicas": "Replicas, as partition:broker or *, whose followers"
@@ -83,26 +85,28 @@ TOPIC_DOCS: Final[Mapping[str, str]] = {
     "index.interval.bytes": "Bytes of records between two entries of the offset index.",
     "leader.replication.throttled.replicas": "Replicas, as partition:broker or *, whose leaders"
     " serve followers within leader.replication.throttled.rate until they are in sync.",
-    "max.compaction.lag.ms": "Age at which records are compacted at the latest, however few.",
-    "max.message.bytes": "Largest record batch that is accepted, as it is stored.",
-    "message.timestamp.after.max.ms": "How far a record's timestamp may lie in the future.",
-    "message.timestamp.before.max.ms": "How far a record's timestamp may lie in the past.",
+    "max.compaction.lag.ms": "Maximum age of records before they are compacted.",
+    "max.message.bytes": "Largest record batch that is accepted, in its stored form.",
+    "message.timestamp.after.max.ms": "How far a record's timestamp may be in the future.",
+    "message.timestamp.before.max.ms": "How far a record's timestamp may be in the past.",
     "message.timestamp.type": "CreateTime keeps timestamps as sent, LogAppendTime replaces them.",
-    "min.cleanable.dirty.ratio": "Part of a log that must be new before it is compacted again.",
-    "min.compaction.lag.ms": "Age below which records are not compacted.",
+    "min.cleanable.dirty.ratio": "Ratio of uncompacted data at which a log is compacted.",
+    "min.compaction.lag.ms": "Minimum age of records before they are compacted.",
     "min.insync.replicas": "In-sync replicas without which a write with acks=all is refused.",
     "retention.bytes": "Size of a partition beyond which old segments are deleted; -1 is none.",
     "retention.ms": "Age beyond which segments are deleted; -1 is never.",
-    "segment.bytes": "Size at which a new segment begins.",
+    "segment.bytes": "Size at which a new segment is rolled.",
     "segment.index.bytes": "Largest size of a segment's offset index.",
-    "segment.jitter.ms": "Random part of segment.ms, so that not all logs roll at once.",
-    "segment.ms": "Age at which a new segment begins.",
-    "unclean.leader.election.enable": "Whether a replica that lags may become leader.",
+    "segment.jitter.ms": "Random part of segment.ms, so that logs do not all roll at the same "
+    "time.",
+    "segment.ms": "Age at which a new segment is rolled.",
+    "unclean.leader.election.enable": "Whether an out-of-sync replica may become leader.",
 }
 
 BROKER_QUOTA_DOCS: Final[Mapping[str, str]] = {
     "follower.replication.throttled.rate": "Bytes per second that throttled followers fetch.",
-    "leader.replication.throttled.rate": "Bytes per second that leaders send to throttled ones.",
+    "leader.replication.throttled.rate": "Bytes per second that leaders send to throttled "
+    "followers.",
 }
 
 # A group's settings and the broker settings that are their defaults.

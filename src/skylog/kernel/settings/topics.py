@@ -1,4 +1,4 @@
-"""Topic and group settings: which overrides are allowed, and what holds in the end.
+"""Topic and group settings: which overrides are allowed, and the effective values.
 
 A topic's setting is its own override, else the broker setting of the same meaning (the cluster's
 dynamic ones, then ``server.properties``), else Kafka's default.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProduceLimits:
-    """What a topic's settings say about produced batches; names are those of TopicRules."""
+    """A topic's rules for produced batches; names are those of TopicRules."""
 
     message_bytes_max: int
     compression_type: str
@@ -37,7 +37,7 @@ class ProduceLimits:
 
 
 def topic_defaults(settings: BrokerSettings) -> dict[str, Value]:
-    """Every topic setting as it is without overrides, under these broker settings."""
+    """Every topic setting without overrides, under these broker settings."""
     values = {name: key.default for name, key in TOPIC.items()}
     for name, synonyms in TOPIC_SYNONYMS.items():
         for synonym in synonyms:
@@ -50,16 +50,16 @@ def topic_defaults(settings: BrokerSettings) -> dict[str, Value]:
 
 
 def topic_values(overrides: Mapping[str, str], settings: BrokerSettings) -> dict[str, Value]:
-    """Every topic setting as it holds for a topic with these overrides.
+    """Every effective setting of a topic with these overrides.
 
-    Overrides were validated when they were set; one that is unknown or cannot be read now is left
-    out rather than keep a broker from serving the topic.
+    Overrides were validated when they were set; one that is unknown or invalid now is skipped
+    rather than making the topic unavailable.
     """
     return _overlaid(TOPIC, topic_defaults(settings), overrides)
 
 
 def group_values(overrides: Mapping[str, str], settings: BrokerSettings) -> dict[str, Value]:
-    """Every group setting as it holds for a group with these overrides."""
+    """Every effective setting of a group with these overrides."""
     values = {name: key.default for name, key in GROUP.items()}
     values.update({name: settings[broker] for name, broker in GROUP_SYNONYMS.items()})
     return _overlaid(GROUP, values, overrides)
@@ -78,7 +78,7 @@ def _overlaid(
 
 
 def log_config_values(values: Mapping[str, Value], settings: BrokerSettings) -> dict[str, Value]:
-    """What ``LogConfig.from_mapping`` takes: a topic's values and the broker's for every log."""
+    """The input of ``LogConfig.from_mapping``: a topic's values and the broker's for every log."""
     internal = values["internal.segment.bytes"]
     return {
         **values,
@@ -109,9 +109,8 @@ def produce_limits(values: Mapping[str, Value], settings: BrokerSettings) -> Pro
 def validate_topic_configs(
     overrides: Mapping[str, str | None], settings: BrokerSettings, *, system: bool = False
 ) -> None:
-    """Check all overrides a topic would have; KafkaError(INVALID_CONFIG) in Kafka's words.
-
-    A topic of the system is never diskless by default.
+    """Check all overrides a topic would have; KafkaError(INVALID_CONFIG) with Kafka's message. An
+    internal topic is never diskless by default.
     """
     texts = not_null(overrides, "topic")
     for name in texts:
@@ -158,7 +157,7 @@ _SHARE_BOUNDED: Final = (
 
 
 def validate_group_configs(overrides: Mapping[str, str | None], settings: BrokerSettings) -> None:
-    """Check all overrides a group would have; KafkaError(INVALID_CONFIG) in Kafka's words."""
+    """Check all overrides a group would have; KafkaError(INVALID_CONFIG) with Kafka's message."""
     texts = not_null(overrides, "group")
     for name in texts:
         if name not in GROUP:
@@ -210,7 +209,7 @@ def not_null(overrides: Mapping[str, str | None], kind: str) -> dict[str, str]:
 
 
 def parsed(schema: Schema, texts: Mapping[str, str]) -> dict[str, Value]:
-    """Typed values of known settings; KafkaError(INVALID_CONFIG) for the first that is wrong."""
+    """Typed values of known settings; KafkaError(INVALID_CONFIG) for the first invalid one."""
     try:
         return {name: schema[name].parse(text) for name, text in texts.items()}
     except ConfigError as error:

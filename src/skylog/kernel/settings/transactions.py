@@ -1,4 +1,4 @@
-"""Settings of transactions and of the topic that they are kept in."""
+"""Settings of transactions and their topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TransactionSettings:
     )
     abort_check_interval_ms: int = setting(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
-        "Time between two looks for transactions whose time is over.",
+        "Interval of checks for timed-out transactions.",
     )
     id_expiration_ms: int = setting(
         "transactional.id.expiration.ms",
@@ -24,7 +24,7 @@ class TransactionSettings:
     )
     expiry_check_interval_ms: int = setting(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
-        "Time between two looks for transactional ids that expired.",
+        "Interval of checks for expired transactional ids.",
     )
     verification_enable: bool = setting(
         "transaction.partition.verification.enable",
@@ -32,19 +32,19 @@ class TransactionSettings:
     )
     add_wait_ms_max: int = setting(
         "add.partitions.to.txn.retry.backoff.max.ms",
-        "Longest wait of a write for the end of the producer's transaction before it.",
+        "Longest wait of a write for the end of the producer's previous transaction.",
     )
     topic_partitions: int = setting(
-        "transaction.state.log.num.partitions", "Partitions of __transaction_state."
+        "transaction.state.log.num.partitions", "Number of partitions of __transaction_state."
     )
     topic_replication_factor: int = setting(
         "transaction.state.log.replication.factor",
-        "Replicas of __transaction_state. On a node that is its own quorum the default is 1.",
+        "Replicas of __transaction_state. On a single node the default is 1.",
     )
     topic_isr_min: int = setting(
         "transaction.state.log.min.isr",
-        "In-sync replicas of __transaction_state that a write needs. On a node that is its own "
-        "quorum the default is 1.",
+        "In-sync replicas of __transaction_state that a write needs. On a single node the default "
+        "is 1.",
     )
     topic_segment_bytes: int = setting(
         "transaction.state.log.segment.bytes", "Segment size of __transaction_state."
