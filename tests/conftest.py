@@ -5,6 +5,8 @@ The examples are the same on every run of the suite, others in ``make sim``.
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -27,3 +29,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     missing = [library for library, built in native_libraries().items() if not built]
     if missing:
         terminalreporter.write_line(f"in Python, for want of `make native`: {', '.join(missing)}")
+
+
+def pytest_unconfigure() -> None:
+    # Readers freeze what a Spark worker has imported, and some tests run them in this process. What
+    # is frozen is not freed at its end, and DuckDB would report its own functions as leaked.
+    gc.unfreeze()
