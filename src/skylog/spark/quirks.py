@@ -20,13 +20,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final
 
+from skylog.kernel.allocator import keep_freed_buffers
 from skylog.kernel.errors import ConfigError
 
-# Parameters of glibc's mallopt, and what it allows at most for the second of them.
-_M_TRIM_THRESHOLD: Final = -1
-_M_MMAP_THRESHOLD: Final = -3
-_MMAP_BYTES: Final = 32 * 1024 * 1024
-_KEPT_BYTES: Final = 64 * 1024 * 1024
 _PUSHDOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
@@ -88,15 +84,7 @@ def settle() -> None:
     if FREEZE_IMPORTS in answered:
         gc.freeze()
     if KEEP_MEMORY in answered:
-        _keep_memory()
-
-
-def _keep_memory() -> None:
-    """Have the C library keep megabytes that are freed for the next read of that size."""
-    with suppress(AttributeError):  # not glibc
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
-        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+        keep_freed_buffers()
 
 
 class SentToWorkers:
