@@ -12,15 +12,12 @@ import argparse
 import json
 import re
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from dashboard_panels import ROWS, Panel
-from prometheus_client.parser import text_string_to_metric_families
-
-from skylog.testing import Broker
+from node_metrics import samples
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TARGET: Final = ROOT / "dashboards" / "skylog-diskless.json"
@@ -127,28 +124,6 @@ def variables() -> list[dict[str, Any]]:
     ]
 
 
-def exposed() -> set[str]:
-    """The names of all samples of a node that has everything on."""
-    with (
-        Broker(
-            {
-                "http.listener": "127.0.0.1:0",
-                "log.level": "ERROR",
-                "diskless.storage.url": "memory://",
-                "diskless.local.segments.enable": "true",
-            }
-        ) as broker,
-        urllib.request.urlopen(f"http://{broker.node.http_address}/metrics") as answer,
-    ):
-        text = answer.read().decode()
-    endings = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
-    return {
-        f"{family.name}{ending}"
-        for family in text_string_to_metric_families(text)
-        for ending in endings[family.type]
-    }
-
-
 def unknown_metrics(board: dict[str, Any], known: set[str]) -> list[str]:
     """Metrics that a dashboard names and nobody has."""
     return sorted(set(METRIC.findall(json.dumps(board))) - known)
@@ -159,7 +134,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     board = dashboard()
-    unknown = unknown_metrics(board, exposed())
+    unknown = unknown_metrics(board, samples())
     if unknown:
         print(f"no node has {', '.join(unknown)}")
         return 1

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from reference_apis import apis_page
 from reference_cli import cli_page
+from reference_metrics import metrics_page
 from reference_requirements import requirements_page
 
 from skylog.kernel.config import ConfigKey, Dynamic, Schema
@@ -185,6 +186,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "apis.md": lambda: apis_page(GENERATED),
     "cli.md": lambda: cli_page(GENERATED),
+    "metrics.md": lambda: metrics_page(GENERATED),
     "../requirements.md": lambda: requirements_page(GENERATED),
 }
 

@@ -20,6 +20,7 @@ import pytest
 
 from skylog.kernel.errors import ConfigError
 from skylog.testing import Broker
+from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from tests.integration.broker_client import FETCH_BY_NAME, Client, batch, fetch_request, values
 from tests.integration.wire_client import frame, request_bytes
 
@@ -178,6 +179,7 @@ def test_health_and_metrics() -> None:
         client.produce("seen", b"x", b"y")
         client.append("seen", b"")
         client.fetch("seen")
+        assert client.ask(SaslHandshakeRequest("PLAIN"), 1).error_code != 0
         status, text = get(broker, "/metrics")
         assert status == 200
         size = len(batch(b"x", b"y"))
@@ -187,6 +189,13 @@ def test_health_and_metrics() -> None:
             f'skylog_topic_bytes_out_total{{topic="seen"}} {float(size)}',
             'skylog_topic_rejected_batches_total{topic="seen"} 1.0',
             'skylog_requests_total{api="PRODUCE"} 2.0',
+            'skylog_request_seconds_count{api="PRODUCE"} 2.0',
+            'skylog_request_seconds_bucket{api="FETCH",le="+Inf"} 1.0',
+            'skylog_request_errors_total{api="SASL_HANDSHAKE",error="ILLEGAL_SASL_STATE"} 1.0',
+            'skylog_in_flight_bytes{kind="answers"} 0.0',
+            'skylog_in_flight_limit_bytes{kind="requests"} 5.36870912e+08',
+            "skylog_event_loop_lag_seconds_sum",
+            "process_resident_memory_bytes",
             "skylog_partitions 1.0",
             'skylog_connections{listener="PLAINTEXT"} 1.0',
         ):

@@ -54,19 +54,12 @@ def test_the_file_is_what_the_tool_writes(tool: ModuleType, board: dict[str, Any
 
 
 def test_every_metric_is_one_that_a_node_has(tool: ModuleType, board: dict[str, Any]) -> None:
-    known = tool.exposed()
+    known = tool.samples()
     assert tool.unknown_metrics(board, known) == []
     for expr in expressions(board):
         assert tool.METRIC.search(expr), expr
     planted = {"panels": [{"targets": [{"expr": "rate(skylog_no_such_total[1m])"}]}]}
     assert tool.unknown_metrics(planted, known) == ["skylog_no_such_total"]
-
-
-def test_the_page_for_operators_names_what_a_node_has(tool: ModuleType) -> None:
-    page = (ROOT / "docs" / "diskless-operations.md").read_text()
-    known = tool.exposed()
-    known |= {name.removesuffix("_bucket") for name in known}
-    assert set(tool.METRIC.findall(page)) <= known
 
 
 def test_every_stage_that_is_named_exists_and_none_is_left_out(board: dict[str, Any]) -> None:

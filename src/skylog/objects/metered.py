@@ -93,17 +93,17 @@ class StoreCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         shown = {
-            "requests": "Requests to object storage, each attempt.",
-            "failures": "Requests to object storage that failed.",
-            "throttled": "Requests that object storage answered with slow down.",
-            "bytes": "Bytes written to and read from object storage.",
+            "requests": "Requests to the object store; each attempt counts.",
+            "failures": "Requests to the object store that failed.",
+            "throttled": "Requests that the object store told us to slow down on.",
+            "bytes": "Bytes written to and read from the object store.",
         }
         for field_name, text in shown.items():
             family = CounterMetricFamily(f"skylog_objects_{field_name}", text, labels=["operation"])
             for name, counted in self._stats.operations.items():
                 family.add_metric([name], getattr(counted, field_name))
             yield family
-        text = "Estimate of what the requests cost."
+        text = "Estimate of what the requests cost, at list prices of S3 Standard."
         yield CounterMetricFamily("skylog_objects_cost_dollars", text, value=self._stats.cost)
 
 

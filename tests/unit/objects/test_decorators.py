@@ -331,7 +331,7 @@ async def test_failed_attempts_are_counted_each() -> None:
 async def test_counts_are_shown_as_metrics() -> None:
     metrics = Metrics()
     store = MeteredStore(MemoryStore())
-    metrics.registry.register(StoreCollector(store.stats))
+    metrics.register(StoreCollector(store.stats))
     await store.put(KEY, b"12345")
     shown = metrics.exposition().decode()
     assert 'skylog_objects_requests_total{operation="put"} 1.0' in shown

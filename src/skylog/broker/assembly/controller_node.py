@@ -50,7 +50,9 @@ class ControllerNode(Node):
     def _collectors(self) -> list[Collector]:
         from skylog.broker.observe import collectors  # noqa: PLC0415 - not needed before
 
-        return collectors.node_collectors(self._services, self._listeners, self._part.controller)
+        return collectors.node_collectors(
+            self._services, self._listeners, self._part.controller, self._background
+        )
 
     def _open_engine(self) -> DisklessEngine:
         return None  # type: ignore[return-value]  # only brokers serve topics

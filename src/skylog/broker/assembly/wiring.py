@@ -117,7 +117,7 @@ class Node:
         self._peers = BrokerPeers(self._image, broker_access(settings), self._ports)
         self._undo = Undo()
         self.http_port = 0
-        self._http: HttpServer | None = None
+        self.http: HttpServer | None = None
         self._addresses = Addresses()
 
     async def start(self) -> None:
@@ -135,8 +135,8 @@ class Node:
     async def abandon(self) -> None:
         """Be gone as after kill -9, in a process that goes on: no farewell, nothing flushed."""
         await self._listeners.abort()
-        if self._http is not None:
-            await self._http.stop()
+        if self.http is not None:
+            await self.http.stop()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
@@ -388,12 +388,12 @@ class Node:
             return
         http = await serve_observation(bound, self.health, self._executor, self._collectors)
         self.http_port = http.port
-        self._http = http
+        self.http = http
         self._undo.stop_by(http.stop)
 
     def _collectors(self) -> list[Collector]:
         from skylog.broker.observe import collectors  # noqa: PLC0415 - not needed before
 
         services, controller = self._services, self._part.controller
-        found = collectors.node_collectors(services, self._listeners, controller)
+        found = collectors.node_collectors(services, self._listeners, controller, self._background)
         return found + collectors.broker_collectors(services, self.cleaner, self.maintenance)

@@ -21,6 +21,7 @@ class RequestContext:
 
     __slots__ = (
         "api_key",
+        "began",
         "client_id",
         "connection",
         "correlation_id",
@@ -45,6 +46,7 @@ class RequestContext:
         self.api_key, self.version, self.correlation_id, self.client_id = header
         self.request_bytes = request_bytes
         self.throttle_ms = 0
+        self.began = services.clock.monotonic()
 
     @property
     def listener(self) -> str:

@@ -8,6 +8,7 @@ things is what the handler's ``context.allowed(name)`` asks for.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,6 +21,7 @@ from skylog.broker.net.context import ForwardedContext, RequestContext
 from skylog.broker.net.envelopes import FORWARDABLE, is_elsewhere
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
+from skylog.kernel.stages import Stage
 from skylog.security.connection import Admission
 from skylog.wire.apis import (
     ApiKey,
@@ -83,6 +85,9 @@ class Dispatcher:
         self._table = table
         self.of_controller = of_controller
         self.requests: dict[ApiKey, int] = dict.fromkeys(table, 0)
+        self.answered = {key: Stage(services.clock) for key in table}
+        # By API and error code.
+        self.failed: Counter[tuple[ApiKey, int]] = Counter()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> Any:
         """The answer to a frame: an Answer, an awaitable of one, or None where none is due."""
@@ -251,11 +256,17 @@ class Dispatcher:
                 response.error_message = error.message or error.code.name
         if hasattr(response, "error_code") and not _has_error_code(key, context.version):
             response.error_code = ErrorCode.NONE
+        if not getattr(response, "error_code", ErrorCode.NONE):
+            self.failed[key, error.code] += 1  # the answer shows nothing to count
         return response  # type: ignore[no-any-return]
 
     def _answer(self, context: RequestContext, response: Any) -> Answer | None:
+        self.answered[context.api_key].succeeded(context.began)
         if response is None:
             return Answer([], context.throttle_ms) if context.throttle_ms else None
+        error = getattr(response, "error_code", ErrorCode.NONE)
+        if error:
+            self.failed[context.api_key, error] += 1
         if context.throttle_ms and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = context.throttle_ms
         version = max(context.version, 0)

@@ -32,9 +32,9 @@ class InFlight:
     """Bytes of one kind, requests or answers, of all connections of a broker."""
 
     def __init__(self, what: str, bytes_max: int, *, spare_work: bool) -> None:
-        self._what = what
+        self.what = what
         self._spare_work = spare_work
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         # In the order in which they began.
         self._held: dict[Holder, int] = {}
         self.total = 0
@@ -46,27 +46,27 @@ class InFlight:
             self._held.pop(holder, None)
             return
         self._held[holder] = count
-        if self.total > self._bytes_max:
+        if self.total > self.bytes_max:
             self._relieve()
 
     @property
     def left(self) -> int:
         """How much may still come before half of the limit is reached."""
-        return max(self._bytes_max // 2 - self.total, 0)
+        return max(self.bytes_max // 2 - self.total, 0)
 
     def _relieve(self) -> None:
         for holder in tuple(self._held):
             if not (self._spare_work and holder.in_work):
                 log.warning(
                     "connection cut off: too many bytes are in flight",
-                    what=self._what,
+                    what=self.what,
                     address=holder.address,
                     held=self._held[holder],
                     total=self.total,
                 )
                 self.hold(holder, 0)
                 holder.abort()
-                if self.total <= self._bytes_max:
+                if self.total <= self.bytes_max:
                     return
 
 

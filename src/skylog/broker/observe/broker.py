@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from skylog.routing.router import Router
 
 _TOPIC_TOTALS = {
-    "bytes_in": "Bytes of record batches appended",
-    "bytes_out": "Bytes of record batches fetched",
-    "messages_in": "Records appended",
-    "produce_requests": "Batches appended",
-    "rejected_batches": "Batches refused",
-    "replication_bytes_in": "Bytes of record batches that followers here got from leaders",
-    "replication_bytes_out": "Bytes of record batches that leaders here sent to followers",
+    "bytes_in": "Bytes of record batches that producers appended.",
+    "bytes_out": "Bytes of record batches that consumers fetched.",
+    "messages_in": "Records that producers appended.",
+    "produce_requests": "Record batches that producers appended.",
+    "rejected_batches": "Record batches of producers that were refused.",
+    "replication_bytes_in": "Bytes of record batches that followers here fetched from leaders.",
+    "replication_bytes_out": "Bytes of record batches that leaders here sent to followers.",
 }
 
 
@@ -37,11 +37,11 @@ class BrokerCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._topics()
         partitions = len(self._services.replicas)
-        yield self._gauge("skylog_partitions", "Partitions of this broker", partitions)
+        yield self._gauge("skylog_partitions", "Replicas of partitions on this broker.", partitions)
         sessions = len(self._services.fetch_sessions)
-        yield self._gauge("skylog_fetch_sessions", "Open fetch sessions", sessions)
+        yield self._gauge("skylog_fetch_sessions", "Open incremental fetch sessions.", sessions)
         unfinished = self._services.transactions.unfinished_count
-        text = "Decided transactions whose markers are not all written yet"
+        text = "Transactions decided here whose markers are not written to all partitions yet."
         yield self._gauge("skylog_transactions_unfinished", text, unfinished)
 
     @staticmethod
@@ -66,7 +66,7 @@ class RoutingCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         family = CounterMetricFamily(
             "skylog_routed_partitions",
-            "Diskless partitions shown to clients, by how their leader was chosen",
+            "Diskless partitions in Metadata answers, by how the leader that is shown was chosen.",
             labels=["route"],
         )
         for route, count in tuple(self._router.routes.items()):
@@ -83,19 +83,23 @@ class CleanerCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         stats = self._cleaner.stats
         for name, text, value in (
-            ("passes", "Passes of compaction over a log", stats.passes),
-            ("failures", "Passes that failed", stats.failures),
-            ("io_bytes", "Bytes read and written by compaction", stats.bytes_read_and_written),
-            ("removed_bytes", "Bytes by which logs became shorter", stats.bytes_removed),
+            ("passes", "Runs of the log cleaner over a partition's log.", stats.passes),
+            ("failures", "Runs of the log cleaner that failed.", stats.failures),
+            (
+                "io_bytes",
+                "Bytes that the log cleaner read and wrote.",
+                stats.bytes_read_and_written,
+            ),
+            ("removed_bytes", "Bytes that compaction removed from logs.", stats.bytes_removed),
         ):
             yield CounterMetricFamily(f"skylog_log_cleaner_{name}", text, value=value)
         yield GaugeMetricFamily(
             "skylog_log_cleaner_dirty_ratio_max",
-            "Largest part of a log that is not compacted yet",
+            "Largest share of a log that is not compacted yet, from 0 to 1.",
             value=stats.dirty_ratio_max,
         )
         yield GaugeMetricFamily(
             "skylog_log_cleaner_uncleanable_partitions",
-            "Logs that cannot be compacted: the log says why",
+            "Partitions that compaction has given up; the broker's log says why.",
             value=len(stats.uncleanable),
         )

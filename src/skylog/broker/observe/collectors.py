@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from prometheus_client import ProcessCollector
+
 from skylog.broker.observe.broker import BrokerCollector, CleanerCollector, RoutingCollector
 from skylog.broker.observe.diskless import DisklessCollector
+from skylog.broker.observe.loop_lag import LoopLag
 from skylog.broker.observe.node import NativeCollector, QuorumCollector, RequestsCollector
 from skylog.broker.observe.partitions import ControllerCollector, ReplicaCollector
 from skylog.broker.observe.replication import ReplicationCollector
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from skylog.broker.background.maintenance import Maintenance
+    from skylog.broker.background.tasks import Background
     from skylog.broker.net.listeners import Listeners
     from skylog.broker.services import Services
     from skylog.controller.shell import Controller
@@ -22,11 +26,18 @@ if TYPE_CHECKING:
 
 
 def node_collectors(
-    services: Services, listeners: Listeners, controller: Controller | None
+    services: Services,
+    listeners: Listeners,
+    controller: Controller | None,
+    background: Background,
 ) -> list[Collector]:
     """Those of every node, broker or controller."""
+    lag = LoopLag(services.clock)
+    background.every(0, "watch the event loop", lag.sample)
     found: list[Collector] = [
-        RequestsCollector(listeners.dispatchers, listeners),
+        ProcessCollector(registry=None),
+        lag,
+        RequestsCollector(listeners.dispatchers, listeners, services.memory),
         QuorumCollector(services.quorum, services.image),
         NativeCollector(),
     ]

@@ -26,55 +26,61 @@ if TYPE_CHECKING:
 _PREFIX: Final = "skylog_diskless"
 # Fields of the parts' own totals, by part.
 _WRITER: Final = {
-    "files": "Files committed",
-    "bytes": "Bytes of files committed",
-    "batches": "Batches committed",
-    "commits": "Commits of files, one for each coordinator that a file concerns",
-    "failed_files": "Files that could not be uploaded or committed, at least in part",
+    "files": "WAL files that were uploaded and committed.",
+    "bytes": "Bytes of WAL files that were uploaded and committed.",
+    "batches": "Record batches that were committed.",
+    "commits": "Commit requests: one for each WAL file and coordinator.",
+    "failed_files": "WAL files of which at least a part could not be uploaded or committed.",
 }
 _READER: Final = {
-    "fetches": "Fetches of diskless partitions",
-    "bytes": "Bytes served",
-    "corrupt": "Batches whose bytes were wrong",
-    "missing": "Batches whose object could not be read",
+    "fetches": "Fetches of diskless partitions that the reader served.",
+    "bytes": "Bytes of record batches that the reader served.",
+    "corrupt": "Record batches that did not match their checksum or their metadata.",
+    "missing": "Record batches whose object could not be read.",
 }
-_CACHE: Final = {"hits": "Reads from memory", "misses": "Reads that needed the store"}
+_CACHE: Final = {
+    "hits": "Reads served from the cache of objects.",
+    "misses": "Reads that were not in the cache of objects.",
+}
 _OBJECTS: Final = {
-    "gets": "Reads from the store that had to be waited for",
-    "gets_at_once": "Reads from the store that it had in this machine's memory",
-    "hedged": "Reads that were asked for twice",
+    "gets": "Reads from the object store that had to be waited for.",
+    "gets_at_once": "Reads from the object store that this machine's page cache answered at once.",
+    "hedged": "Reads that were sent a second time because the first answer was late.",
 }
 _LOCAL: Final = {
-    "bytes": "Bytes copied to local segments",
-    "reads": "Reads of partitions served from local segments",
-    "bytes_read": "Bytes served from local segments",
-    "disk_errors": "Errors of the disk with local segments",
-    "spoiled": "Local copies whose files turned out to be wrong",
-    "rebuilds": "Local copies that were given up and made anew",
+    "bytes": "Bytes copied to local segments.",
+    "reads": "Reads of partitions that local segments served.",
+    "bytes_read": "Bytes that local segments served.",
+    "disk_errors": "Errors of the disk that holds local segments.",
+    "spoiled": "Local copies whose files turned out to be damaged.",
+    "rebuilds": "Local copies that were dropped and built again.",
 }
 _COORDINATOR: Final = {
-    "active": "Whether the coordinator serves",
-    "log_start_offset": "Where its log begins",
-    "high_watermark": "Where what is committed in its log ends",
-    "lag": "Records of its log that its database does not have yet",
-    "log_bytes": "Size of its log",
+    "active": "1 while a coordinator that this broker leads serves, otherwise 0.",
+    "log_start_offset": "Start offset of a coordinator's log.",
+    "high_watermark": "High watermark of a coordinator's log.",
+    "lag": "Committed records that a coordinator's database does not have yet.",
+    "log_bytes": "Size of a coordinator's log in bytes.",
 }
 _RETENTION: Final = {
-    "batches_deleted": "Batches deleted by retention",
-    "bytes_deleted": "Bytes of batches deleted by retention",
-    "partition_errors": "Partitions whose retention could not be enforced",
+    "batches_deleted": "Record batches that retention deleted.",
+    "bytes_deleted": "Bytes of record batches that retention deleted.",
+    "partition_errors": "Failed attempts to enforce a partition's retention.",
 }
 _CLEANER: Final = {
-    "files_deleted": "Files deleted after their last batch",
-    "files_refused": "Deletions that the store refused",
+    "files_deleted": "WAL files deleted because they held no live batch any more.",
+    "files_refused": "Deletions of WAL files that the object store refused.",
 }
-_BACKUP: Final = {"backups": "Backups of metadata put", "bytes": "Bytes put for backups"}
+_BACKUP: Final = {
+    "backups": "Backups of metadata that were completed.",
+    "bytes": "Bytes that were uploaded for backups of metadata.",
+}
 _ORPHANS: Final = {
-    "scanned": "Objects listed by scans for orphans",
-    "looked_at": "Objects that coordinators were asked about",
-    "deleted": "Orphans deleted",
-    "bytes_deleted": "Bytes of orphans deleted",
-    "held": "Objects that a restore keeps from being orphans",
+    "scanned": "Objects that scans for orphans listed.",
+    "looked_at": "Objects that were old enough to ask the coordinators about.",
+    "deleted": "Orphans that were deleted.",
+    "bytes_deleted": "Bytes of orphans that were deleted.",
+    "held": "Objects that were kept because they are newer than the backup that was restored.",
 }
 
 
@@ -100,12 +106,12 @@ class DisklessCollector(Collector):
             yield from _totals("backup", maintenance.backup.stats, _BACKUP)
         yield GaugeMetricFamily(
             f"{_PREFIX}_reader_cache_bytes",
-            "Bytes of objects in memory",
+            "Bytes of objects in the reader's cache.",
             value=reader.objects.cache.bytes,
         )
         yield GaugeMetricFamily(
             f"{_PREFIX}_orphans_progress",
-            "How far the scan for orphans has come",
+            "Progress of the current scan for orphans, from 0 to 1.",
             value=maintenance.orphans.stats.progress,
         )
         if engine.local is not None:
@@ -132,18 +138,18 @@ def _local(local: LocalSegments) -> Iterator[Metric]:
     yield from _totals("local", local.partitions.stats, _LOCAL)
     copied = [one.copy for one in local.partitions if one.copy is not None]
     for name, text, value in (
-        ("partitions", "Partitions with local segments", len(copied)),
+        ("partitions", "Partitions with local segments.", len(copied)),
         (
             "following_partitions",
-            "Partitions whose local segments keep up with commits",
+            "Partitions whose local segments keep up with commits.",
             sum(one.following for one in local.partitions),
         ),
         (
             "records_behind",
-            "Committed records that are not in local segments yet",
+            "Committed records that are not in local segments yet.",
             sum(one.behind for one in local.partitions),
         ),
-        ("stored_bytes", "Bytes of local segments", sum(copy.size for copy in copied)),
+        ("stored_bytes", "Bytes of local segments on disk.", sum(copy.size for copy in copied)),
     ):
         yield GaugeMetricFamily(f"{_PREFIX}_local_{name}", text, value=value)
 
@@ -151,7 +157,7 @@ def _local(local: LocalSegments) -> Iterator[Metric]:
 def _commits_waiting(writer: DisklessWriter) -> Metric:
     family = GaugeMetricFamily(
         f"{_PREFIX}_writer_commits_waiting",
-        "Files whose commit a coordinator has yet to answer",
+        "WAL files whose commit a coordinator has not answered yet.",
         labels=["coordinator"],
     )
     for coordinator_id, files in sorted(writer.waiting().items()):

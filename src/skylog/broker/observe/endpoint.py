@@ -29,7 +29,7 @@ async def serve_observation(
 
     metrics = Metrics()
     for collector in collectors():
-        metrics.registry.register(collector)
+        metrics.register(collector)
     http = HttpServer(metrics, health, executor)
     await http.start(bound)
     return http

@@ -48,7 +48,7 @@ class HttpServer:
     """Serves the pages of one node."""
 
     def __init__(self, metrics: Metrics, health: Health, executor: Executor) -> None:
-        self._metrics = metrics
+        self.metrics = metrics
         self._executor = executor
         self._health = health
         self._server: _Server | None = None
@@ -93,5 +93,5 @@ class HttpServer:
         return JSONResponse(health, status_code=200 if health["status"] == "ok" else 503)
 
     async def _show_metrics(self, _: Request) -> Response:
-        page = await self._executor.run(self._metrics.exposition)
+        page = await self._executor.run(self.metrics.exposition)
         return Response(page, media_type=CONTENT_TYPE)

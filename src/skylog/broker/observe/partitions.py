@@ -40,7 +40,7 @@ class ReplicaCollector(Collector):
         )
         yield GaugeMetricFamily(
             "kafka_server_replicamanager_underreplicatedpartitions",
-            "Partitions led by this broker with replicas that are not in sync",
+            "Partitions that this broker leads and whose replicas are not all in sync.",
             value=count,
         )
 
@@ -62,7 +62,7 @@ class ControllerCollector(Collector):
         ]
         yield GaugeMetricFamily(
             "kafka_controller_kafkacontroller_offlinepartitionscount",
-            "Partitions without a leader",
+            "Partitions without a leader; only the active controller has this.",
             value=len(state.image.topics.leaderless),
         )
         yield from self._replicas(state, topics)
@@ -71,7 +71,9 @@ class ControllerCollector(Collector):
     @staticmethod
     def _replicas(state: ControllerState, topics: _Topics) -> Iterator[Metric]:
         factor = GaugeMetricFamily(
-            f"{_PREFIX}_effective_rf", "Replicas of a diskless topic", labels=["topic"]
+            f"{_PREFIX}_effective_rf",
+            "Replicas of partition 0 of a diskless topic.",
+            labels=["topic"],
         )
         offline = 0
         for topic, partitions in topics:
@@ -83,17 +85,17 @@ class ControllerCollector(Collector):
         yield factor
         yield GaugeMetricFamily(
             f"{_PREFIX}_rf1_topics_total",
-            "Diskless topics with partitions of a single replica",
+            "Diskless topics that have partitions with a single replica.",
             value=sum(has_single_replica(topic) for topic, _ in topics),
         )
         yield GaugeMetricFamily(
             f"{_PREFIX}_offline_replicas_total",
-            "Diskless replicas on brokers that are away, waiting for another broker",
+            "Replicas of diskless partitions on brokers that are away, waiting for another one.",
             value=offline,
         )
         yield CounterMetricFamily(
             f"{_PREFIX}_replicas_reassigned",
-            "Diskless replicas given to other brokers because theirs were away",
+            "Replicas of diskless partitions given to other brokers because theirs were away.",
             value=state.watch.replaced,
         )
 
@@ -101,17 +103,17 @@ class ControllerCollector(Collector):
     def _racks(state: ControllerState, topics: _Topics) -> Iterator[Metric]:
         each = GaugeMetricFamily(
             f"{_PREFIX}_rack_aware",
-            "1: no two replicas of the partition share a rack",
+            "1 if no two replicas of a diskless partition share a rack, otherwise 0.",
             labels=["topic", "partition"],
         )
         aware = GaugeMetricFamily(
             f"{_PREFIX}_rack_aware_partitions_total",
-            "Partitions whose replicas are all in racks of their own",
+            "Diskless partitions of which no two replicas share a rack.",
             labels=["topic"],
         )
         others = GaugeMetricFamily(
             f"{_PREFIX}_non_rack_aware_partitions_total",
-            "Partitions with several replicas in one rack",
+            "Diskless partitions that have several replicas in one rack.",
             labels=["topic"],
         )
         for topic, partitions in topics:

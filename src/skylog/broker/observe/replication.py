@@ -31,11 +31,23 @@ class ReplicationCollector(Collector):
         moving = sum(partition.reassigning for partition in led)
         late = self._replication.late_transactions.partition_count
         for name, text, count in (
-            ("leadercount", "Classic partitions that this broker leads", len(led)),
-            ("underminisrpartitioncount", "Led partitions below min.insync.replicas", below),
-            ("atminisrpartitioncount", "Led partitions at min.insync.replicas", at),
-            ("reassigningpartitions", "Led partitions that are being moved", moving),
-            ("partitionswithlatetransactionscount", "Led partitions with late transactions", late),
+            ("leadercount", "Classic partitions that this broker leads.", len(led)),
+            (
+                "underminisrpartitioncount",
+                "Led partitions with fewer in-sync replicas than min.insync.replicas.",
+                below,
+            ),
+            (
+                "atminisrpartitioncount",
+                "Led partitions with exactly min.insync.replicas in sync.",
+                at,
+            ),
+            ("reassigningpartitions", "Led partitions that are being reassigned.", moving),
+            (
+                "partitionswithlatetransactionscount",
+                "Led partitions with a transaction that is open for too long.",
+                late,
+            ),
         ):
             yield GaugeMetricFamily(f"{_MANAGER}_{name}", text, value=count)
         yield from self._isrs()
@@ -44,17 +56,29 @@ class ReplicationCollector(Collector):
     def _isrs(self) -> Iterator[Metric]:
         updates = self._replication.isr_updates
         for name, text, count in (
-            ("isrshrinks", "In-sync replicas made fewer", updates.shrinks),
-            ("isrexpands", "In-sync replicas made more", updates.expands),
-            ("failedisrupdates", "Changes that the controller did not make", updates.failed),
+            ("isrshrinks", "Times that an ISR shrank.", updates.shrinks),
+            ("isrexpands", "Times that an ISR expanded.", updates.expands),
+            (
+                "failedisrupdates",
+                "Changes of an ISR that the controller did not make.",
+                updates.failed,
+            ),
         ):
             yield CounterMetricFamily(f"{_MANAGER}_{name}", text, value=count)
 
     def _fetchers(self) -> Iterator[Metric]:
         fetchers = self._replication.fetchers
         for name, text, value in (
-            ("partitioncount", "Partitions that followers here fetch", fetchers.followed_count),
-            ("maxlag", "Records by which the slowest of them lags", fetchers.lag_max),
-            ("failedpartitionscount", "Those given up: the log says why", fetchers.failed_count),
+            ("partitioncount", "Partitions that this broker follows.", fetchers.followed_count),
+            (
+                "maxlag",
+                "Largest lag of a follower here behind its leader, in records.",
+                fetchers.lag_max,
+            ),
+            (
+                "failedpartitionscount",
+                "Followed partitions that were given up; the broker's log says why.",
+                fetchers.failed_count,
+            ),
         ):
             yield GaugeMetricFamily(f"{_FETCHERS}_{name}", text, value=value)

@@ -21,14 +21,20 @@ _BOUNDS: Final = [*map(str, BOUNDS), "+Inf"]
 
 def stage_metrics(prefix: str, stages: Mapping[str, Stage]) -> Iterator[Metric]:
     """Four families with a label that names the stage."""
-    runs = CounterMetricFamily(f"{prefix}_stage_runs", "How often it was done", labels=_LABELS)
-    errors = CounterMetricFamily(f"{prefix}_stage_errors", "How often it failed", labels=_LABELS)
+    runs = CounterMetricFamily(
+        f"{prefix}_stage_runs", "Runs of a stage, with or without success.", labels=_LABELS
+    )
+    errors = CounterMetricFamily(
+        f"{prefix}_stage_errors", "Runs of a stage that failed.", labels=_LABELS
+    )
     seconds = HistogramMetricFamily(
-        f"{prefix}_stage_seconds", "How long it took, well or not", labels=_LABELS
+        f"{prefix}_stage_seconds",
+        "Duration of a stage's runs, with or without success.",
+        labels=_LABELS,
     )
     ages = GaugeMetricFamily(
         f"{prefix}_last_success_age_seconds",
-        "Time since it last worked; since the start if it never has",
+        "Time since a stage last succeeded, or since the node started if it never has.",
         labels=_LABELS,
     )
     for name, stage in stages.items():
@@ -36,6 +42,11 @@ def stage_metrics(prefix: str, stages: Mapping[str, Stage]) -> Iterator[Metric]:
         errors.add_metric([name], stage.errors)
         ages.add_metric([name], stage.age_seconds)
         if stage.timed:
-            counts = list(accumulate(tuple(stage.buckets)))
-            seconds.add_metric([name], list(zip(_BOUNDS, counts, strict=True)), stage.seconds)
+            seconds.add_metric([name], buckets_of(stage), stage.seconds)
     yield from (runs, errors, seconds, ages)
+
+
+def buckets_of(*stages: Stage) -> list[tuple[str, float]]:
+    """How many took at most as long as each bound, all stages together."""
+    counts = map(sum, zip(*(tuple(stage.buckets) for stage in stages), strict=True))
+    return list(zip(_BOUNDS, accumulate(counts), strict=True))
