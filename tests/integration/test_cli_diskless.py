@@ -22,6 +22,12 @@ SETTINGS = {
     "diskless.coordinator.orphan.scan.grace.period.ms": "1200001",
     "log.level": "ERROR",
 }
+SERVER = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@localhost:9093
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+"""
 DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -79,6 +85,36 @@ def test_files_beside_what_coordinators_know(cli: Cli, objects: Path) -> None:
 
 def key_of(row: dict[str, str]) -> str:
     return row["key"]
+
+
+def test_files_of_a_topic(cli: Cli, tmp_path: Path) -> None:
+    for topic in ("orders", "returns"):
+        cli.ok("topics", "create", topic, "--config", "diskless.enable=true", "--partitions", "2")
+        produce(cli, topic, "a", "b")
+    rows = {topic: cli.json("diskless", "files", topic) for topic in ("orders", "returns")}
+    together = sorted(rows["orders"] + rows["returns"], key=key_of)
+    assert [len(found) for found in rows.values()] == [2, 2]
+    assert together == cli.json("diskless", "files")
+    for topic, found in rows.items():
+        located = {row["key"] for row in cli.json("diskless", "batches", topic)}
+        assert {row["key"] for row in found} == located
+        assert {row["state"] for row in found} == {"live"}
+    assert cli.json("diskless", "files", "orders", "--kind", "staging") == []
+    cli.ok("topics", "create", "classic")
+    assert "no batches in the object store" in cli.fails("diskless", "files", "classic")
+
+
+def test_what_is_not_a_topic_is_told(cli: Cli, objects: Path, tmp_path: Path) -> None:
+    assert "topics create" in cli.fails("diskless", "files", "nothing")
+    settings = tmp_path / "server.properties"
+    settings.write_text(f"{SERVER}diskless.storage.url={objects.as_uri()}\n")
+    assert "--server-config" in cli.fails("diskless", "files", str(settings))
+    for command in ("files", "orphans"):
+        found = invoke("diskless", command, "--server-config", str(settings), "--json")
+        assert found.exit_code == 0, found.stderr
+    backup = cli.run("diskless", "files", "orders", "--kind", "backup")
+    assert (backup.exit_code, "all topics" in backup.stderr) == (2, True)
+    assert cli.run("diskless", "orphans", "orders").exit_code == 2
 
 
 def test_files_without_records_wait(cli: Cli) -> None:

@@ -6,20 +6,27 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from skylog.bulk.files import Pair, Verdict, judged
 from skylog.cli.connect import call
-from skylog.cli.diskless_describe import batches, coordinators
+from skylog.cli.diskless_describe import batches, coordinators, keys_of
 from skylog.cli.diskless_dump import dump_wal
-from skylog.cli.diskless_store import BrokersToo, StorageUrl, StoreOptions, opened
+from skylog.cli.diskless_store import (
+    BrokersToo,
+    ServerConfig,
+    StorageUrl,
+    StoreOptions,
+    opened,
+)
 from skylog.cli.errors import CommandError, counted
 from skylog.cli.group import examples, new_app
 from skylog.cli.options import ClientConfig, Json, Yes
 from skylog.cli.output import confirm, print_json, print_table, say
-from skylog.cli.server import Config, Override
+from skylog.cli.server import Override
 from skylog.cli.times import format_age, format_time
 from skylog.client.admin import Admin
 from skylog.client.cluster import Cluster
@@ -84,11 +91,18 @@ class Kind(StrEnum):
     epilog=examples(
         "skylog diskless files --storage-url file:///mnt/objects",
         "skylog diskless files --bootstrap broker1:9092",
-        "skylog diskless files config/server.properties --kind backup --json",
+        "skylog diskless files orders",
+        "skylog diskless files --server-config config/server.properties --kind backup --json",
     )
 )
 def files(
-    config: Config = None,
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC]", help="Only objects with records of this topic; asks the brokers."
+        ),
+    ] = None,
+    server_config: ServerConfig = None,
     override: Override = None,
     storage_url: StorageUrl = None,
     bootstrap: BrokersToo = None,
@@ -97,21 +111,32 @@ def files(
     max_: Annotated[int, typer.Option("--max", "-n", min=1, help="Show at most this many.")] = 1000,
     json: Json = False,
 ) -> None:
-    """List the objects in the store; with --bootstrap, compare them with the coordinators' files.
+    """List the objects in the store; with TOPIC or --bootstrap, compare them with the
+    coordinators' files.
 
     live: has records. waiting: has none, deleted after the grace period. missing: known, but not in
     the store. gone: the same, but without records. staged: not yet committed by a bulk writer.
     recent, held, kept, orphan: unknown to all coordinators, see `skylog diskless orphans`.
     """
-    options = StoreOptions(config, override, storage_url)
-    if (bootstrap is None and client_config is None) or kind is Kind.BACKUP:
+    options = StoreOptions(server_config, override, storage_url)
+    if topic is not None and kind is Kind.BACKUP:
+        raise typer.BadParameter("a backup is of all topics", param_hint="TOPIC")
+    if topic is not None and Path(topic).is_file():
+        raise CommandError(
+            f"{topic} is a file, not a topic: give the brokers' settings with --server-config"
+        )
+    asks = topic is not None or bootstrap is not None or client_config is not None
+    if not asks or kind is Kind.BACKUP:
         _print_objects(asyncio.run(_objects(options, kind, max_)), _OBJECT_COLUMNS, json=json)
         return
 
     async def work(cluster: Cluster) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
+        keys = None if topic is None else await keys_of(cluster, topic)
         async with _opened_for(cluster, options) as (store, about):
             async for pair, verdict in judged(store, cluster, f"{kind.value}/", about):
+                if keys is not None and pair.key not in keys:
+                    continue
                 if len(rows) == max_:
                     say(f"only the first {max_} are shown, see --max")
                     break
@@ -140,7 +165,7 @@ async def _objects(options: StoreOptions, kind: Kind, max_: int) -> list[dict[st
     )
 )
 def orphans(
-    config: Config = None,
+    server_config: ServerConfig = None,
     override: Override = None,
     storage_url: StorageUrl = None,
     bootstrap: BrokersToo = None,
@@ -165,7 +190,7 @@ def orphans(
     not. Once you are sure that the unknown ones are not needed, --release hands them to the
     brokers' orphan scan, which deletes only objects that no coordinator knows.
     """
-    options = StoreOptions(config, override, storage_url)
+    options = StoreOptions(server_config, override, storage_url)
     if bootstrap is None and client_config is None:
         holds, rows = asyncio.run(_held(options))
         _print_objects(rows, _OBJECT_COLUMNS, json=json)

@@ -52,6 +52,9 @@ _LOCATION_COLUMNS: Final = {
     "key": "KEY",
 }
 
+# More batches than any partition has.
+_ALL: Final = 2**31 - 1
+
 
 def coordinators(
     bootstrap: Bootstrap = None, client_config: ClientConfig = None, json: Json = False
@@ -175,6 +178,16 @@ async def _located(
         if len(found) >= limit or not start < located.next_offset < end:
             return found
         start = located.next_offset
+
+
+async def keys_of(cluster: Cluster, topic: str) -> set[str]:
+    """The objects with batches of a topic."""
+    found = await require_topic(cluster, topic)
+    return {
+        batch.object_key
+        for index in found.partitions
+        for batch in await _located(cluster, found, index, None, _ALL)
+    }
 
 
 def _location(partition: int, batch: BatchLocation) -> dict[str, Any]:

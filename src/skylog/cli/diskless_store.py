@@ -25,6 +25,15 @@ StorageUrl = Annotated[
     ),
 ]
 
+ServerConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--server-config",
+        metavar="FILE",
+        help="The brokers' server.properties, which name the object store.",
+    ),
+]
+
 BrokersToo = Annotated[
     str | None,
     typer.Option(
