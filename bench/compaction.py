@@ -106,11 +106,11 @@ def fill(log: Log, case: Case, total: int) -> int:
     """Append these batches; returns how many records that is."""
     done = 0
     for data in batches(case, total):
-        log.append([Batch(memoryview(data))], 0, SystemClock().now_ms())
+        log.appender.append([Batch(memoryview(data))], 0, SystemClock().now_ms())
         done += case.records
     log.high_watermark = log.log_end_offset
-    log._roll(log.log_end_offset, SystemClock().now_ms())
-    log.sync()
+    log.appender.roll(log.log_end_offset, SystemClock().now_ms())
+    log.durability.sync()
     return done
 
 

@@ -34,7 +34,8 @@ from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.ids import Uuid
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
-from skylog.log.log import Log, Opening
+from skylog.log.host import LogHost
+from skylog.log.log import Log
 from skylog.objects.keys import ObjectKey
 from skylog.replication.partition import Partition
 from skylog.wire.batch import Compression
@@ -60,8 +61,8 @@ class Broker:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.files = Files(64)
-        opening = Opening(self.files, str(directory / "log"), LogConfig(), CLOCK.now_ms())
-        self.log = Log.open("__diskless_metadata", 0, opening)
+        key, host = ("__diskless_metadata", 0), LogHost(self.files)
+        self.log = Log.open(key, str(directory / "log"), host, LogConfig(), CLOCK.now_ms())
         self.background = ThreadExecutor(2, "background")
         self.epoch = 0
 

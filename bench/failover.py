@@ -38,7 +38,8 @@ from skylog.diskless.coordinator.runtime import RuntimeSettings
 from skylog.kernel.executor import ThreadExecutor
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
-from skylog.log.log import Log, Opening
+from skylog.log.host import LogHost
+from skylog.log.log import Log
 from skylog.wire.batch import Batch
 
 # The last of the log, which the follower has and does not know to be committed.
@@ -57,7 +58,7 @@ class Replica:
         self._listeners: list[Callable[[int], None]] = []
 
     def append(self, batches: Sequence[Batch], now_ms: int) -> Any:
-        info = self.log.append(batches, self.leader_epoch, now_ms)
+        info = self.log.appender.append(batches, self.leader_epoch, now_ms)
         self.commit(self.log.log_end_offset)
         return info
 
@@ -74,7 +75,7 @@ class Replica:
         """There is nobody else."""
 
     def delete_records_before(self, offset: int) -> int:
-        return self.log.delete_records_before(offset)
+        return self.log.trimming.delete_records_before(offset)
 
 
 class Brokers:
@@ -84,8 +85,8 @@ class Brokers:
         self.directory = directory
         self._files = Files(64)
         self._background = ThreadExecutor(2, "background")
-        opening = Opening(self._files, str(directory / "log"), LogConfig(), CLOCK.now_ms())
-        self.log = Log.open("__diskless_metadata", 0, opening)
+        key, host = ("__diskless_metadata", 0), LogHost(self._files)
+        self.log = Log.open(key, str(directory / "log"), host, LogConfig(), CLOCK.now_ms())
 
     def open(self, name: str) -> DisklessCoordinators:
         environment = Environment.of_broker(

@@ -21,7 +21,8 @@ from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.ids import Uuid
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
-from skylog.log.log import Log, Opening
+from skylog.log.host import LogHost
+from skylog.log.log import Log
 from skylog.log.manager import LogManager
 from skylog.wire.batch import Batch, batch_size
 from skylog.wire.records import encode_batch
@@ -38,8 +39,8 @@ class Row(NamedTuple):
 
 
 def new_log(directory: Path) -> Log:
-    opening = Opening(Files(64), str(directory), LogConfig(), SystemClock().now_ms())
-    return Log.open("bench", 0, opening)
+    host, now_ms = LogHost(Files(64)), SystemClock().now_ms()
+    return Log.open(("bench", 0), str(directory), host, LogConfig(), now_ms)
 
 
 def template(record_bytes: int, records: int, *, idempotent: bool) -> bytearray:
@@ -75,7 +76,7 @@ def append_rows(log: Log, name: str, data: bytearray, records: int, sequence: in
         if batch.producer_id >= 0:
             batch.base_sequence = sequence
             sequence += records
-        log.append([batch], 0, now)
+        log.appender.append([batch], 0, now)
 
     cost = per_call(append, calls)
     log.high_watermark = log.log_end_offset
@@ -90,7 +91,7 @@ def read_rows(log: Log, name: str, max_bytes: int) -> list[Row]:
     began, read, calls, offset = time.perf_counter(), 0, 0, log.log_start_offset
     end = log.log_end_offset
     while offset < end:
-        data = log.read(offset, max_bytes, end, min_one=True, block=False).buffer
+        data = log.reader.read(offset, max_bytes, end, min_one=True, block=False).buffer
         read += len(data)
         calls += 1
         offset = last_offset(data) + 1
@@ -126,13 +127,12 @@ def log_rows(root: Path) -> list[Row]:
         offsets = iter(range(0, log.log_end_offset, step))
 
         def seek(log: Log = log, offsets: Iterator[int] = offsets) -> None:
-            log.read(next(offsets), 1, log.high_watermark, min_one=True, block=False)
+            log.reader.read(next(offsets), 1, log.high_watermark, min_one=True, block=False)
 
         rows.append(Row(f"seek {name}", per_call(seek, min(900, log.log_end_offset // step)), "us"))
         log.close()
-        files = Files(64)
         began = time.perf_counter()
-        Log.open("bench", 0, Opening(files, str(directory), LogConfig(), SystemClock().now_ms()))
+        new_log(directory)
         seconds = time.perf_counter() - began
         rows.append(Row(f"recover {name}", log.size / seconds / 1e6, "MB/s"))
         shutil.rmtree(directory)

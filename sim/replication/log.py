@@ -52,6 +52,13 @@ class SimLog:
     epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
 
     @property
+    def appender(self) -> SimLog:
+        """It is all its parts."""
+        return self
+
+    companions = trimming = appender
+
+    @property
     def log_end_offset(self) -> int:
         return self.base + len(self.records)
 

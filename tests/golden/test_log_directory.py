@@ -49,19 +49,19 @@ def test_every_record_is_there(log: Log) -> None:
 
 def test_state_is_there(log: Log) -> None:
     assert (log.log_start_offset, log.log_end_offset, log.latest_epoch) == (0, 100, 0)
-    assert log.topic_id == Uuid.parse("6oNDCLMSS1CwHP_4dl16hg")
+    assert log.companions.topic_id == Uuid.parse("6oNDCLMSS1CwHP_4dl16hg")
     assert [s.base_offset for s in log.segments] == [0, 30, 60, 90]
-    assert sorted(p.last_offset for p in log.active_producers()) == [19, 39, 59, 79, 99]
-    assert all(p.last_sequence == 19 for p in log.active_producers())
+    assert sorted(p.last_offset for p in log.producers) == [19, 39, 59, 79, 99]
+    assert all(p.last_sequence == 19 for p in log.producers)
 
 
 def test_every_time_is_found(log: Log) -> None:
     for n in range(100):
-        assert log.offset_for_timestamp(THEN + 40 * n, block=True) == (THEN + 40 * n, n, 0)
-        found = log.offset_for_timestamp(THEN + 40 * n - 39, block=True)
+        assert log.reader.offset_for_timestamp(THEN + 40 * n, block=True) == (THEN + 40 * n, n, 0)
+        found = log.reader.offset_for_timestamp(THEN + 40 * n - 39, block=True)
         assert found == (THEN + 40 * n, n, 0)
-    assert log.offset_for_timestamp(THEN + 40 * 99 + 1, block=True) is None
-    assert log.max_timestamp_offset(block=True) == (THEN + 40 * 99, 99, 0)
+    assert log.reader.offset_for_timestamp(THEN + 40 * 99 + 1, block=True) is None
+    assert log.reader.max_timestamp_offset(block=True) == (THEN + 40 * 99, 99, 0)
 
 
 def test_rebuilt_indexes_are_kafkas(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_the_same_batches_make_the_same_files(tmp_path: Path) -> None:
     log = open_log(tmp_path / "ours", CONFIG, now_ms=THEN)
     for path in sorted(PARTITION.glob("*.log")):
         for batch in split_batches(path.read_bytes()):
-            log.append([batch], 0, THEN)
+            log.appender.append([batch], 0, THEN)
     log.close()
     assert contents(tmp_path / "ours") == contents(PARTITION)
 
@@ -87,7 +87,7 @@ async def test_the_whole_directory_is_taken_over(tmp_path: Path) -> None:
     await manager.start()
     assert manager.previous_broker_epoch == 15
     [log] = manager.logs()
-    assert (log.high_watermark, log.recovery_point) == (100, 100)
+    assert (log.high_watermark, log.durability.recovery_point) == (100, 100)
     await manager.close(15)
     names = [
         "recovery-point-offset-checkpoint",

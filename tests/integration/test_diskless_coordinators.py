@@ -19,7 +19,8 @@ from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.ids import Uuid
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
-from skylog.log.log import Log, Opening
+from skylog.log.host import LogHost
+from skylog.log.log import Log
 from skylog.objects.keys import ObjectKey
 from skylog.replication.partition import Partition
 from tests.unit.replication.support import Host, state
@@ -43,8 +44,8 @@ class Node:
         config = LogConfig(segment_bytes=16_384)
         self.logs = []
         for index in range(COORDINATORS):
-            opening = Opening(files, str(directory / f"{NAME}-{index}"), config, 0)
-            self.logs.append(Log.open(NAME, index, opening))
+            path = str(directory / f"{NAME}-{index}")
+            self.logs.append(Log.open((NAME, index), path, LogHost(files), config, 0))
         environment = Environment.of_broker(
             directory / "coordinators", files, self.clock, self.background
         )

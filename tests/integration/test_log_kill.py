@@ -44,7 +44,7 @@ async def main():
             data = bytearray(encode_batch(
                 [(None, b"%d" % number)] * 2, timestamp=now,
                 producer_id=index, producer_epoch=0, base_sequence=2 * number))
-            info = log.append([Batch(memoryview(data))], 0, now)
+            info = log.appender.append([Batch(memoryview(data))], 0, now)
             log.high_watermark = log.log_end_offset
             print(index, info.last_offset, flush=True)
         number += 1
@@ -83,7 +83,7 @@ async def test_nothing_acknowledged_is_lost(tmp_path: Path, lines: int) -> None:
         assert log.log_end_offset > acknowledged[index]
         expected = [(n, b"%d" % (n // 2)) for n in range(log.log_end_offset)]
         assert read_values(log) == expected
-        for producer in log.active_producers():
+        for producer in log.producers:
             assert producer.last_sequence == log.log_end_offset - 1
         again = [segment.offset_index(block=True).is_sane() for segment in log.segments]
         assert all(again)

@@ -48,11 +48,13 @@ def skylog(log: Log, reads: list[str]) -> list[str]:
     told += sorted(
         f"producer {p.producer_id} {p.epoch} {p.last_sequence} {p.coordinator_epoch}"
         f" {p.txn_first_offset}"
-        for p in log.active_producers()
+        for p in log.producers
     )
     for read in reads:
         offset, size = map(int, read.split(":"))
-        found = log.read_committed(offset, size, log.last_stable_offset, min_one=True, block=True)
+        found = log.reader.read_committed(
+            offset, size, log.last_stable_offset, min_one=True, block=True
+        )
         end = [offset, *(one.next_offset for one in split_batches(found.buffer))][-1]
         aborted = [f" {one.producer_id}:{one.first_offset}" for one in found.aborted]
         told.append(f"read {read} {end}" + "".join(aborted))
@@ -94,7 +96,7 @@ def history(log: Log, seed: int) -> None:
             end = TransactionEnd(
                 producer, epochs[producer], Marker(rng.randrange(3, 4), rng.random() < 0.4)
             )
-            log.append_marker(end, 0, NOW)
+            log.appender.append_marker(end, 0, NOW)
             is_open[producer] = False
         elif rng.random() < 0.2:
             fill(log, [b"plain"], now_ms=NOW)
@@ -103,7 +105,7 @@ def history(log: Log, seed: int) -> None:
             values = [b"v" * rng.randint(1, 40) for _ in range(count)]
             place = producer, epochs[producer], sequences[producer]
             sent = batch(*values, producer=place, transactional=True, timestamp=NOW)
-            log.append([sent], 0, NOW, UNVERIFIED)
+            log.appender.append([sent], 0, NOW, UNVERIFIED)
             sequences[producer] += count
             is_open[producer] = True
         log.high_watermark = log.log_end_offset
@@ -196,7 +198,7 @@ def test_kafkas_tool_reads_both_files(directory: Path) -> None:
     assert [tuple(map(int, one)) for one in found] == expected
     assert len(expected) > 20
     began = re.findall(r"currentTxnFirstOffset: OptionalLong\[(\d+)", dump("snapshot"))
-    open_now = {p.txn_first_offset for p in log.active_producers() if p.txn_first_offset >= 0}
+    open_now = {p.txn_first_offset for p in log.producers if p.txn_first_offset >= 0}
     assert open_now <= set(map(int, began))
 
 

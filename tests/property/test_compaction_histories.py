@@ -127,8 +127,8 @@ class CompactionHistory(RuleBasedStateMachine):
         """The last segment loses what was not synced, or some of it."""
         log = self.world.log
         active = log.segments[-1]
-        safe = active.position_of(log.recovery_point, block=True) or active.size
-        if log.recovery_point < active.base_offset:
+        safe = active.position_of(log.durability.recovery_point, block=True) or active.size
+        if log.durability.recovery_point < active.base_offset:
             return
         size = data.draw(st.integers(safe, active.size), label="bytes that survive")
         with Path(active.log_path).open("r+b") as file:
@@ -136,7 +136,7 @@ class CompactionHistory(RuleBasedStateMachine):
         self.restart(clean_offset_lost=False)
         end = self.world.log.log_end_offset
         self.world.given = {at: pair for at, pair in self.world.given.items() if at < end}
-        producers = {one.producer_id: one for one in self.world.log.active_producers()}
+        producers = {one.producer_id: one for one in self.world.log.producers}
         for producer in self.sequences:
             known = producers.get(producer)
             self.sequences[producer] = known.last_sequence + 1 if known else 0
@@ -155,7 +155,7 @@ class CompactionHistory(RuleBasedStateMachine):
 
     def keep_mortal(self) -> None:
         files = RandomlyMortalFiles()
-        self.world.files = self.world.log._files = files
+        self.world.files = self.world.log.files = files
         for segment in self.world.log.segments:
             segment._files = files
             for index in (segment._index, segment._time_index):
@@ -171,7 +171,7 @@ class CompactionHistory(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         self.world.check()
-        producers = {one.producer_id: one for one in self.world.log.active_producers()}
+        producers = {one.producer_id: one for one in self.world.log.producers}
         for producer, sequence in self.sequences.items():
             if sequence:
                 assert producers[producer].last_sequence == sequence - 1

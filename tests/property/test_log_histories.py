@@ -17,7 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from skylog.log.config import LogConfig
 from skylog.log.files import Descriptor, Files
-from skylog.log.log import Log, Opening
+from skylog.log.host import LogHost
+from skylog.log.log import Log
+from skylog.log.recovery import Checkpointed
 from skylog.wire.batch import split_batches
 from tests.unit.log.support import NOW, batch, read_values
 
@@ -109,17 +111,8 @@ class LogHistories(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
     def _open(self, *, clean: bool) -> Log:
-        point, start = self.checkpointed
-        opening = Opening(
-            self.files,
-            str(self.directory),
-            self.config,
-            NOW,
-            clean=clean,
-            recovery_point=point,
-            log_start_offset=start,
-        )
-        return Log.open("topic", 0, opening)
+        host, known = LogHost(self.files), Checkpointed(clean, *self.checkpointed)
+        return Log.open(("topic", 0), str(self.directory), host, self.config, NOW, known)
 
     @rule(
         count=st.integers(1, 3),
@@ -135,7 +128,7 @@ class LogHistories(RuleBasedStateMachine):
         placed = batch(
             *values, timestamps=stamps, producer=(producer, 0, sequence) if producer >= 0 else None
         )
-        info = log.append([placed], 1, NOW)
+        info = log.appender.append([placed], 1, NOW)
         assert (info.first_offset, info.last_offset) == (first, first + count - 1)
         model.values += values
         model.times += stamps
@@ -145,23 +138,23 @@ class LogHistories(RuleBasedStateMachine):
 
     @rule()
     def sync(self) -> None:
-        self.log.sync()
+        self.log.durability.sync()
         self.synced_end = self.log.log_end_offset
 
     @rule()
     def sync_rolled(self) -> None:
-        self.log.sync_rolled()
+        self.log.durability.sync_rolled()
         self.synced_end = max(self.synced_end, self.log.segments[-1].base_offset)
 
     @rule()
     def checkpoint(self) -> None:
-        self.checkpointed = (self.log.recovery_point, self.log.log_start_offset)
+        self.checkpointed = (self.log.durability.recovery_point, self.log.log_start_offset)
 
     @rule(share=st.floats(0, 1))
     def delete_records(self, share: float) -> None:
         span = self.log.log_end_offset - self.log.log_start_offset
         target = self.log.log_start_offset + int(span * share)
-        self.model.start = self.log.delete_records_before(target)
+        self.model.start = self.log.trimming.delete_records_before(target)
         assert self.model.start == target
 
     @rule(keep=st.integers(0, 2000))
@@ -170,7 +163,7 @@ class LogHistories(RuleBasedStateMachine):
             segment_bytes=self.config.segment_bytes, retention_ms=-1, retention_bytes=keep
         )
         before = self.log.log_start_offset
-        self.log.delete_old_segments(NOW)
+        self.log.trimming.delete_old_segments(NOW)
         self.log.config = self.config
         assert self.log.log_start_offset >= before
         assert self.log.size >= min(keep, self.log.size)
@@ -210,7 +203,7 @@ class LogHistories(RuleBasedStateMachine):
         model.start = log.log_start_offset
         log.high_watermark = end
         # What the crash left is what the disk has now.
-        log.sync()
+        log.durability.sync()
         self.synced_end = end
         self.checkpointed = (min(self.checkpointed[0], end), self.checkpointed[1])
 
@@ -226,9 +219,7 @@ class LogHistories(RuleBasedStateMachine):
     def remembers_the_producers(self) -> None:
         if not hasattr(self, "log"):
             return
-        known = {
-            entry.producer_id: entry.last_sequence + 1 for entry in self.log.active_producers()
-        }
+        known = {entry.producer_id: entry.last_sequence + 1 for entry in self.log.producers}
         for last, producer, _ in self.model.batches:
             if last >= self.model.start:
                 assert known[producer] == self.model.next_sequence(producer)
@@ -244,7 +235,7 @@ class LogHistories(RuleBasedStateMachine):
             ),
             None,
         )
-        assert self.log.offset_for_timestamp(target, block=True) == expected
+        assert self.log.reader.offset_for_timestamp(target, block=True) == expected
 
     @rule(share=st.floats(0, 1), limit=st.floats(0, 1), max_bytes=st.integers(0, 400))
     def read_anywhere(self, share: float, limit: float, max_bytes: int) -> None:
@@ -252,7 +243,7 @@ class LogHistories(RuleBasedStateMachine):
         offset = log.log_start_offset + int(share * (log.log_end_offset - log.log_start_offset))
         bound = log.log_start_offset + int(limit * (log.log_end_offset - log.log_start_offset))
         for min_one in (False, True):
-            info = log.read(offset, max_bytes, bound, min_one=min_one, block=True)
+            info = log.reader.read(offset, max_bytes, bound, min_one=min_one, block=True)
             found = list(split_batches(info.buffer))
             if found:
                 assert found[0].base_offset <= offset <= found[0].last_offset

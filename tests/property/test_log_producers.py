@@ -83,7 +83,7 @@ def test_every_answer_is_kafkas(history: list[tuple[int, int, int, int]], restar
             expected = model.put(producer, epoch, sequence, count)
             try:
                 placed = batch(*[b"v"] * count, producer=(producer, epoch, sequence))
-                info = log.append([placed], 0, NOW)
+                info = log.appender.append([placed], 0, NOW)
                 answer: Answer = (info.first_offset, info.duplicate)
             except KafkaError as error:
                 answer = error.code

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from skylog.log.config import LogConfig
-from skylog.log.log import Log, Opening
+from skylog.log.host import LogHost
+from skylog.log.log import Log
 from skylog.log.producers import Marker, TransactionEnd
+from skylog.log.recovery import Checkpointed
 from skylog.wire.batch import split_batches
 from tests.property.test_log_histories import DurableFiles
 from tests.unit.log.support import NOW, UNVERIFIED, batch
@@ -80,16 +82,8 @@ class LogTransactions(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
     def _open(self, *, clean: bool, start: int = 0) -> Log:
-        opening = Opening(
-            self.files,
-            str(self.directory),
-            self.config,
-            NOW,
-            clean=clean,
-            recovery_point=self.point,
-            log_start_offset=start,
-        )
-        log = Log.open("topic", 0, opening)
+        host, known = LogHost(self.files), Checkpointed(clean, self.point, start)
+        log = Log.open(("topic", 0), str(self.directory), host, self.config, NOW, known)
         log.high_watermark = log.log_end_offset
         return log
 
@@ -112,25 +106,25 @@ class LogTransactions(RuleBasedStateMachine):
         epoch = self._epoch(producer)
         sent = batch(*[b"v"] * count, producer=(producer, epoch, -1), transactional=True)
         origin = UNVERIFIED.__class__(is_client=False, is_verified=False)
-        info = self.log.append([sent], 1, NOW, origin)
+        info = self.log.appender.append([sent], 1, NOW, origin)
         self._note(info.first_offset, producer, epoch)
 
     @rule()
     def write_plain(self) -> None:
-        info = self.log.append([batch(b"plain")], 1, NOW)
+        info = self.log.appender.append([batch(b"plain")], 1, NOW)
         self._note(info.first_offset, -1, -1)
 
     @rule(producer=PRODUCERS, commits=st.booleans(), grows=st.booleans())
     def end(self, producer: int, commits: bool, grows: bool) -> None:
         epoch = self._epoch(producer) + grows
         end = TransactionEnd(producer, epoch, Marker(0, commits))
-        info = self.log.append_marker(end, 1, NOW)
+        info = self.log.appender.append_marker(end, 1, NOW)
         self._note(info.first_offset, producer, epoch, commits)
 
     @rule()
     def sync(self) -> None:
-        self.log.sync()
-        self.point = self.log.recovery_point
+        self.log.durability.sync()
+        self.point = self.log.durability.recovery_point
 
     @rule(share=st.floats(0, 1))
     def truncate(self, share: float) -> None:
@@ -145,14 +139,16 @@ class LogTransactions(RuleBasedStateMachine):
     def retain(self, share: float) -> None:
         self.sync()
         start = self.log.log_start_offset
-        self.log.delete_records_before(start + round(share * (self.log.log_end_offset - start)))
-        self.log.delete_old_segments(NOW)
+        self.log.trimming.delete_records_before(
+            start + round(share * (self.log.log_end_offset - start))
+        )
+        self.log.trimming.delete_old_segments(NOW)
 
     @rule()
     def restart(self) -> None:
         start = self.log.log_start_offset
         self.log.close()
-        self.point = self.log.recovery_point
+        self.point = self.log.durability.recovery_point
         self.log = self._open(clean=True, start=start)
 
     @rule(data=st.data())
@@ -179,7 +175,7 @@ class LogTransactions(RuleBasedStateMachine):
         if truth.open:
             expected = max(min(truth.open.values()), log.log_start_offset)
         assert log.last_stable_offset == min(expected, log.high_watermark)
-        found = {p.producer_id: p.txn_first_offset for p in log.active_producers()}
+        found = {p.producer_id: p.txn_first_offset for p in log.producers}
         assert {p: first for p, first in found.items() if first >= 0} == truth.open
 
     @invariant()
@@ -188,7 +184,7 @@ class LogTransactions(RuleBasedStateMachine):
             self._compare(self.log.log_start_offset, self.log.log_end_offset)
 
     def _compare(self, start: int, end: int) -> None:
-        found = self.log.aborted_transactions(start, end, block=True)
+        found = self.log.reader.aborted_transactions(start, end, block=True)
         given = [Aborted(a.producer_id, a.first_offset, a.last_offset) for a in found]
         every = Truth(self.entries).aborted
         expected = [a for a in every if a.last >= start and a.first < end]
@@ -203,7 +199,7 @@ class LogTransactions(RuleBasedStateMachine):
             return
         offset = data.draw(st.integers(log.log_start_offset, stable - 1))
         size = data.draw(st.sampled_from([1, 150, 400, 10_000]))
-        info = log.read_committed(offset, size, stable, min_one=True, block=True)
+        info = log.reader.read_committed(offset, size, stable, min_one=True, block=True)
         end = list(split_batches(info.buffer))[-1].next_offset
         given = [Aborted(a.producer_id, a.first_offset, a.last_offset) for a in info.aborted]
         needed = [a for a in truth.aborted if a.last >= offset and a.first < end]

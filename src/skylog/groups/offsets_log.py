@@ -30,6 +30,14 @@ class ReadResult(Protocol):
     def buffer(self) -> Buffer: ...
 
 
+class StoredReader(Protocol):
+    """How it is read."""
+
+    def read(
+        self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
+    ) -> ReadResult: ...
+
+
 class StoredLog(Protocol):
     """The partition's log, for reading."""
 
@@ -42,9 +50,8 @@ class StoredLog(Protocol):
     @property
     def high_watermark(self) -> int: ...
 
-    def read(
-        self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
-    ) -> ReadResult: ...
+    @property
+    def reader(self) -> StoredReader: ...
 
 
 class OffsetsPartition(Protocol):
@@ -127,7 +134,7 @@ class OffsetsLog:
         offset, end_offset = log.log_start_offset, log.log_end_offset
         while offset < end_offset:
             read = partial(
-                log.read, offset, GROUP_LOAD_READ_BYTES, end_offset, min_one=True, block=True
+                log.reader.read, offset, GROUP_LOAD_READ_BYTES, end_offset, min_one=True, block=True
             )
             found = await self._executor.run(read)
             begun_at = offset

@@ -7,13 +7,12 @@ of an open transaction or younger than ``min.compaction.lag.ms`` is touched.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from skylog.log.config import LONG_MAX, LogConfig
-from skylog.log.segment import RELATIVE_OFFSET_MAX, Segment
+from skylog.log.segment import RELATIVE_OFFSET_MAX, Segment, slot_of
 from skylog.wire.batch import HEADER_BYTES
 
 
@@ -51,7 +50,7 @@ class Cleanable:
 
     @property
     def dirty_segments(self) -> Sequence[Segment]:
-        return self.segments[_slot(self.segments, self.first_dirty) :]
+        return self.segments[slot_of(self.segments, self.first_dirty) :]
 
 
 def cleanable(state: LogState, now_ms: int) -> Cleanable:
@@ -63,7 +62,7 @@ def cleanable(state: LogState, now_ms: int) -> Cleanable:
     count = len(segments) - 1
     while count and segments[count].base_offset > state.safe_offset:
         count -= 1
-    dirty = _slot(segments[:count], first_dirty)
+    dirty = slot_of(segments[:count], first_dirty)
     if config.min_compaction_lag_ms > 0:
         count = _old_enough(segments[:count], dirty, now_ms - config.min_compaction_lag_ms)
     end, parts = segments[count].base_offset, segments[:count]
@@ -76,10 +75,6 @@ def cleanable(state: LogState, now_ms: int) -> Cleanable:
         sum(segment.size for segment in dirty_parts),
         _is_overdue(dirty_parts, config.max_compaction_lag_ms, now_ms),
     )
-
-
-def _slot(segments: Sequence[Segment], offset: int) -> int:
-    return max(bisect_right(segments, offset, key=lambda one: one.base_offset) - 1, 0)
 
 
 def _old_enough(segments: Sequence[Segment], dirty: int, latest_ms: int) -> int:

@@ -197,11 +197,11 @@ class LogCleaner:
             if not log.replace_segments(work.group, copy):
                 await self._executor.run(copy.remove)
                 raise _GoneError
-            await self._executor.run(log.sync_directory)
+            await self._executor.run(log.durability.sync_names)
         return work
 
     def _new_pass(self, log: Log, found: Cleanable) -> CleanPass:
-        producers = log.active_producers()
+        producers = tuple(log.producers)
         source = PassSource(
             self._logs.files,
             log.directory,
@@ -245,7 +245,7 @@ def state_of(log: Log) -> LogState:
         log.log_start_offset,
         log.log_end_offset,
         # Who drops an older value must be sure that the newer one cannot be lost.
-        min(log.last_stable_offset, log.recovery_point),
+        min(log.last_stable_offset, log.durability.recovery_point),
     )
 
 

@@ -25,6 +25,7 @@ from skylog.log.checkpoints import (
 from skylog.log.files import Files
 from skylog.log.log import Log
 from skylog.log.names import is_deleted_directory, parse_directory_name
+from skylog.log.recovery import Checkpointed
 
 _logger = get_logger("log.directory")
 
@@ -72,14 +73,14 @@ class LogDirectory:
             _logger.warning("a checkpoint is not used", path=self._at(name), fault=str(fault))
             return {}
 
-    def recovery_point(self, key: TopicPartition) -> int:
-        return self._written[RECOVERY_POINT_CHECKPOINT].get(key, 0)
-
-    def log_start(self, key: TopicPartition) -> int:
-        return self._written[LOG_START_CHECKPOINT].get(key, 0)
-
-    def high_watermark(self, key: TopicPartition) -> int:
-        return self._written[HIGH_WATERMARK_CHECKPOINT].get(key, 0)
+    def checkpointed(self, key: TopicPartition) -> Checkpointed:
+        """What was known of a partition when the broker went down."""
+        return Checkpointed(
+            self.was_clean,
+            self._written[RECOVERY_POINT_CHECKPOINT].get(key, 0),
+            self._written[LOG_START_CHECKPOINT].get(key, 0),
+            self._written[HIGH_WATERMARK_CHECKPOINT].get(key, 0),
+        )
 
     def clean_offset(self, key: TopicPartition) -> int:
         return self._written[CLEANER_CHECKPOINT].get(key, 0)
@@ -133,7 +134,7 @@ class LogDirectory:
                 if log.is_deleted:
                     continue
                 key = log.topic, log.partition
-                points[key] = log.recovery_point
+                points[key] = log.durability.recovery_point
                 start = log.log_start_offset
                 if start > log.segments[0].base_offset:
                     starts[key] = start

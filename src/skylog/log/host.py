@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from skylog.log.files import Files
 
 if TYPE_CHECKING:
-    from skylog.log.writer import LogWriter
+    from skylog.log.log import Log
 
 
 class LogHost:
@@ -16,20 +16,20 @@ class LogHost:
     def __init__(self, files: Files) -> None:
         self.files = files
 
-    def rolled(self, log: LogWriter) -> None:
+    def rolled(self, log: Log) -> None:
         """Segments wait for their sync."""
 
-    def start_moved(self, log: LogWriter) -> None:
+    def start_moved(self, log: Log) -> None:
         """The log start should be checkpointed."""
 
-    def discard(self, log: LogWriter, paths: list[str]) -> None:
+    def discard(self, log: Log, paths: list[str]) -> None:
         """Files nobody needs any more, after ``file.delete.delay.ms``."""
         for path in paths:
             self.files.remove(path)
 
-    def unwritten(self, log: LogWriter) -> None:
+    def unwritten(self, log: Log) -> None:
         """Small files of the log wait to be written; the next append would do it, too."""
-        log.write_companions()
+        log.companions.write()
 
-    def failed(self, log: LogWriter) -> None:
+    def failed(self, log: Log) -> None:
         """The log went offline."""

@@ -1,6 +1,19 @@
-"""The local log of one partition, whole: opening and closing, retention, truncation.
+"""The local log of one partition: its segments and offsets, and the parts that work on them.
 
-``reader.py`` has how it is read, ``writer.py`` how it is appended to.
+==============  =======================================================  ========================
+part            what it does                                             who may call it
+==============  =======================================================  ========================
+``reader``      finds batches by offset and records by time              any thread
+``appender``    checks producers, assigns offsets, writes, rolls         the event loop
+``durability``  syncs, and knows up to where everything is safe          syncs: any one thread
+``companions``  leader epochs, the topic's id, and their files           the event loop
+``snapshots``   the producers' state as of a segment's begin             the event loop
+``trimming``    moves the start: retention and DeleteRecords             the event loop
+==============  =======================================================  ========================
+
+The log is what they share. Its attributes may be read everywhere and are changed on the event loop,
+by these parts and, for the high watermark, by whoever knows what is committed. What concerns all
+parts at once is here: opening, closing, truncation, a cleaned copy's swap, and going offline.
 """
 
 from __future__ import annotations
@@ -10,129 +23,194 @@ from pathlib import Path
 from typing import Self
 
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.logging import get_logger
+from skylog.log.appender import Appender
+from skylog.log.checkpoints import TopicPartition
+from skylog.log.companions import Companions
 from skylog.log.config import LogConfig
-from skylog.log.files import storage_error
+from skylog.log.durability import Durability
+from skylog.log.files import Files, storage_error
 from skylog.log.host import LogHost
-from skylog.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, file_name
-from skylog.log.reader import ReadInfo
-from skylog.log.recovery import Opening, load
-from skylog.log.retention import deletable_segments
-from skylog.log.segment import Segment
+from skylog.log.producers import Producers
+from skylog.log.reader import LogReader
+from skylog.log.recovery import NOTHING_KNOWN, Checkpointed, Loaded, load
+from skylog.log.segment import Segment, slot_of
+from skylog.log.snapshots import ProducerSnapshots
 from skylog.log.swap import CleanedSegment
-from skylog.log.writer import AppendInfo, LogWriter
+from skylog.log.trimming import Trimming
 
-__all__ = ["AppendInfo", "Log", "LogConfig", "LogHost", "Opening", "ReadInfo"]
+_logger = get_logger("log")
 
 
-class Log(LogWriter):
+class Log:
     """A partition's batches in segments."""
 
-    __slots__ = ()
+    __slots__ = (
+        "_failure",
+        "appender",
+        "clean_offset",
+        "companions",
+        "config",
+        "directory",
+        "durability",
+        "files",
+        "high_watermark",
+        "host",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "producers",
+        "reader",
+        "segments",
+        "shown",
+        "snapshots",
+        "topic",
+        "trimming",
+    )
+
+    # Replaced, never changed in place: a thread may go on with the list it has.
+    segments: list[Segment]
+    # Segments, size of the last and end offset, as of one moment: what other threads go by.
+    shown: tuple[list[Segment], int, int]
+    log_start_offset: int
+    log_end_offset: int
+    producers: Producers
+
+    def __init__(
+        self, topic: str, partition: int, directory: str, host: LogHost, config: LogConfig
+    ) -> None:
+        """Use ``open``."""
+        self.topic = topic
+        self.partition = partition
+        self.directory = directory
+        self.host = host
+        self.files: Files = host.files
+        self.config = config
+        self.high_watermark = 0
+        # Below it compaction has left one record for each key.
+        self.clean_offset = 0
+        self._failure: KafkaError | None = None
+        self.reader = LogReader(self)
+        self.appender = Appender(self)
+        self.durability = Durability(self)
+        self.companions = Companions(self)
+        self.snapshots = ProducerSnapshots(self)
+        self.trimming = Trimming(self)
 
     @classmethod
     def open(
-        cls, topic: str, partition: int, opening: Opening, host: LogHost | None = None
+        cls,
+        key: TopicPartition,
+        directory: str,
+        host: LogHost,
+        config: LogConfig,
+        now_ms: int,
+        known: Checkpointed = NOTHING_KNOWN,
     ) -> Self:
         """Open a partition's directory, which is created when it is not there."""
-        Path(opening.directory).mkdir(parents=True, exist_ok=True)
-        loaded = load(opening)
-        log = cls(topic, partition, opening, loaded, host or LogHost(opening.files))
-        log.write_companions()
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        loaded = load(host.files, directory, config, now_ms, known)
+        log = cls(*key, directory, host, config)
+        log._take(loaded)
+        log.high_watermark = loaded.log_start_offset
+        log.durability.begin(loaded.recovery_point, now_ms)
+        log.companions.begin(loaded.topic_id, changed=loaded.epochs_changed)
         return log
+
+    def _take(self, loaded: Loaded) -> None:
+        """Go on with what the files hold."""
+        self.segments = loaded.segments
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.end_offset
+        self.producers = loaded.producers
+        self.companions.epochs = loaded.epochs
+        self.snapshots.taken_offset = loaded.snapshot_offset
+        self.show()
+
+    def show(self) -> None:
+        """Let other threads see the log as it is now."""
+        segments = self.segments
+        self.shown = segments, segments[-1].size, self.log_end_offset
 
     def close(self) -> None:
         """Leave the directory so that it can be opened without recovery. Blocks."""
-        self._check_usable()
-        self.write_companions()
-        self._take_snapshot()
-        self.sync()
+        self.check_usable()
+        self.companions.write()
+        self.snapshots.take()
+        self.durability.sync()
         try:
-            self._segments[-1].finish_indexes()
-            self._sync_indexes(self._segments[-1])
+            self.segments[-1].finish_indexes()
+            self.durability.sync_indexes(self.segments[-1])
         except OSError as error:
             raise storage_error(f"close of {self.directory} failed", error) from error
-        self._files.forget_under(self.directory)
+        self.files.forget_under(self.directory)
+
+    def __repr__(self) -> str:
+        return f"Log({self.topic}-{self.partition}, {self.log_start_offset}..{self.log_end_offset})"
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it no transaction is open."""
+        unstable = self.producers.first_unstable_offset(self.high_watermark)
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
+
+    # -- leader epochs -------------------------------------------------------------------------
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.companions.epochs.latest
+
+    def epoch_of(self, offset: int) -> int:
+        """The leader epoch of ``offset``, −1 when it is not known."""
+        return self.companions.epochs.of(offset)
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
+        """The largest known epoch up to ``epoch``, and the offset after its last record."""
+        return self.companions.epochs.end_of(epoch, self.log_end_offset)
+
+    # -- whether it can be used ----------------------------------------------------------------
+
+    @property
+    def is_offline(self) -> bool:
+        return self._failure is not None
+
+    @property
+    def is_deleted(self) -> bool:
+        failure = self._failure
+        return failure is not None and failure.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def check_usable(self) -> None:
+        if self._failure is not None:
+            raise KafkaError(self._failure.code, self._failure.message)
 
     def mark_deleted(self) -> None:
         """The partition is gone: whoever still holds the log learns it from the next call."""
         self._failure = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    # -- the start -----------------------------------------------------------------------------
+    def fail(self, what: str, error: OSError, *, ambiguous: bool = False) -> KafkaError:
+        """Take the log offline; returns what to raise.
 
-    def delete_records_before(self, offset: int) -> int:
-        """Move the log start up to ``offset``; returns the start, which never goes back."""
-        if offset > self.high_watermark:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is above the high watermark {self.high_watermark}",
-            )
-        self._move_start(offset)
-        return self.log_start_offset
-
-    def _move_start(self, offset: int) -> None:
-        if offset <= self.log_start_offset:
-            return
-        self.log_start_offset = offset
-        self.high_watermark = max(self.high_watermark, offset)
-        self.recovery_point = max(self.recovery_point, offset)
-        if self._epochs.truncate_start(offset):
-            self._epochs_unwritten = True
-            self._host.unwritten(self)
-        self._host.start_moved(self)
-
-    def delete_old_segments(self, now_ms: int) -> int:
-        """One pass of retention; returns how many segments went."""
-        if self._failure is not None or (len(self._segments) == 1 and not self._segments[0].size):
-            return 0
-        try:
-            count = deletable_segments(
-                self._segments,
-                self.config,
-                self.log_start_offset,
-                self._end,
-                self.high_watermark,
-                now_ms,
-            )
-            if count == len(self._segments):
-                self._roll(self._end, now_ms)
-            if count:
-                self._drop_first(count)
-        except OSError as error:
-            raise storage_error(f"retention of {self.directory} failed", error) from error
-        return count
-
-    def _drop_first(self, count: int) -> None:
-        gone = self._segments[:count]
-        self._segments = self._segments[count:]
-        self._show()
-        self._move_start(self._segments[0].base_offset)
-        self._discard(gone)
-
-    def _discard(self, segments: Sequence[Segment]) -> None:
-        paths: list[str] = []
-        for segment in segments:
-            paths += segment.rename_deleted()
-            paths += self._rename_snapshot(segment)
-        self._host.discard(self, paths)
-
-    def _rename_snapshot(self, segment: Segment) -> list[str]:
-        """Move the producers' state as of a segment's begin out of the way."""
-        snapshot = f"{self.directory}/{file_name(segment.base_offset, SNAPSHOT_SUFFIX)}"
-        try:
-            self._files.rename(snapshot, snapshot + DELETED_SUFFIX)
-        except FileNotFoundError:
-            return []
-        return [snapshot + DELETED_SUFFIX]
-
-    def expire_producers(self, now_ms: int) -> int:
-        return self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
+        One that was deleted while a thread worked on it misses its directory: no disk failed.
+        """
+        if self._failure is not None and self.is_deleted:
+            return self._failure
+        self._failure = storage_error(f"{self.directory} is offline", error)
+        _logger.error("log is offline", directory=self.directory, error=str(error))
+        self.host.failed(self)
+        return storage_error(what, error, ambiguous=ambiguous)
 
     # -- compaction ----------------------------------------------------------------------------
 
     def replace_segments(self, old: Sequence[Segment], copy: CleanedSegment) -> bool:
         """Put a finished copy in the place of ``old``; False when they are not there any more."""
-        self._check_usable()
-        segments = self._segments
+        self.check_usable()
+        segments = self.segments
         first = next((n for n, one in enumerate(segments) if one is old[0]), len(segments))
         after = first + len(old)
         if after >= len(segments) or any(
@@ -146,85 +224,61 @@ class Log(LogWriter):
                 segment.is_replaced = True
                 paths += segment.rename_deleted()
                 if segment is not old[0]:
-                    paths += self._rename_snapshot(segment)
+                    paths += self.snapshots.rename_deleted(segment)
             copy.take_place()
             new = Segment.open(
-                self._files, self.directory, copy.base_offset, self.config, copy.created_ms
+                self.files, self.directory, copy.base_offset, self.config, copy.created_ms
             )
         except OSError as error:
-            raise self._fail(f"compaction of {self.directory} failed", error) from error
-        self._segments = [*segments[:first], new, *segments[after:]]
-        self._directory_unsynced = True
-        self._show()
-        self._host.discard(self, paths)
+            raise self.fail(f"compaction of {self.directory} failed", error) from error
+        self.segments = [*segments[:first], new, *segments[after:]]
+        self.durability.directory_unsynced = True
+        self.show()
+        self.host.discard(self, paths)
         return True
 
-    def sync_directory(self) -> None:
-        """Make the names of the files durable; blocks."""
-        try:
-            self._files.sync_directory(self.directory)
-        except OSError as error:
-            raise self._fail(f"sync of {self.directory} failed", error) from error
-
-    # -- the end -------------------------------------------------------------------------------
+    # -- truncation ----------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
         """Drop what lies at or above ``offset``: the leader has something else there. Blocks."""
-        self._check_usable()
-        if offset >= self._end:
+        self.check_usable()
+        if offset >= self.log_end_offset:
             # This replica may have begun to lead there and then written nothing.
-            if self._epochs.truncate_end(self._end):
-                self._epochs_unwritten = True
-                self._host.unwritten(self)
+            self.companions.truncate_end(self.log_end_offset)
             return
         try:
-            keep = self._slot(self._segments, offset) + 1
-            if offset <= self._segments[0].base_offset:
+            keep = slot_of(self.segments, offset) + 1
+            if offset <= self.segments[0].base_offset:
                 keep = 0
-            self._discard(self._segments[keep:])
+            self.trimming.discard(self.segments[keep:])
             if keep:
-                self._segments[keep - 1].truncate_to(offset)
-                self._segments[keep - 1].finish_indexes()
+                self.segments[keep - 1].truncate_to(offset)
+                self.segments[keep - 1].finish_indexes()
             self._reload(offset)
         except OSError as error:
-            raise self._fail(f"truncation of {self.directory} failed", error) from error
+            raise self.fail(f"truncation of {self.directory} failed", error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the log goes on at ``offset``, after a snapshot. Blocks."""
-        self._check_usable()
+        self.check_usable()
         try:
-            self._discard(self._segments)
-            self._epochs.clear()
-            self._epochs_unwritten = True
+            self.trimming.discard(self.segments)
+            self.companions.clear()
             self._reload(offset)
         except OSError as error:
-            raise self._fail(f"truncation of {self.directory} failed", error) from error
+            raise self.fail(f"truncation of {self.directory} failed", error) from error
 
     def _reload(self, end: int) -> None:
         """Take the state from the files again, which were cut back to ``end``."""
-        if self._epochs.truncate_end(end):
-            self._epochs_unwritten = True
-        self.write_companions()
-        opening = Opening(
-            self._files,
-            self.directory,
-            self.config,
-            self.flushed_ms,
-            clean=True,
-            log_start_offset=min(self.log_start_offset, end),
-            high_watermark=self.high_watermark,
-        )
-        if not Path(self._segments[0].log_path).exists():
-            opening.log_start_offset = end
-        loaded = load(opening)
-        self._segments = loaded.segments
-        self._end = loaded.end_offset
-        self._epochs = loaded.epochs
-        self._producers = loaded.producers
-        self._snapshot_offset = loaded.snapshot_offset
-        self.log_start_offset = loaded.log_start_offset
-        self.high_watermark = min(max(self.high_watermark, self.log_start_offset), self._end)
-        self.recovery_point = min(self.recovery_point, self._end)
-        self.clean_offset = min(self.clean_offset, self._end)
-        self._directory_unsynced = True
-        self._show()
+        self.companions.truncate_end(end)
+        self.companions.write()
+        start = min(self.log_start_offset, end)
+        if not Path(self.segments[0].log_path).exists():
+            start = end
+        known = Checkpointed(clean=True, log_start_offset=start, high_watermark=self.high_watermark)
+        now_ms = self.durability.flushed_ms
+        self._take(load(self.files, self.directory, self.config, now_ms, known))
+        end = self.log_end_offset
+        self.high_watermark = min(max(self.high_watermark, self.log_start_offset), end)
+        self.clean_offset = min(self.clean_offset, end)
+        self.durability.truncated_to(end)

@@ -37,8 +37,6 @@ from skylog.log.names import (
     directory_name,
     doomed_directory_name,
 )
-from skylog.log.recovery import Opening
-from skylog.log.writer import LogWriter
 
 # A step gives the loop back after this long, or after this many logs without a look at the clock.
 _SLICE_SECONDS: Final = 0.002
@@ -149,22 +147,13 @@ class LogManager(LogHost):
         ]
 
     def _open(self, home: LogDirectory, key: TopicPartition, config: LogConfig) -> Log:
-        opening = Opening(
-            self.files,
-            f"{home.path}/{directory_name(*key)}",
-            config,
-            self._clock.now_ms(),
-            clean=home.was_clean,
-            recovery_point=home.recovery_point(key),
-            log_start_offset=home.log_start(key),
-            high_watermark=home.high_watermark(key),
-        )
+        directory, known = f"{home.path}/{directory_name(*key)}", home.checkpointed(key)
         try:
-            log = Log.open(*key, opening, self)
+            log = Log.open(key, directory, self, config, self._clock.now_ms(), known)
         except (OSError, KafkaError) as error:
-            raise StorageError(f"{opening.directory} cannot be opened: {error}") from error
-        mark = home.high_watermark(key)
-        log.high_watermark = min(max(mark, log.log_start_offset), log.log_end_offset)
+            raise StorageError(f"{directory} cannot be opened: {error}") from error
+        mark = max(known.high_watermark, log.log_start_offset)
+        log.high_watermark = min(mark, log.log_end_offset)
         log.clean_offset = home.clean_offset(key)
         return log
 
@@ -221,8 +210,8 @@ class LogManager(LogHost):
         log = self._logs.get(key)
         if (
             log is not None
-            and topic_id not in (log.topic_id, ZERO_UUID)
-            and (log.topic_id != ZERO_UUID)
+            and topic_id not in (log.companions.topic_id, ZERO_UUID)
+            and (log.companions.topic_id != ZERO_UUID)
         ):
             _logger.warning("a log of an older topic is put aside", directory=log.directory)
             self._remove(key, STRAY_DIR_SUFFIX)
@@ -231,7 +220,7 @@ class LogManager(LogHost):
             log = self._create(key, config)
         log.config = config
         if topic_id != ZERO_UUID:
-            log.assign_topic_id(topic_id)
+            log.companions.assign_topic_id(topic_id)
         return log
 
     def _create(self, key: TopicPartition, config: LogConfig) -> Log:
@@ -271,25 +260,23 @@ class LogManager(LogHost):
 
     # -- what logs ask for ---------------------------------------------------------------------
 
-    def rolled(self, log: LogWriter) -> None:
-        if isinstance(log, Log):
-            self._unflushed[log] = None
-            self._work.set()
+    def rolled(self, log: Log) -> None:
+        self._unflushed[log] = None
+        self._work.set()
 
-    def start_moved(self, log: LogWriter) -> None:
+    def start_moved(self, log: Log) -> None:
         self._starts_moved = True
         self._work.set()
 
-    def discard(self, log: LogWriter, paths: list[str]) -> None:
+    def discard(self, log: Log, paths: list[str]) -> None:
         for path in paths:
             self._discarded.add(path, log.config.file_delete_delay_ms)
 
-    def unwritten(self, log: LogWriter) -> None:
-        if isinstance(log, Log):
-            self._unwritten[log] = None
-            self._work.set()
+    def unwritten(self, log: Log) -> None:
+        self._unwritten[log] = None
+        self._work.set()
 
-    def failed(self, log: LogWriter) -> None:
+    def failed(self, log: Log) -> None:
         self._failed = True
 
     # -- background ----------------------------------------------------------------------------
@@ -301,10 +288,10 @@ class LogManager(LogHost):
         for seen, log in enumerate(self.logs(), 1):
             now_ms = self._clock.now_ms()
             try:
-                deleted += log.delete_old_segments(now_ms)
+                deleted += log.trimming.delete_old_segments(now_ms)
             except KafkaError as error:
                 _logger.error("retention failed", directory=log.directory, error=str(error))
-            log.expire_producers(now_ms)
+            log.producers.expire(now_ms, log.config.producer_id_expiration_ms)
             for segment in log.segments[:-1]:
                 segment.drop_indexes()
             if seen % _SLICE_LOGS == 0 and self._clock.monotonic() - began > _SLICE_SECONDS:
@@ -316,19 +303,19 @@ class LogManager(LogHost):
         """Write small files that are behind, one log at a time: creating a topic is not held up."""
         while self._unwritten:
             log, _ = self._unwritten.popitem()
-            log.write_companions()
+            log.companions.write()
             await asyncio.sleep(0)
 
     async def flush(self) -> None:
         """Sync segments that were rolled, and logs whose ``flush.ms`` is over."""
         rolled, self._unflushed = self._unflushed, {}
         for log in rolled:
-            await self._sync(log, log.sync_rolled)
+            await self._sync(log, log.durability.sync_rolled)
         now_ms = self._clock.now_ms()
         for log in self.logs():
-            if log.config.flush_ms <= now_ms - log.flushed_ms:
-                log.flushed_ms = now_ms
-                await self._sync(log, log.sync)
+            if log.config.flush_ms <= now_ms - log.durability.flushed_ms:
+                log.durability.flushed_ms = now_ms
+                await self._sync(log, log.durability.sync)
 
     async def _sync(self, log: Log, how: Callable[[], None]) -> None:
         try:

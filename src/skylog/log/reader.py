@@ -1,4 +1,4 @@
-"""The reading half of a local log: finds batches by offset and records by time.
+"""Reads a log: finds batches by offset and records by time.
 
 Everything here may run on an executor's thread while the event loop appends: it works on the list
 of segments as it was when it began, and a segment shows no byte before it is written.
@@ -6,18 +6,19 @@ of segments as it was when it began, and a segment shows no byte before it is wr
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import LOG_INLINE_DECODE_BYTES_MAX
 from skylog.log.aborted import AbortedTransaction
-from skylog.log.epochs import LeaderEpochs
 from skylog.log.files import Replaced, WouldBlock, storage_error
-from skylog.log.segment import EMPTY, Segment
+from skylog.log.segment import EMPTY, Segment, slot_of
 from skylog.wire.batch import HEADER_BYTES, batch_size
 from skylog.wire.records import find_record
+
+if TYPE_CHECKING:
+    from skylog.log.log import Log
 
 # (timestamp, offset, leader epoch) of a record
 Found = tuple[int, int, int]
@@ -60,77 +61,14 @@ class _ReadEnd(NamedTuple):
 
 
 class LogReader:
-    """What a log holds, and how to read it."""
+    """Reads one log."""
 
-    __slots__ = (
-        "_end",
-        "_epochs",
-        "_failure",
-        "_segments",
-        "_shown",
-        "directory",
-        "log_start_offset",
-    )
+    __slots__ = ("_log",)
 
-    directory: str
-    log_start_offset: int
-    _end: int
-    _epochs: LeaderEpochs
-    _failure: KafkaError | None
-    # Replaced, never changed in place.
-    _segments: list[Segment]
-    # Segments, size of the last and end offset, as of one moment: what readers go by.
-    _shown: tuple[list[Segment], int, int]
-
-    @property
-    def log_end_offset(self) -> int:
-        return self._end
-
-    @property
-    def latest_epoch(self) -> int:
-        return self._epochs.latest
-
-    @property
-    def size(self) -> int:
-        return sum(segment.size for segment in self._segments)
-
-    @property
-    def segments(self) -> Sequence[Segment]:
-        return self._segments
-
-    @property
-    def is_offline(self) -> bool:
-        return self._failure is not None
-
-    @property
-    def is_deleted(self) -> bool:
-        failure = self._failure
-        return failure is not None and failure.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-    def epoch_of(self, offset: int) -> int:
-        """The leader epoch of ``offset``, −1 when it is not known."""
-        return self._epochs.of(offset)
-
-    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
-        """The largest known epoch up to ``epoch``, and the offset after its last record."""
-        return self._epochs.end_of(epoch, self._end)
-
-    def _show(self) -> None:
-        """Let readers see the log as it is now."""
-        segments = self._segments
-        self._shown = segments, segments[-1].size, self._end
-
-    def _check_usable(self) -> None:
-        if self._failure is not None:
-            raise KafkaError(self._failure.code, self._failure.message)
+    def __init__(self, log: Log) -> None:
+        self._log = log
 
     # -- by offset -----------------------------------------------------------------------------
-
-    @staticmethod
-    def _slot(segments: Sequence[Segment], offset: int) -> int:
-        """The segment that holds ``offset``, or the first."""
-        slot = bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
-        return max(slot, 0)
 
     def read(
         self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
@@ -175,9 +113,9 @@ class LogReader:
         self, start: int, end: int, *, block: bool
     ) -> list[AbortedTransaction]:
         """Those that touch offsets from ``start`` up to ``end``, in the order of their markers."""
-        segments, _, _ = self._shown
+        segments, _, _ = self._log.shown
         found: list[AbortedTransaction] = []
-        for slot in range(self._slot(segments, start), len(segments)):
+        for slot in range(slot_of(segments, start), len(segments)):
             segment = segments[slot]
             is_last = segment.aborted.collect(start, end, found, block=block)
             if segment.is_replaced:
@@ -190,9 +128,10 @@ class LogReader:
         self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
     ) -> tuple[list[memoryview], _ReadEnd | None]:
         """The parts that were read, and where the last one ends."""
-        self._check_usable()
-        segments, size, end = self._shown
-        if offset < self.log_start_offset or offset > end:
+        log = self._log
+        log.check_usable()
+        segments, size, end = log.shown
+        if offset < log.log_start_offset or offset > end:
             self._out_of_range(offset)
         limit = min(limit_offset, end)
         parts: list[memoryview] = []
@@ -200,7 +139,7 @@ class LogReader:
         if offset >= limit or (max_bytes <= 0 and not min_one):
             return parts, last
         try:
-            for slot in range(self._slot(segments, offset), len(segments)):
+            for slot in range(slot_of(segments, offset), len(segments)):
                 segment = segments[slot]
                 position = segment.position_of(offset, block=block)
                 if position is None:
@@ -231,13 +170,13 @@ class LogReader:
     def _out_of_range(self, offset: int) -> NoReturn:
         raise KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"offset {offset} is not in {self.log_start_offset}..{self._end}",
+            f"offset {offset} is not in {self._log.log_start_offset}..{self._log.log_end_offset}",
         )
 
     def _read_failed(self, offset: int, error: OSError) -> NoReturn:
-        if isinstance(error, FileNotFoundError) and offset < self.log_start_offset:
+        if isinstance(error, FileNotFoundError) and offset < self._log.log_start_offset:
             self._out_of_range(offset)  # retention was faster
-        raise storage_error(f"read of {self.directory} failed", error) from error
+        raise storage_error(f"read of {self._log.directory} failed", error) from error
 
     # -- by time -------------------------------------------------------------------------------
 
@@ -250,10 +189,10 @@ class LogReader:
                 continue
 
     def _offset_for_timestamp(self, timestamp: int, block: bool) -> Found | None:
-        self._check_usable()
-        start = self.log_start_offset
+        self._log.check_usable()
+        start = self._log.log_start_offset
         try:
-            for segment in self._segments:
+            for segment in self._log.segments:
                 if segment.size and segment.largest_timestamp(block=block) >= timestamp:
                     found = self._search(segment, timestamp, start, block)
                     if found is not None:
@@ -271,11 +210,11 @@ class LogReader:
                 continue
 
     def _max_timestamp_offset(self, block: bool) -> Found | None:
-        self._check_usable()
+        self._log.check_usable()
         best: tuple[int, int] | None = None
         holder: Segment | None = None
         try:
-            for segment in self._segments:
+            for segment in self._log.segments:
                 found = segment.max_timestamp(block=block)
                 if segment.size and found[0] >= 0 and (best is None or found[0] > best[0]):
                     best, holder = found, segment
@@ -283,7 +222,7 @@ class LogReader:
                 return None
             return self._search(holder, best[0], 0, block)
         except OSError as error:
-            self._read_failed(self.log_start_offset, error)
+            self._read_failed(self._log.log_start_offset, error)
 
     @staticmethod
     def _search(segment: Segment, timestamp: int, start: int, block: bool) -> Found | None:

@@ -8,8 +8,9 @@ that is not whole, whatever follows is dropped, and indexes, epochs and producer
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from skylog.kernel.errors import KafkaError
 from skylog.kernel.ids import Uuid
@@ -47,19 +48,18 @@ from skylog.wire.batch import HEADER_BYTES
 _logger = get_logger("log.recovery")
 
 
-@dataclass(slots=True)
-class Opening:
-    """What is known of a partition before its directory is read."""
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """What the checkpoints of a log directory say of a partition."""
 
-    files: Files
-    directory: str
-    config: LogConfig
-    now_ms: int
     clean: bool = False
     recovery_point: int = 0
     log_start_offset: int = 0
     # Markers below it can not be lost any more.
     high_watermark: int = 0
+
+
+NOTHING_KNOWN: Final = Checkpointed()
 
 
 @dataclass(slots=True)
@@ -78,16 +78,22 @@ class Loaded:
     epochs_changed: bool = False
 
 
-def load(opening: Opening) -> Loaded:
+def load(
+    files: Files, directory: str, config: LogConfig, now_ms: int, known: Checkpointed
+) -> Loaded:
     """Read a partition's directory. Raises OSError or StorageError when that cannot be done."""
-    return _Loader(opening).load()
+    return _Loader(files, directory, config, now_ms, known).load()
 
 
 class _Loader:
-    def __init__(self, opening: Opening) -> None:
-        self.opening = opening
-        self.files = opening.files
-        self.directory = opening.directory
+    def __init__(
+        self, files: Files, directory: str, config: LogConfig, now_ms: int, known: Checkpointed
+    ) -> None:
+        self.files = files
+        self.directory = directory
+        self.config = config
+        self.now_ms = now_ms
+        self.known = known
         self.epochs = LeaderEpochs()
         self.segments: list[Segment] = []
         self.snapshots: list[int] = []
@@ -97,33 +103,33 @@ class _Loader:
         self._followed = (0, Producers())
 
     def load(self) -> Loaded:
-        opening = self.opening
         self._list()
         self.epochs = self._load_epochs()
         written = list(self.epochs)
-        if not opening.clean:
+        if not self.known.clean:
             self._recover()
         end = self._end_offset()
-        if self.segments and end < opening.log_start_offset:
+        log_start = self.known.log_start_offset
+        if self.segments and end < log_start:
             _logger.warning(
                 "all segments end before the log start",
                 directory=self.directory,
                 end=end,
-                log_start=opening.log_start_offset,
+                log_start=log_start,
             )
             self._drop_segments(0)
             self.epochs.clear()
         if not self.segments:
-            end = opening.log_start_offset
+            end = log_start
             self.segments = [
-                Segment.create(self.files, self.directory, end, opening.config, opening.now_ms)
+                Segment.create(self.files, self.directory, end, self.config, self.now_ms)
             ]
         self.segments[-1].aborted.load(block=True)
-        start = max(opening.log_start_offset, self.segments[0].base_offset)
+        start = max(log_start, self.segments[0].base_offset)
         self.epochs.truncate_end(end)
         self.epochs.truncate_start(start)
         producers, snapshot_offset = self._load_producers(start, end)
-        recovery_point = end if opening.clean else min(opening.recovery_point, end)
+        recovery_point = end if self.known.clean else min(self.known.recovery_point, end)
         return Loaded(
             self.segments,
             start,
@@ -140,8 +146,7 @@ class _Loader:
     # -- files ---------------------------------------------------------------------------------
 
     def _list(self) -> None:
-        opening = self.opening
-        settle_swaps(self.files, self.directory, opening.config)
+        settle_swaps(self.files, self.directory, self.config)
         found: dict[str, list[int]] = {}
         for path in Path(self.directory).iterdir():
             parsed = parse_file_name(path.name)
@@ -156,7 +161,7 @@ class _Loader:
                 self.files.remove(f"{self.directory}/{file_name(orphan, suffix)}")
         for base in bases:
             self.segments.append(
-                Segment.open(self.files, self.directory, base, opening.config, opening.now_ms)
+                Segment.open(self.files, self.directory, base, self.config, self.now_ms)
             )
         filled = {segment.base_offset for segment in self.segments if segment.size}
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
@@ -188,7 +193,7 @@ class _Loader:
 
     def _recover(self) -> None:
         """Check and rebuild every segment that may not have reached the disk whole."""
-        point = self.opening.recovery_point
+        point = self.known.recovery_point
         for number, segment in enumerate(self.segments):
             following = self.segments[number + 1 : number + 2]
             if following and following[0].base_offset <= point:
@@ -205,7 +210,7 @@ class _Loader:
     def _has_hole(self, end: int, following: int) -> bool:
         """Whether batches are missing before the next segment: the end of this one was lost."""
         # Kafka's compaction leaves holes, ours does not.
-        return end > following or (end < following and not self.opening.config.compacts)
+        return end > following or (end < following and not self.config.compacts)
 
     def _rebuild(self, segment: Segment) -> int:
         """Returns the offset after the segment's last good batch."""
@@ -262,8 +267,7 @@ class _Loader:
             return LeaderEpochs(decode_epochs((content or b"").decode()))
         except (Malformed, UnicodeDecodeError) as fault:
             _logger.warning("leader epochs are rebuilt", directory=self.directory, fault=str(fault))
-            self.opening.clean = False
-            self.opening.recovery_point = 0
+            self.known = replace(self.known, clean=False, recovery_point=0)
             return LeaderEpochs()
 
     def _load_topic_id(self) -> Uuid | None:
@@ -300,10 +304,10 @@ class _Loader:
                 self.files.remove(f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}")
         producers = found
         if producers is None:
-            producers = Producers(decided_below=self.opening.high_watermark)
+            producers = Producers(decided_below=self.known.high_watermark)
         if snapshot < end or (found is None and not is_empty):
             self._replay(producers, first if found is None else snapshot, self.segments)
-            producers.expire(self.opening.now_ms, self.opening.config.producer_id_expiration_ms)
+            producers.expire(self.now_ms, self.config.producer_id_expiration_ms)
             snapshot = self._write_snapshot(producers, end)
         return producers, snapshot
 
@@ -324,16 +328,15 @@ class _Loader:
 
     def _read_snapshot(self, offset: int) -> Producers | None:
         path = f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
-        opening = self.opening
         try:
             entries = decode_snapshot(self.files.read_small(path, LOG_CHECKPOINT_BYTES_MAX) or b"")
         except Malformed as fault:
             _logger.warning("a producer snapshot is broken", path=path, fault=str(fault))
             return None
-        expiration_ms = opening.config.producer_id_expiration_ms
+        expiration_ms = self.config.producer_id_expiration_ms
         return Producers(
-            (entry for entry in entries if not entry.is_expired(opening.now_ms, expiration_ms)),
-            decided_below=opening.high_watermark,
+            (entry for entry in entries if not entry.is_expired(self.now_ms, expiration_ms)),
+            decided_below=self.known.high_watermark,
         )
 
     @staticmethod

@@ -6,6 +6,7 @@ Only the last segment of a log is appended to. Readers on other threads see a se
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from struct import Struct
@@ -266,3 +267,11 @@ class Segment(SegmentIndexes):
                 continue
             renamed.append(path + DELETED_SUFFIX)
         return renamed
+
+
+def slot_of(segments: Sequence[Segment], offset: int) -> int:
+    """The number of the segment that holds ``offset``, or of the first."""
+    last = len(segments) - 1
+    if last < 0 or offset >= segments[last].base_offset:
+        return max(last, 0)  # mostly: who reads is near the end
+    return max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0)

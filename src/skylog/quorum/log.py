@@ -19,8 +19,8 @@ from skylog.kernel.settings.sections import QuorumSettings
 from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
-from skylog.log.log import Log, LogHost, Opening
-from skylog.log.writer import LogWriter
+from skylog.log.host import LogHost
+from skylog.log.log import Log
 from skylog.quorum.control import ControlRecord, QuorumRecords
 from skylog.quorum.integrity import check_segments
 from skylog.quorum.messages import EpochEnd
@@ -86,8 +86,8 @@ class _Host(LogHost):
     are so large that this one sync on the event loop is no matter.
     """
 
-    def rolled(self, log: LogWriter) -> None:
-        log.sync()
+    def rolled(self, log: Log) -> None:
+        log.durability.sync()
 
 
 class MetadataLog:
@@ -111,10 +111,10 @@ class MetadataLog:
         """Recover the log, cutting a torn tail; StorageError where log and snapshots do not fit."""
         check_segments(directory)
         # Never taken for cleanly closed: everything is read once, and its checksums with it.
-        opening = Opening(files, str(directory), config.log_config(), now_ms)
+        key, host = (CLUSTER_METADATA, 0), _Host(files)
         try:
-            log = Log.open(CLUSTER_METADATA, 0, opening, _Host(files))
-            log.assign_topic_id(METADATA_TOPIC_ID)
+            log = Log.open(key, str(directory), host, config.log_config(), now_ms)
+            log.companions.assign_topic_id(METADATA_TOPIC_ID)
         except KafkaError as error:
             raise StorageError(f"{directory} is not the metadata log: {error}") from error
         found = cls(directory, files, config, log)
@@ -187,7 +187,7 @@ class MetadataLog:
         return self._log
 
     def begin_epoch(self, epoch: int) -> None:
-        self._log.assign_epoch(epoch)
+        self._log.companions.assign_epoch(epoch)
 
     def append(self, records: Sequence[KeyValue], epoch: int, now_ms: int) -> int:
         """Append one batch; returns the end of the log."""
@@ -207,7 +207,7 @@ class MetadataLog:
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"{len(batch)} bytes of metadata records exceed {METADATA_BATCH_BYTES_MAX}",
             )
-        self._log.append([Batch(bytearray(batch))], epoch, now_ms)
+        self._log.appender.append([Batch(bytearray(batch))], epoch, now_ms)
         self.unsnapshotted_bytes += len(batch)
         return self.end_offset
 
@@ -223,7 +223,7 @@ class MetadataLog:
                 )
             offset, last_epoch = batch.next_offset, batch.leader_epoch
         if batches:
-            self._log.append_as_follower(batches, now_ms)
+            self._log.appender.append_as_follower(batches, now_ms)
             self.unsnapshotted_bytes += sum(batch.size for batch in batches)
             self._note_batches(batches)
         return batches
@@ -236,7 +236,7 @@ class MetadataLog:
 
     def sync(self) -> None:
         """Make everything appended so far durable; after a failure the log is offline."""
-        self._log.sync()
+        self._log.durability.sync()
 
     @property
     def is_offline(self) -> bool:
@@ -252,12 +252,12 @@ class MetadataLog:
         """Some batches from ``offset`` on, none that reaches beyond ``end_offset``."""
         if offset >= end_offset:
             return []
-        found = self._log.read(offset, _READ_BYTES, end_offset, min_one=True, block=True)
+        found = self._log.reader.read(offset, _READ_BYTES, end_offset, min_one=True, block=True)
         return [batch for batch in split_batches(found.buffer) if batch.next_offset <= end_offset]
 
     def read_bytes(self, offset: int, bytes_max: int) -> memoryview:
         """Batches for a follower, committed or not; at least one, however large."""
-        found = self._log.read(offset, bytes_max, self.end_offset, min_one=True, block=True)
+        found = self._log.reader.read(offset, bytes_max, self.end_offset, min_one=True, block=True)
         return memoryview(found.buffer)
 
     def scan(self, offset: int, end_offset: int) -> Iterator[Batch]:
@@ -319,8 +319,8 @@ class MetadataLog:
         kept = self._config.retention.first_kept(self._snapshots, self._log.size, now_ms)
         if kept is None:
             return
-        self._log.delete_records_before(kept.offset)
-        self._log.delete_old_segments(now_ms)
+        self._log.trimming.delete_records_before(kept.offset)
+        self._log.trimming.delete_old_segments(now_ms)
         for snapshot in [each for each in self._snapshots if each.id < kept]:
             self._files.remove(str(self._directory / snapshot.id.file_name))
             self._snapshots.remove(snapshot)

@@ -42,7 +42,7 @@ class LateTransactions:
             if seen % _PER_TURN == 0:
                 await asyncio.sleep(0)
             # Kafka looks at the producer of the oldest one, too, and at its latest batch.
-            open_now = partition.log.oldest_transaction if partition.is_leader else None
+            open_now = partition.log.producers.oldest_transaction if partition.is_leader else None
             if open_now is None or not 0 < open_now.last_timestamp < oldest_ms:
                 continue
             found[partition] = open_now.txn_first_offset

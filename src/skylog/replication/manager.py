@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
-from skylog.log.log import LogConfig
+from skylog.log.config import LogConfig
 from skylog.log.manager import LogManager
 from skylog.replication.leader import Brokers, IsrChange
 from skylog.replication.partition import Partition, PartitionState

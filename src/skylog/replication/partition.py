@@ -21,8 +21,9 @@ from skylog.wire.batch import Batch
 
 if TYPE_CHECKING:
     from skylog.kernel.clock import Clock
+    from skylog.log.appender import AppendInfo
     from skylog.log.config import LogConfig
-    from skylog.log.log import AppendInfo, Log
+    from skylog.log.log import Log
     from skylog.log.producers import TransactionEnd
 
 
@@ -149,7 +150,7 @@ class Partition(WatchedLog):
     def _lead(self, moved: bool) -> None:
         log = self.log
         if moved:
-            log.assign_epoch(self.leader_epoch)
+            log.companions.assign_epoch(self.leader_epoch)
         if len(self.replicas) == 1:
             self.leader = None
         else:
@@ -202,7 +203,7 @@ class Partition(WatchedLog):
     ) -> AppendInfo:
         """Append as the leader; raises KafkaError and leaves the log as it was."""
         self._check_append(acks_all)
-        info = self.log.append(batches, self.leader_epoch, now_ms, origin)
+        info = self.log.appender.append(batches, self.leader_epoch, now_ms, origin)
         if not info.duplicate and (self.leader is not None or self._watchers):
             self._appended(sum(batch.size for batch in batches))
         elif not info.duplicate:
@@ -212,7 +213,7 @@ class Partition(WatchedLog):
     def append_marker(self, end: TransactionEnd, now_ms: int) -> AppendInfo:
         """End a transaction as the leader; raises KafkaError and leaves the log as it was."""
         self._check_append(acks_all=True)
-        info = self.log.append_marker(end, self.leader_epoch, now_ms)
+        info = self.log.appender.append_marker(end, self.leader_epoch, now_ms)
         self._appended(MARKER_BYTES)
         # The whole transaction becomes readable for some, however small its marker.
         self._notify(0)
@@ -304,7 +305,7 @@ class Partition(WatchedLog):
 
     def delete_records_before(self, offset: int) -> int:
         """Move the log start up; returns the new one."""
-        start = self.log.delete_records_before(offset)
+        start = self.log.trimming.delete_records_before(offset)
         self._notify(0)
         return start
 
@@ -332,7 +333,7 @@ class Partition(WatchedLog):
             log.truncate_fully_and_start_at(fetched.batches[0].base_offset)
         for part in parts_within(fetched, log.config.segment_bytes):
             if part.batches:
-                log.append_as_follower(part.batches, now_ms, part.buffer)
+                log.appender.append_as_follower(part.batches, now_ms, part.buffer)
                 self._uncommitted.add(log.log_end_offset, len(part.buffer))
 
     def follow(self, high_watermark: int, log_start_offset: int) -> None:
@@ -341,7 +342,7 @@ class Partition(WatchedLog):
         log.high_watermark = max(before, min(high_watermark, log.log_end_offset))
         if log_start_offset > log.log_start_offset:
             # First of all: what lies before it here may be what the leader never had.
-            log.delete_records_before(min(log_start_offset, log.high_watermark))
+            log.trimming.delete_records_before(min(log_start_offset, log.high_watermark))
             self._notify(0)
         if log.high_watermark > before:
             self._tell_committed(log.high_watermark)

@@ -14,10 +14,10 @@ from skylog.broker.net.quota_gate import QuotaGate
 from skylog.broker.observe.traffic import Traffic
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.appender import AppendInfo
 from skylog.log.config import LogConfig
 from skylog.log.files import WouldBlock
 from skylog.log.reader import ReadInfo
-from skylog.log.writer import AppendInfo
 from skylog.replication.partition import Partition
 from skylog.security.quotas import ClientQuotas
 from skylog.wire.batch import Batch, split_batches
@@ -40,6 +40,8 @@ class MemoryLog:
         self.epochs: list[int] = []
         self.config = LogConfig()
         self._batches: list[bytes] = []
+        # It is all its parts.
+        self.reader = self.appender = self.companions = self.trimming = self
 
     @property
     def log_end_offset(self) -> int:

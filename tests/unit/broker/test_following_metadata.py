@@ -329,7 +329,9 @@ def test_logs_of_what_is_not_here_any_more_are_put_aside() -> None:
     for record in topic("t", 1, partitions=2):
         image.apply(record)
     stored = [
-        SimpleNamespace(topic=name, partition=index, topic_id=topic_id(number))
+        SimpleNamespace(
+            topic=name, partition=index, companions=SimpleNamespace(topic_id=topic_id(number))
+        )
         for name, index, number in (("t", 0, 1), ("t", 2, 1), ("u", 0, 2))
     ]
     aside: list[tuple[str, int]] = []

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.executor import InlineExecutor
+from skylog.log.appender import AppendInfo
 from skylog.log.cleaner import CleanerSettings, LogCleaner
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
-from skylog.log.log import AppendInfo, Log, LogHost
+from skylog.log.host import LogHost
+from skylog.log.log import Log
 from skylog.wire.batch import Batch
 from skylog.wire.records import Record, decode_records, encode_batch
 from tests.unit.log.support import NOW, UNVERIFIED, end_transaction, open_log, read_batches
@@ -59,7 +61,7 @@ class CompactedLog(LogHost):
             config or before.config,
             files=self.files,
             clean=clean,
-            recovery_point=before.recovery_point,
+            recovery_point=before.durability.recovery_point,
             log_start_offset=before.log_start_offset,
             host=self,
             now_ms=self.clock.now_ms(),
@@ -98,17 +100,17 @@ class CompactedLog(LogHost):
 
     def _append(self, data: bytes) -> AppendInfo:
         batch = Batch(memoryview(bytearray(data)))
-        info = self.log.append([batch], 0, self.clock.now_ms(), UNVERIFIED)
+        info = self.log.appender.append([batch], 0, self.clock.now_ms(), UNVERIFIED)
         self.log.high_watermark = self.log.log_end_offset
         return info
 
     def roll(self) -> None:
         """Begin a new segment, so that what is there can be compacted."""
-        self.log._roll(self.log.log_end_offset, self.clock.now_ms())
-        self.log.sync()
+        self.log.appender.roll(self.log.log_end_offset, self.clock.now_ms())
+        self.log.durability.sync()
 
     async def compact(self) -> int:
-        self.log.sync()
+        self.log.durability.sync()
         return await self.cleaner.run_once()
 
     # -- reading -------------------------------------------------------------------------------

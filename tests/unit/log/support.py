@@ -8,8 +8,10 @@ from pathlib import Path
 
 from skylog.log.config import LogConfig
 from skylog.log.files import Descriptor, Files
-from skylog.log.log import Log, LogHost, Opening
+from skylog.log.host import LogHost
+from skylog.log.log import Log
 from skylog.log.producers import Marker, TransactionEnd
+from skylog.log.recovery import Checkpointed
 from skylog.log.verification import Origin
 from skylog.wire.batch import Batch, split_batches
 from skylog.wire.buffers import Buffer
@@ -54,16 +56,9 @@ def open_log(
     now_ms: int = NOW,
     host: LogHost | None = None,
 ) -> Log:
-    opening = Opening(
-        files or Files(16),
-        str(directory),
-        config or LogConfig(),
-        now_ms,
-        clean=clean,
-        recovery_point=recovery_point,
-        log_start_offset=log_start_offset,
-    )
-    return Log.open("topic", 0, opening, host)
+    host = host or LogHost(files or Files(16))
+    known = Checkpointed(clean, recovery_point, log_start_offset)
+    return Log.open(("topic", 0), str(directory), host, config or LogConfig(), now_ms, known)
 
 
 def end_transaction(
@@ -71,7 +66,7 @@ def end_transaction(
 ) -> int:
     """Write the marker; returns its offset."""
     end = TransactionEnd(producer_id, epoch, Marker(0, commit))
-    info = log.append_marker(end, 0, now_ms)
+    info = log.appender.append_marker(end, 0, now_ms)
     log.high_watermark = log.log_end_offset
     return info.first_offset
 
@@ -79,7 +74,7 @@ def end_transaction(
 def fill(log: Log, values: Sequence[bytes], *, epoch: int = 0, now_ms: int = NOW) -> None:
     """One batch per value, committed."""
     for value in values:
-        log.append([batch(value, timestamp=now_ms)], epoch, now_ms)
+        log.appender.append([batch(value, timestamp=now_ms)], epoch, now_ms)
     log.high_watermark = log.log_end_offset
 
 
@@ -88,7 +83,7 @@ def read_batches(log: Log, offset: int | None = None, max_bytes: int = 1 << 20) 
     at = log.log_start_offset if offset is None else offset
     found: list[Batch] = []
     while at < log.log_end_offset:
-        info = log.read(at, max_bytes, log.log_end_offset, min_one=True, block=True)
+        info = log.reader.read(at, max_bytes, log.log_end_offset, min_one=True, block=True)
         batches = list(split_batches(info.buffer))
         assert batches, f"nothing at {at} in {log}"
         found += batches

@@ -47,11 +47,11 @@ async def test_what_is_not_on_the_disk_yet_drops_nothing(world: CompactedLog) ->
     world.append((b"k", b"old"))
     world.roll()
     world.append((b"k", b"new"))
-    world.log._roll(world.log.log_end_offset, NOW)
+    world.log.appender.roll(world.log.log_end_offset, NOW)
     # A power failure may take the new record: then the old one is what there is.
     assert await world.cleaner.run_once() == 1
     assert world.pairs() == [(b"k", b"old"), (b"k", b"new")]
-    world.log.sync()
+    world.log.durability.sync()
     assert await world.cleaner.run_once() == 1
     assert world.pairs() == [(b"k", b"new")]
 
@@ -181,7 +181,7 @@ async def test_the_last_batch_of_a_producer_stays_without_records(
     for snapshot in world.directory.glob("*.snapshot"):
         snapshot.unlink()
     world.reopen()
-    [producer] = world.log.active_producers()
+    [producer] = world.log.producers
     assert producer.last_sequence == 2
     world.append((b"k", b"5"), producer=(7, 0, 3))
     with pytest.raises(KafkaError) as refused:
@@ -197,7 +197,7 @@ async def test_a_segment_never_loses_its_end(world: CompactedLog) -> None:
     await world.compact()
     world.check()
     for policy in ("compact", "delete"):
-        world.log.recovery_point = 0
+        world.log.durability.recovery_point = 0
         world.reopen(config=replace(COMPACT, cleanup_policy=frozenset({policy})))
         assert world.log.log_end_offset == 100
         assert world.pairs() == [(b"k", b"99")]
@@ -214,16 +214,16 @@ async def test_readers_find_what_follows_a_vanished_offset(world: CompactedLog) 
     world.roll()
     await world.compact()
     for offset in range(80):
-        info = world.log.read(offset, 1 << 20, 80, min_one=True, block=True)
+        info = world.log.reader.read(offset, 1 << 20, 80, min_one=True, block=True)
         assert info.buffer, offset
-    found = world.log.offset_for_timestamp(NOW, block=True)
+    found = world.log.reader.offset_for_timestamp(NOW, block=True)
     assert found is not None
     assert found[:2] == (NOW + 40, 40)
-    assert world.log.offset_for_timestamp(NOW + 77, block=True) == (NOW + 77, 77, 0)
-    assert world.log.max_timestamp_offset(block=True) == (NOW + 79, 79, 0)
+    assert world.log.reader.offset_for_timestamp(NOW + 77, block=True) == (NOW + 77, 77, 0)
+    assert world.log.reader.max_timestamp_offset(block=True) == (NOW + 79, 79, 0)
     world.reopen()
-    assert world.log.max_timestamp_offset(block=True) == (NOW + 79, 79, 0)
-    assert world.log.offset_for_timestamp(NOW, block=True) == found
+    assert world.log.reader.max_timestamp_offset(block=True) == (NOW + 79, 79, 0)
+    assert world.log.reader.offset_for_timestamp(NOW, block=True) == found
 
 
 async def test_the_time_of_dropped_records_is_not_found(world: CompactedLog) -> None:
@@ -232,15 +232,15 @@ async def test_the_time_of_dropped_records_is_not_found(world: CompactedLog) -> 
     world.append((b"k", b"2"), (b"j", b"1"), timestamps=[NOW, NOW + 1])
     world.roll()
     await world.compact()
-    assert world.log.max_timestamp_offset(block=True) == (NOW + 1, 2, 0)
-    assert world.log.offset_for_timestamp(late, block=True) is None
+    assert world.log.reader.max_timestamp_offset(block=True) == (NOW + 1, 2, 0)
+    assert world.log.reader.offset_for_timestamp(late, block=True) is None
 
 
 async def test_the_log_start_is_respected(world: CompactedLog) -> None:
     for number in range(60):
         world.append((b"k%d" % number, b"x"))
     world.roll()
-    world.log.delete_records_before(30)
+    world.log.trimming.delete_records_before(30)
     await world.compact()
     assert world.log.log_start_offset == 30
     assert [record.offset for record in world.records()][-1] == 59
@@ -391,7 +391,7 @@ async def test_compact_and_delete_does_both(tmp_path: Path) -> None:
     await world.compact()
     assert world.pairs() == [(b"k", b"2"), (b"j", b"2")]
     world.clock.advance(5001)
-    assert world.log.delete_old_segments(world.clock.now_ms()) == 1
+    assert world.log.trimming.delete_old_segments(world.clock.now_ms()) == 1
     assert world.pairs() == []
 
 
@@ -414,12 +414,12 @@ async def test_batches_without_records_come_with_some_that_have_them(world: Comp
     await world.compact()
     hollow = [one for one in world.log.segments if one.size == HEADER_BYTES]
     assert len(hollow) > 5
-    info = world.log.read(0, 1 << 20, end, min_one=True, block=True)
+    info = world.log.reader.read(0, 1 << 20, end, min_one=True, block=True)
     found = list(split_batches(info.buffer))
     assert [batch.record_count for batch in found] == [0] * len(hollow) + [1]
     # As many as fit, and what is not to be read yet is not.
-    info = world.log.read(0, 3 * HEADER_BYTES, end, min_one=True, block=True)
+    info = world.log.reader.read(0, 3 * HEADER_BYTES, end, min_one=True, block=True)
     assert len(info.buffer) >= 3 * HEADER_BYTES
     limit = hollow[2].base_offset
-    info = world.log.read(0, 1 << 20, limit, min_one=True, block=True)
+    info = world.log.reader.read(0, 1 << 20, limit, min_one=True, block=True)
     assert len(info.buffer) == 2 * HEADER_BYTES

@@ -30,12 +30,12 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path: Path, room: int) -> None
     log = open_log(tmp_path, files=files)
     fill(log, [b"a", b"b"])
     files.bytes_left = room
-    storage_error(lambda: log.append([batch(b"lost", producer=(1, 0, 0))], 0, NOW))
+    storage_error(lambda: log.appender.append([batch(b"lost", producer=(1, 0, 0))], 0, NOW))
     assert (log.log_end_offset, log.is_offline) == (2, False)
     assert Path(log.segments[0].log_path).stat().st_size == log.segments[0].size
-    assert log.active_producers() == []
+    assert not len(log.producers)
     files.bytes_left = None
-    log.append([batch(b"c", producer=(1, 0, 0))], 0, NOW)
+    log.appender.append([batch(b"c", producer=(1, 0, 0))], 0, NOW)
     assert read_values(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
     assert read_values(open_log(tmp_path)) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
@@ -46,7 +46,7 @@ def test_short_writes_are_continued(tmp_path: Path) -> None:
             return super().pwritev(descriptor, [b"".join(buffers)[:7]], position)
 
     log = open_log(tmp_path, files=Trickle())
-    log.append([batch(b"a"), batch(b"b" * 50)], 0, NOW)
+    log.appender.append([batch(b"a"), batch(b"b" * 50)], 0, NOW)
     assert read_values(log) == [(0, b"a"), (1, b"b" * 50)]
     assert read_values(open_log(tmp_path)) == [(0, b"a"), (1, b"b" * 50)]
 
@@ -57,12 +57,12 @@ def test_torn_bytes_that_stay_take_the_log_offline(tmp_path: Path) -> None:
     fill(log, [b"a"])
     files.bytes_left = 10
     files.fail = failing("truncate")
-    storage_error(lambda: log.append([batch(b"lost")], 0, NOW), ambiguous=True)
+    storage_error(lambda: log.appender.append([batch(b"lost")], 0, NOW), ambiguous=True)
     assert log.is_offline
     files.bytes_left = None
     files.fail = failing("none")
-    storage_error(lambda: log.append([batch(b"b")], 0, NOW))
-    storage_error(lambda: log.read(0, 1000, 1, min_one=True, block=True))
+    storage_error(lambda: log.appender.append([batch(b"b")], 0, NOW))
+    storage_error(lambda: log.reader.read(0, 1000, 1, min_one=True, block=True))
     # Whoever opens the directory again finds what was acknowledged.
     assert read_values(open_log(tmp_path)) == [(0, b"a")]
 
@@ -73,12 +73,12 @@ def test_a_failed_sync_is_final(tmp_path: Path, part: str) -> None:
     log = open_log(tmp_path, files=files)
     fill(log, [b"a"])
     files.fail = failing("fsync", part)
-    storage_error(log.sync, ambiguous=True)
+    storage_error(log.durability.sync, ambiguous=True)
     files.fail = failing("none")
     assert log.is_offline
-    assert log.recovery_point == 0
-    storage_error(log.sync)
-    storage_error(lambda: log.append([batch(b"b")], 0, NOW))
+    assert log.durability.recovery_point == 0
+    storage_error(log.durability.sync)
+    storage_error(lambda: log.appender.append([batch(b"b")], 0, NOW))
     storage_error(log.close)
 
 
@@ -86,7 +86,7 @@ def test_whether_an_append_whose_sync_failed_is_there_nobody_knows(tmp_path: Pat
     files = FaultyFiles()
     log = open_log(tmp_path, LogConfig(flush_messages=1), files=files)
     files.fail = failing("fsync")
-    storage_error(lambda: log.append([batch(b"a")], 0, NOW), ambiguous=True)
+    storage_error(lambda: log.appender.append([batch(b"a")], 0, NOW), ambiguous=True)
     assert log.is_offline
     assert read_values(open_log(tmp_path)) == [(0, b"a")]
 
@@ -98,7 +98,7 @@ def test_a_failed_roll_is_tried_again(tmp_path: Path, suffix: str) -> None:
     fill(log, [b"a", b"b"])
     files.fail = failing("open", f"00000000000000000002{suffix}", errno.ENOSPC)
     for _ in range(2):
-        storage_error(lambda: log.append([batch(b"c")], 0, NOW))
+        storage_error(lambda: log.appender.append([batch(b"c")], 0, NOW))
         assert log.log_end_offset == 2
     recovered = open_log(tmp_path, LogConfig(segment_bytes=150))
     assert read_values(recovered) == [(0, b"a"), (1, b"b")]
@@ -126,7 +126,7 @@ def test_epochs_that_cannot_be_written_are_written_later(tmp_path: Path) -> None
     files = FaultyFiles()
     log = open_log(tmp_path, files=files)
     files.fail = failing("rename", "leader-epoch")
-    log.assign_epoch(3)
+    log.companions.assign_epoch(3)
     fill(log, [b"a"], epoch=3)
     files.fail = failing("none")
     log.close()
@@ -139,9 +139,9 @@ def test_a_snapshot_that_cannot_be_written_is_done_without(tmp_path: Path) -> No
     log = open_log(tmp_path, config, files=files)
     files.fail = failing("rename", ".snapshot")
     for number in range(6):
-        log.append([batch(b"x", producer=(1, 0, number))], 0, NOW)
+        log.appender.append([batch(b"x", producer=(1, 0, number))], 0, NOW)
     assert len(log.segments) == 3
-    assert [p.last_sequence for p in open_log(tmp_path, config).active_producers()] == [5]
+    assert [p.last_sequence for p in open_log(tmp_path, config).producers] == [5]
 
 
 def test_a_read_that_fails_says_so_and_the_log_goes_on(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_read_that_fails_says_so_and_the_log_goes_on(tmp_path: Path) -> None:
     log = open_log(tmp_path, files=files)
     fill(log, [b"a"])
     files.fail = failing("read")
-    storage_error(lambda: log.read(0, 1000, 1, min_one=True, block=True))
+    storage_error(lambda: log.reader.read(0, 1000, 1, min_one=True, block=True))
     files.fail = failing("none")
     fill(log, [b"b"])
     assert len(read_values(log)) == 2
@@ -165,13 +165,13 @@ def test_a_segment_that_retention_takes_under_a_reader_is_out_of_range(tmp_path:
         if call == "read" and path.endswith(".log") and not raced:
             raced.append(path)
             files.fail = failing("none")
-            log.delete_old_segments(NOW)
+            log.trimming.delete_old_segments(NOW)
             return errno.ENOENT
         return None
 
     files.fail = race
     with pytest.raises(KafkaError) as caught:
-        log.read(0, 1000, 3, min_one=True, block=True)
+        log.reader.read(0, 1000, 3, min_one=True, block=True)
     assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
     assert raced
 

@@ -17,12 +17,12 @@ from tests.unit.log.support import batch, open_log
 def leader(directory: Path, epochs: tuple[int, ...] = (0, 0, 1)) -> Log:
     log = open_log(directory / "leader-0")
     for epoch in epochs:
-        log.append([batch(b"one", b"two")], epoch, 1)
+        log.appender.append([batch(b"one", b"two")], epoch, 1)
     return log
 
 
 def everything(log: Log, offset: int = 0) -> memoryview:
-    return log.read(offset, 1 << 20, log.log_end_offset, min_one=True, block=True).buffer
+    return log.reader.read(offset, 1 << 20, log.log_end_offset, min_one=True, block=True).buffer
 
 
 class CountingFiles(Files):
@@ -43,14 +43,14 @@ def test_fetched_bytes_are_written_as_they_are_in_one_write(tmp_path: Path) -> N
     follower = open_log(tmp_path / "follower-0", files=files)
     fetched = check_fetched(everything(source), 1)
     assert len(fetched.batches) == 3
-    follower.append_as_follower(fetched.batches, 1, fetched.buffer)
+    follower.appender.append_as_follower(fetched.batches, 1, fetched.buffer)
     assert files.writes == [1]
     assert bytes(everything(follower)) == bytes(everything(source))
     assert (follower.log_end_offset, follower.latest_epoch) == (6, 1)
     assert [follower.epoch_end_offset(epoch) for epoch in (0, 1)] == [(0, 4), (1, 6)]
     for name in ("00000000000000000000.log", "leader-epoch-checkpoint"):
-        follower.write_companions()
-        source.write_companions()
+        follower.companions.write()
+        source.companions.write()
         found = (tmp_path / "follower-0" / name).read_bytes()
         assert found == (tmp_path / "leader-0" / name).read_bytes()
 
@@ -101,7 +101,7 @@ def test_parts_fit_into_segments(tmp_path: Path) -> None:
     assert [len(part.batches) for part in parts_within(fetched, 1)] == [1] * 7
     follower = open_log(tmp_path / "f-0", LogConfig(segment_bytes=3 * size))
     for part in parts:
-        follower.append_as_follower(part.batches, 1, part.buffer)
+        follower.appender.append_as_follower(part.batches, 1, part.buffer)
     assert len(follower.segments) == 3
     assert follower.log_end_offset == source.log_end_offset
 
@@ -115,8 +115,8 @@ def test_whether_a_batch_holds_an_offset(tmp_path: Path) -> None:
 def test_an_epoch_without_records_is_cut_off_too(tmp_path: Path) -> None:
     """Who led and wrote nothing has an epoch that the next leader may not have."""
     log = open_log(tmp_path / "t-0")
-    log.append([batch(b"one")], 3, 1)
-    log.assign_epoch(5)
+    log.appender.append([batch(b"one")], 3, 1)
+    log.companions.assign_epoch(5)
     assert log.latest_epoch == 5
     log.truncate_to(1)
     assert (log.latest_epoch, log.log_end_offset) == (3, 1)

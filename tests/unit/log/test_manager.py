@@ -59,7 +59,11 @@ async def test_logs_come_back_after_a_clean_shutdown(tmp_path: Path) -> None:
         log = manager.get("t-x", 3)
         assert log is not None
         assert read_values(log) == [(0, b"a"), (1, b"b")]
-        assert (log.high_watermark, log.recovery_point, log.topic_id) == (2, 2, FIRST)
+        assert (log.high_watermark, log.durability.recovery_point, log.companions.topic_id) == (
+            2,
+            2,
+            FIRST,
+        )
         assert log.latest_epoch == 5
         assert {(found.topic, found.partition) for found in manager.logs()} == {
             ("t-x", 3),
@@ -72,7 +76,7 @@ async def test_an_unclean_end_is_recovered_from(tmp_path: Path) -> None:
     await manager.start()
     log = manager.get_or_create("t", 0, FIRST, CONFIG)
     fill(log, [b"%d" % n for n in range(9)])
-    log.sync()
+    log.durability.sync()
     await manager.checkpoint()
     await manager.checkpoint_high_watermarks()
     fill(log, [b"torn"])
@@ -82,7 +86,8 @@ async def test_an_unclean_end_is_recovered_from(tmp_path: Path) -> None:
     async with started(tmp_path) as manager:
         found = manager.get("t", 0)
         assert found is not None
-        assert (found.log_end_offset, found.high_watermark, found.recovery_point) == (9, 9, 9)
+        assert (found.log_end_offset, found.high_watermark) == (9, 9)
+        assert found.durability.recovery_point == 9
 
 
 async def test_one_broker_at_a_time(tmp_path: Path) -> None:
@@ -122,7 +127,7 @@ async def test_a_deleted_log_goes_after_the_delay(tmp_path: Path) -> None:
         manager.delete("t", 0)
         assert manager.get("t", 0) is None
         with pytest.raises(KafkaError) as caught:
-            log.read(0, 100, 1, min_one=True, block=True)
+            log.reader.read(0, 100, 1, min_one=True, block=True)
         assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         [doomed] = tmp_path.glob("t-0.*-delete")
         clock.advance(999)
@@ -152,8 +157,8 @@ async def test_offsets_of_a_deleted_partition_do_not_meet_the_next_of_its_name(
     await manager.start()
     log = manager.get_or_create("t", 0, FIRST, CONFIG)
     fill(log, [b"old"] * 50)
-    log.delete_records_before(47)
-    log.sync()
+    log.trimming.delete_records_before(47)
+    log.durability.sync()
     await manager.checkpoint()
     manager.delete("t", 0)
     fill(manager.get_or_create("t", 0, SECOND, CONFIG), [b"new"] * 3)
@@ -169,11 +174,11 @@ async def test_a_log_of_another_topic_is_put_aside(tmp_path: Path) -> None:
         fill(manager.get_or_create("t", 0, FIRST, CONFIG), [b"old"])
     async with started(tmp_path) as manager:
         log = manager.get_or_create("t", 0, SECOND, CONFIG)
-        assert (log.log_end_offset, log.topic_id) == (0, SECOND)
+        assert (log.log_end_offset, log.companions.topic_id) == (0, SECOND)
         [stray] = tmp_path.glob("t-0.*-stray")
         assert (stray / "00000000000000000000.log").stat().st_size > 0
     async with started(tmp_path) as manager:
-        assert [log.topic_id for log in manager.logs()] == [SECOND]
+        assert [log.companions.topic_id for log in manager.logs()] == [SECOND]
 
 
 async def test_the_files_of_a_stray_log_are_kept(tmp_path: Path) -> None:
@@ -196,7 +201,7 @@ async def test_the_log_start_is_checkpointed_soon(tmp_path: Path) -> None:
     background = asyncio.create_task(manager.run())
     log = manager.get_or_create("t", 0, FIRST, CONFIG)
     fill(log, [b"v"] * 7)
-    log.delete_records_before(3)
+    log.trimming.delete_records_before(3)
     path = tmp_path / "log-start-offset-checkpoint"
     await turns()
     background.cancel()
@@ -215,8 +220,8 @@ async def test_rolled_segments_are_synced_in_the_background(tmp_path: Path) -> N
     log = manager.get_or_create("t", 0, FIRST, CONFIG)
     fill(log, [b"v"] * 12)
     await turns()
-    assert 0 < log.recovery_point < log.log_end_offset
-    assert log.recovery_point == log.segments[-1].base_offset
+    assert 0 < log.durability.recovery_point < log.log_end_offset
+    assert log.durability.recovery_point == log.segments[-1].base_offset
     background.cancel()
     await manager.close()
 
@@ -230,19 +235,19 @@ async def test_flush_ms_syncs_what_is_due(tmp_path: Path) -> None:
         fill(other, [b"v"])
         clock.advance(499)
         await manager.flush()
-        assert log.recovery_point == 0
+        assert log.durability.recovery_point == 0
         clock.advance(1)
         await manager.flush()
-        assert (log.recovery_point, other.recovery_point) == (1, 0)
+        assert (log.durability.recovery_point, other.durability.recovery_point) == (1, 0)
 
 
 async def test_flush_messages_syncs_before_the_answer(tmp_path: Path) -> None:
     async with started(tmp_path) as manager:
         log = manager.get_or_create("t", 0, FIRST, LogConfig(flush_messages=3))
         fill(log, [b"v"] * 2)
-        assert log.recovery_point == 0
+        assert log.durability.recovery_point == 0
         fill(log, [b"v"])
-        assert log.recovery_point == 3
+        assert log.durability.recovery_point == 3
 
 
 async def test_retention_runs_over_all_logs(tmp_path: Path) -> None:
@@ -269,7 +274,7 @@ async def test_no_clean_mark_when_a_log_failed(tmp_path: Path) -> None:
     fill(log, [b"v"])
     files.fail = lambda call, path: 5 if call == "fsync" and path.endswith(".log") else None
     with pytest.raises(KafkaError):
-        log.sync()
+        log.durability.sync()
     files.fail = lambda call, path: None
     await manager.close()
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
@@ -327,7 +332,7 @@ async def test_broken_checkpoints_are_done_without(tmp_path: Path) -> None:
     async with started(tmp_path) as manager:
         log = manager.get_or_create("t", 0, FIRST, CONFIG)
         assert len(read_values(log)) == 9
-        assert log.topic_id == FIRST
+        assert log.companions.topic_id == FIRST
 
 
 async def test_creating_partitions_waits_for_no_disk(tmp_path: Path) -> None:
@@ -336,7 +341,7 @@ async def test_creating_partitions_waits_for_no_disk(tmp_path: Path) -> None:
     await manager.start()
     files.calls.clear()
     for index in range(10):
-        manager.get_or_create("t", index, FIRST, CONFIG).assign_epoch(0)
+        manager.get_or_create("t", index, FIRST, CONFIG).companions.assign_epoch(0)
     assert not [path for call, path in files.calls if call == "fsync"]
     # Of what each partition needs, only the segment is created at once.
     assert len(list(tmp_path.glob("t-*/*"))) == 10

@@ -35,7 +35,7 @@ def put(
     now_ms: int = NOW,
 ) -> tuple[int, int, bool]:
     values = [b"v"] * count
-    info = log.append(
+    info = log.appender.append(
         [
             batch(
                 *values,
@@ -124,9 +124,11 @@ def test_sequences_wrap(log: Log, count: int) -> None:
 
 
 def test_batches_of_one_append_see_each_other(log: Log) -> None:
-    log.append([batch(b"a", producer=(5, 0, 0)), batch(b"b", producer=(5, 0, 1))], 0, NOW)
+    log.appender.append([batch(b"a", producer=(5, 0, 0)), batch(b"b", producer=(5, 0, 1))], 0, NOW)
     with pytest.raises(KafkaError):
-        log.append([batch(b"c", producer=(5, 0, 2)), batch(b"d", producer=(5, 0, 4))], 0, NOW)
+        log.appender.append(
+            [batch(b"c", producer=(5, 0, 2)), batch(b"d", producer=(5, 0, 4))], 0, NOW
+        )
     assert log.log_end_offset == 2
     assert put(log, 2) == (2, 2, False)
 
@@ -135,9 +137,9 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(producer_id_expiration_ms=1000))
     put(log, 0, producer_id=1, now_ms=NOW)
     put(log, 0, producer_id=2, now_ms=NOW + 500)
-    assert log.expire_producers(NOW + 999) == 0
-    assert log.expire_producers(NOW + 1000) == 1
-    assert [p.producer_id for p in log.active_producers()] == [2]
+    assert log.producers.expire(NOW + 999, log.config.producer_id_expiration_ms) == 0
+    assert log.producers.expire(NOW + 1000, log.config.producer_id_expiration_ms) == 1
+    assert [p.producer_id for p in log.producers] == [2]
     assert put(log, 9, producer_id=1)[2] is False
 
 
@@ -182,11 +184,11 @@ def test_an_open_transaction_holds_back_the_stable_offset(tmp_path: Path) -> Non
     put(log, 0, producer_id=7, transactional=True)
     assert (log.last_stable_offset, log.high_watermark) == (1, 3)
     refused(log, ErrorCode.INVALID_TXN_STATE, 1, producer_id=6)
-    assert open_log(tmp_path).active_producers()[1].txn_first_offset == 1
+    assert list(open_log(tmp_path).producers)[1].txn_first_offset == 1
     end_transaction(log, 6, commit=True)
     assert log.last_stable_offset == 2
     end_transaction(log, 7, commit=False)
     assert log.last_stable_offset == 5
     again = open_log(tmp_path)
-    assert [p.txn_first_offset for p in again.active_producers()] == [-1, -1, -1]
-    assert [p.coordinator_epoch for p in again.active_producers()] == [-1, 0, 0]
+    assert [p.txn_first_offset for p in again.producers] == [-1, -1, -1]
+    assert [p.coordinator_epoch for p in again.producers] == [-1, 0, 0]

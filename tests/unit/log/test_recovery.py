@@ -39,7 +39,7 @@ def test_a_clean_start_reads_only_the_tail(tmp_path: Path) -> None:
     data[62] ^= 1
     first.write_bytes(data)
     log = open_log(tmp_path, SMALL, clean=True)
-    assert (log.log_end_offset, log.recovery_point) == (12, 12)
+    assert (log.log_end_offset, log.durability.recovery_point) == (12, 12)
     assert open_log(tmp_path, SMALL).log_end_offset == 0
 
 
@@ -84,12 +84,14 @@ def test_the_first_bad_batch_ends_the_log(tmp_path: Path) -> None:
 
 def test_what_lies_before_the_recovery_point_is_believed(tmp_path: Path) -> None:
     log = written(tmp_path)
-    log.sync()
+    log.durability.sync()
     first = min(tmp_path.glob("*.log"))
     data = bytearray(first.read_bytes())
     data[62] ^= 1
     first.write_bytes(data)
-    assert open_log(tmp_path, SMALL, recovery_point=log.recovery_point).log_end_offset == 12
+    assert (
+        open_log(tmp_path, SMALL, recovery_point=log.durability.recovery_point).log_end_offset == 12
+    )
 
 
 def test_a_segment_after_a_hole_goes(tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ def test_a_segment_after_a_hole_goes(tmp_path: Path) -> None:
 def test_indexes_are_rebuilt_as_they_were(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(index_interval_bytes=100))
     for number in range(40):
-        log.append([batch(b"%02d" % number, timestamp=NOW + number % 7)], 0, NOW)
+        log.appender.append([batch(b"%02d" % number, timestamp=NOW + number % 7)], 0, NOW)
     log.close()
     kept = {path.name: path.read_bytes() for path in tmp_path.glob("*index")}
     assert len(kept) == 2
@@ -126,7 +128,7 @@ def test_a_missing_index_is_rebuilt_even_after_a_clean_shutdown(
         path.unlink()
     log = open_log(tmp_path, SMALL, clean=True)
     assert read_values(log) == expected(12)
-    assert log.offset_for_timestamp(NOW, block=True) == (NOW, 0, 0)
+    assert log.reader.offset_for_timestamp(NOW, block=True) == (NOW, 0, 0)
 
 
 def test_preallocated_indexes_of_kafka_are_understood(tmp_path: Path) -> None:
@@ -202,7 +204,7 @@ def test_a_log_start_above_the_end_begins_a_new_log(tmp_path: Path) -> None:
 
 def test_the_log_start_survives(tmp_path: Path) -> None:
     log = written(tmp_path)
-    log.delete_records_before(7)
+    log.trimming.delete_records_before(7)
     log = open_log(tmp_path, SMALL, log_start_offset=7)
     assert log.log_start_offset == 7
     assert read_values(log) == expected(12)[7:]

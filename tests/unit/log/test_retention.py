@@ -30,24 +30,24 @@ def written(
     )
     log = open_log(tmp_path, config)
     for number in range(count):
-        log.append([batch(b"%02d" % number, timestamp=NOW + number)], 0, NOW)
+        log.appender.append([batch(b"%02d" % number, timestamp=NOW + number)], 0, NOW)
     log.high_watermark = log.log_end_offset
     return log
 
 
 def test_old_segments_go_by_their_latest_record(tmp_path: Path) -> None:
     log = written(tmp_path, retention_ms=100)
-    assert log.delete_old_segments(NOW + 104) == 0
-    assert log.delete_old_segments(NOW + 105) == 1
+    assert log.trimming.delete_old_segments(NOW + 104) == 0
+    assert log.trimming.delete_old_segments(NOW + 105) == 1
     assert log.log_start_offset == 5
     assert read_values(log)[0] == (5, b"05")
 
 
 def test_the_last_segment_goes_too_and_offsets_go_on(tmp_path: Path) -> None:
     log = written(tmp_path, retention_ms=100)
-    assert log.delete_old_segments(NOW + 10_000) == 3
+    assert log.trimming.delete_old_segments(NOW + 10_000) == 3
     assert (log.log_start_offset, log.log_end_offset) == (12, 12)
-    assert log.delete_old_segments(NOW + 20_000) == 0
+    assert log.trimming.delete_old_segments(NOW + 20_000) == 0
     fill(log, [b"next"])
     assert read_values(log) == [(12, b"next")]
 
@@ -57,36 +57,36 @@ def test_the_last_segment_goes_too_and_offsets_go_on(tmp_path: Path) -> None:
 )
 def test_size_keeps_at_least_what_it_says(tmp_path: Path, keep: int, gone: int) -> None:
     log = written(tmp_path, retention_bytes=keep * SIZE)
-    assert log.delete_old_segments(NOW) == gone
+    assert log.trimming.delete_old_segments(NOW) == gone
     assert log.size >= keep * SIZE
 
 
 def test_nothing_above_the_high_watermark_goes(tmp_path: Path) -> None:
     log = written(tmp_path, retention_ms=100, retention_bytes=0)
     log.high_watermark = 9
-    assert log.delete_old_segments(NOW + 10_000) == 1
+    assert log.trimming.delete_old_segments(NOW + 10_000) == 1
     log.high_watermark = 11
-    assert log.delete_old_segments(NOW + 10_000) == 1
+    assert log.trimming.delete_old_segments(NOW + 10_000) == 1
     assert log.log_start_offset == 10
 
 
 def test_compaction_alone_deletes_below_the_start_only(tmp_path: Path) -> None:
     log = written(tmp_path, retention_ms=1, cleanup_policy=frozenset({"compact"}))
-    assert log.delete_old_segments(NOW + 10_000) == 0
-    log.delete_records_before(6)
-    assert log.delete_old_segments(NOW + 10_000) == 1
+    assert log.trimming.delete_old_segments(NOW + 10_000) == 0
+    log.trimming.delete_records_before(6)
+    assert log.trimming.delete_old_segments(NOW + 10_000) == 1
 
 
 def test_deleted_records_are_gone_at_once_and_their_segments_later(tmp_path: Path) -> None:
     log = written(tmp_path)
-    assert log.delete_records_before(7) == 7
-    assert log.delete_records_before(3) == 7
+    assert log.trimming.delete_records_before(7) == 7
+    assert log.trimming.delete_records_before(3) == 7
     assert read_values(log)[0] == (7, b"07")
     assert log.size == 12 * SIZE
-    assert log.delete_old_segments(NOW) == 1
+    assert log.trimming.delete_old_segments(NOW) == 1
     assert log.size == 7 * SIZE
     with pytest.raises(KafkaError) as caught:
-        log.delete_records_before(13)
+        log.trimming.delete_records_before(13)
     assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
@@ -94,7 +94,7 @@ def test_epochs_start_no_earlier_than_the_log(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for epoch in (1, 1, 4, 4):
         fill(log, [b"x"], epoch=epoch)
-    log.delete_records_before(3)
+    log.trimming.delete_records_before(3)
     assert log.epoch_of(3) == 4
     assert log.epoch_end_offset(1) == (1, 3)
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n4 3\n"
@@ -102,11 +102,11 @@ def test_epochs_start_no_earlier_than_the_log(tmp_path: Path) -> None:
 
 def test_a_file_without_timestamps_ages_by_its_modification(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(retention_ms=1000))
-    log.append([batch(b"x", timestamp=-1)], 0, NOW)
+    log.appender.append([batch(b"x", timestamp=-1)], 0, NOW)
     log.high_watermark = 1
     modified = log.segments[0].modified_ms
-    assert log.delete_old_segments(modified + 1000) == 0
-    assert log.delete_old_segments(modified + 1001) == 1
+    assert log.trimming.delete_old_segments(modified + 1000) == 0
+    assert log.trimming.delete_old_segments(modified + 1001) == 1
 
 
 def test_after_a_restart_ages_come_from_the_index(tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ def test_after_a_restart_ages_come_from_the_index(tmp_path: Path) -> None:
     log.close()
     log = open_log(tmp_path, config, clean=True)
     log.high_watermark = log.log_end_offset
-    assert log.delete_old_segments(NOW + 104) == 0
-    assert log.delete_old_segments(NOW + 105) == 1
+    assert log.trimming.delete_old_segments(NOW + 104) == 0
+    assert log.trimming.delete_old_segments(NOW + 105) == 1
 
 
 def test_deleted_files_carry_the_suffix_until_the_delay_is_over(tmp_path: Path) -> None:
@@ -132,9 +132,9 @@ def test_deleted_files_carry_the_suffix_until_the_delay_is_over(tmp_path: Path) 
         def unwritten(self, log: object) -> None: ...
 
     log = written(tmp_path)
-    log._host = Host()  # type: ignore[assignment]
-    log.delete_records_before(10)
-    log.delete_old_segments(NOW)
+    log.host = Host()  # type: ignore[assignment]
+    log.trimming.delete_records_before(10)
+    log.trimming.delete_old_segments(NOW)
     names = sorted(Path(path).name for path in discarded)
     assert names == [
         "00000000000000000000.index.deleted",

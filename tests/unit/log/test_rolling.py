@@ -31,10 +31,10 @@ def test_a_full_segment_is_followed_by_another(tmp_path: Path) -> None:
 
 def test_time_rolls_by_the_records_clock(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(segment_ms=1000))
-    log.append([batch(b"a", timestamp=5000)], 0, NOW)
-    log.append([batch(b"b", timestamp=6000)], 0, NOW + 10**9)
+    log.appender.append([batch(b"a", timestamp=5000)], 0, NOW)
+    log.appender.append([batch(b"b", timestamp=6000)], 0, NOW + 10**9)
     assert bases(log) == [0]
-    log.append([batch(b"c", timestamp=6001)], 0, NOW)
+    log.appender.append([batch(b"c", timestamp=6001)], 0, NOW)
     assert bases(log) == [0, 2]
 
 
@@ -42,27 +42,27 @@ def test_without_timestamps_time_rolls_by_the_wall_clock(tmp_path: Path) -> None
     clock = ManualClock(NOW)
     log = open_log(tmp_path, LogConfig(segment_ms=1000))
     for _ in range(2):
-        log.append([batch(b"a", timestamp=-1)], 0, clock.now_ms())
+        log.appender.append([batch(b"a", timestamp=-1)], 0, clock.now_ms())
     clock.advance(1001)
-    log.append([batch(b"b", timestamp=-1)], 0, clock.now_ms())
+    log.appender.append([batch(b"b", timestamp=-1)], 0, clock.now_ms())
     assert bases(log) == [0, 2]
 
 
 def test_a_reopened_segment_knows_when_it_began(tmp_path: Path) -> None:
     config = LogConfig(segment_ms=1000)
     log = open_log(tmp_path, config)
-    log.append([batch(b"a", timestamp=5000)], 0, NOW)
+    log.appender.append([batch(b"a", timestamp=5000)], 0, NOW)
     log.close()
     log = open_log(tmp_path, config, clean=True)
-    log.append([batch(b"b", timestamp=6001)], 0, NOW)
+    log.appender.append([batch(b"b", timestamp=6001)], 0, NOW)
     assert bases(log) == [0, 1]
 
 
 def test_the_deadline_of_compaction_rolls_too(tmp_path: Path) -> None:
     config = LogConfig(max_compaction_lag_ms=10, cleanup_policy=frozenset({"compact"}))
     log = open_log(tmp_path, config)
-    log.append([batch(b"a", timestamp=5000)], 0, NOW)
-    log.append([batch(b"b", timestamp=5011)], 0, NOW)
+    log.appender.append([batch(b"a", timestamp=5000)], 0, NOW)
+    log.appender.append([batch(b"b", timestamp=5011)], 0, NOW)
     assert bases(log) == [0, 1]
 
 
@@ -70,7 +70,7 @@ def test_the_deadline_of_compaction_rolls_too(tmp_path: Path) -> None:
 def test_full_indexes_roll(tmp_path: Path, bytes_max: int) -> None:
     log = open_log(tmp_path, LogConfig(segment_index_bytes=bytes_max, index_interval_bytes=0))
     for number in range(9):
-        log.append([batch(b"x", timestamp=NOW + number)], 0, NOW)
+        log.appender.append([batch(b"x", timestamp=NOW + number)], 0, NOW)
     index = log.segments[0].offset_index(block=True)
     times = log.segments[0].time_index(block=True)
     assert len(log.segments) > 1
@@ -89,9 +89,9 @@ def test_offsets_that_do_not_fit_an_index_roll(tmp_path: Path) -> None:
         found.buffer[:8] = offset.to_bytes(8, "big")  # type: ignore[index]
         return found
 
-    log.append_as_follower([placed(RELATIVE_OFFSET_MAX)])
+    log.appender.append_as_follower([placed(RELATIVE_OFFSET_MAX)])
     assert bases(log) == [0]
-    log.append_as_follower([placed(RELATIVE_OFFSET_MAX + 1)])
+    log.appender.append_as_follower([placed(RELATIVE_OFFSET_MAX + 1)])
     assert bases(log) == [0, RELATIVE_OFFSET_MAX + 1]
     assert [offset for offset, _ in read_values(log)] == [
         0,
@@ -104,7 +104,7 @@ def test_indexes_are_sparse_and_name_batches_by_their_last_offset(tmp_path: Path
     size = batch(b"00").size
     log = open_log(tmp_path, LogConfig(index_interval_bytes=3 * size))
     for number in range(20):
-        log.append([batch(b"%02d" % number, timestamp=NOW + number)], 0, NOW)
+        log.appender.append([batch(b"%02d" % number, timestamp=NOW + number)], 0, NOW)
     index = log.segments[0].offset_index(block=True)
     entries = [index.at(slot) for slot in range(len(index))]
     # An entry is due once more than the interval has gone by since the last one.

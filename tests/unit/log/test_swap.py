@@ -103,7 +103,7 @@ async def test_the_broker_may_die_at_every_step_of_a_pass(tmp_path: Path) -> Non
         await world.compact()
         world.check()
         assert len(world.records()) == 5
-        [producer] = world.log.active_producers()
+        [producer] = world.log.producers
         assert producer.last_sequence == 23
 
 
@@ -136,7 +136,7 @@ async def test_a_log_that_was_compacted_survives_an_unclean_start(
 ) -> None:
     world = filled(tmp_path, Files(16))
     await world.compact()
-    world.log.recovery_point = 0
+    world.log.durability.recovery_point = 0
     for path in swap_files(tmp_path, "index"):
         path.unlink()
     world.reopen(config=replace(COMPACT, cleanup_policy=frozenset({policy})))
@@ -219,8 +219,8 @@ async def test_segments_that_change_meanwhile_are_not_replaced(tmp_path: Path, c
             if change == "truncate":
                 world.log.truncate_to(12)
             else:
-                world.log.delete_records_before(10)
-                world.log.delete_old_segments(NOW)
+                world.log.trimming.delete_records_before(10)
+                world.log.trimming.delete_old_segments(NOW)
 
     files.fail = interfere
     assert await world.cleaner.run_once() == 0
@@ -242,7 +242,7 @@ async def test_readers_on_other_threads_see_no_other_file(tmp_path: Path) -> Non
         while not enough.is_set():
             at = 0
             while at < 24:
-                info = world.log.read(at, 300, 24, min_one=True, block=True)
+                info = world.log.reader.read(at, 300, 24, min_one=True, block=True)
                 batches = list(split_batches(info.buffer))
                 if not batches or not all(batch.crc_ok() for batch in batches):
                     faults.append(f"{at}: {batches}")

@@ -40,7 +40,9 @@ class Reader(threading.Thread):
     def _step(self) -> None:
         limit = self.log.high_watermark
         try:
-            info = self.log.read(self.offset, self.max_bytes, limit, min_one=True, block=True)
+            info = self.log.reader.read(
+                self.offset, self.max_bytes, limit, min_one=True, block=True
+            )
         except KafkaError as error:
             assert error.code is ErrorCode.OFFSET_OUT_OF_RANGE
             start = self.log.log_start_offset
@@ -73,10 +75,10 @@ def test_readers_never_see_too_much_nor_the_wrong_place(tmp_path: Path) -> None:
     for reader in readers:
         reader.start()
     for number in range(APPENDS):
-        log.append([batch(b"%d" % number, b"x" * (number % 97))], 0, NOW)
+        log.appender.append([batch(b"%d" % number, b"x" * (number % 97))], 0, NOW)
         log.high_watermark = log.log_end_offset
         if number % 50 == 0:
-            log.delete_old_segments(NOW)
+            log.trimming.delete_old_segments(NOW)
             for segment in log.segments[:-1]:
                 segment.drop_indexes()
     for reader in readers:

@@ -32,14 +32,14 @@ SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 def put(log: Log, producer_id: int, sequence: int, *, epoch: int = 0, value: bytes = b"v") -> int:
     """A transactional batch, committed; returns its offset."""
     sent = batch(value, producer=(producer_id, epoch, sequence), transactional=True)
-    info = log.append([sent], 0, NOW, UNVERIFIED)
+    info = log.appender.append([sent], 0, NOW, UNVERIFIED)
     log.high_watermark = log.log_end_offset
     return info.first_offset
 
 
 def aborted(log: Log, start: int, end: int) -> list[tuple[int, int, int]]:
     """(producer, first, last) of the aborted transactions that touch these offsets."""
-    found = log.aborted_transactions(start, end, block=True)
+    found = log.reader.aborted_transactions(start, end, block=True)
     return [(one.producer_id, one.first_offset, one.last_offset) for one in found]
 
 
@@ -50,7 +50,7 @@ def txn_indexes(directory: Path) -> dict[str, bytes]:
 def refused(code: ErrorCode, end: TransactionEnd, log: Log) -> None:
     before = log.log_end_offset
     with pytest.raises(KafkaError) as caught:
-        log.append_marker(end, 0, NOW)
+        log.appender.append_marker(end, 0, NOW)
     assert caught.value.code is code
     assert log.log_end_offset == before
 
@@ -63,7 +63,7 @@ def test_a_marker_above_the_high_watermark_does_not_count_yet(tmp_path: Path) ->
     fill(log, [b"a"])
     put(log, 6, 0)
     fill(log, [b"b"])
-    log.append_marker(TransactionEnd(6, 0, Marker(0, True)), 0, NOW)
+    log.appender.append_marker(TransactionEnd(6, 0, Marker(0, True)), 0, NOW)
     assert (log.high_watermark, log.last_stable_offset) == (3, 1)
     log.high_watermark = 4
     assert log.last_stable_offset == 4
@@ -85,7 +85,7 @@ def test_ends_that_nobody_asks_for_are_not_kept(tmp_path: Path) -> None:
     for number in range(50):
         put(log, 6, number)
         end_transaction(log, 6, commit=True)
-    assert len(log._producers._undecided) <= 1
+    assert len(log.producers._undecided) <= 1
 
 
 def test_the_oldest_of_many_transactions_decides(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_log_start_bounds_it_from_below(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     put(log, 6, 0)
     fill(log, [b"a", b"b"])
-    log.delete_records_before(2)
+    log.trimming.delete_records_before(2)
     assert log.last_stable_offset == 2
 
 
@@ -124,10 +124,10 @@ def test_markers_of_old_epochs_and_old_coordinators_are_refused(tmp_path: Path) 
     log = open_log(tmp_path)
     put(log, 6, 0, epoch=3)
     refused(ErrorCode.INVALID_PRODUCER_EPOCH, TransactionEnd(6, 2, Marker(5, True)), log)
-    log.append_marker(TransactionEnd(6, 3, Marker(5, True)), 0, NOW)
+    log.appender.append_marker(TransactionEnd(6, 3, Marker(5, True)), 0, NOW)
     put(log, 6, 1, epoch=3)
     refused(ErrorCode.TRANSACTION_COORDINATOR_FENCED, TransactionEnd(6, 3, Marker(4, True)), log)
-    log.append_marker(TransactionEnd(6, 4, Marker(5, False)), 0, NOW)
+    log.appender.append_marker(TransactionEnd(6, 4, Marker(5, False)), 0, NOW)
     refused(ErrorCode.INVALID_PRODUCER_EPOCH, TransactionEnd(6, 3, Marker(5, True)), log)
 
 
@@ -137,12 +137,12 @@ def test_a_marker_of_version_2_has_a_greater_epoch_or_is_repeated(tmp_path: Path
     same = TransactionEnd(6, 0, Marker(0, True), 2)
     refused(ErrorCode.INVALID_PRODUCER_EPOCH, same, log)
     greater = TransactionEnd(6, 1, Marker(0, True), 2)
-    log.append_marker(greater, 0, NOW)
-    log.append_marker(greater, 0, NOW)  # its answer was lost
+    log.appender.append_marker(greater, 0, NOW)
+    log.appender.append_marker(greater, 0, NOW)  # its answer was lost
     put(log, 6, 0, epoch=1)
     refused(ErrorCode.INVALID_PRODUCER_EPOCH, greater, log)
     put(log, 7, 0, epoch=EPOCH_MAX)
-    log.append_marker(TransactionEnd(7, EPOCH_MAX, Marker(0, False), 2), 0, NOW)
+    log.appender.append_marker(TransactionEnd(7, EPOCH_MAX, Marker(0, False), 2), 0, NOW)
 
 
 def test_a_transaction_opens_only_with_its_guard(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_transaction_opens_only_with_its_guard(tmp_path: Path) -> None:
 
     def write(sequence: int, origin: Origin) -> None:
         sent = batch(b"v", producer=(6, 0, sequence), transactional=True)
-        log.append([sent], 0, NOW, origin)
+        log.appender.append([sent], 0, NOW, origin)
 
     def no_entry(origin: Origin) -> None:
         with pytest.raises(KafkaError) as caught:
@@ -159,49 +159,53 @@ def test_a_transaction_opens_only_with_its_guard(tmp_path: Path) -> None:
         assert log.log_end_offset == 0
 
     no_entry(Origin())
-    guard = log.start_verification(6, 0, 0, epoch_grows=False, now_ms=NOW)
+    guard = log.appender.start_verification(6, 0, 0, epoch_grows=False, now_ms=NOW)
     assert guard is not None
     no_entry(Origin())
     write(0, Origin(guard=guard))
     # The rest of the transaction needs none, and after its end the old one is worth nothing.
-    assert log.start_verification(6, 1, 0, epoch_grows=False, now_ms=NOW) is None
+    assert log.appender.start_verification(6, 1, 0, epoch_grows=False, now_ms=NOW) is None
     write(1, Origin())
-    log.append_marker(TransactionEnd(6, 0, Marker(0, False)), 0, NOW)
+    log.appender.append_marker(TransactionEnd(6, 0, Marker(0, False)), 0, NOW)
     with pytest.raises(KafkaError, match="not part of an ongoing transaction"):
         write(2, Origin(guard=guard))
 
 
 def test_a_marker_takes_the_guard_of_its_own_epoch_only(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    old = log.start_verification(6, 0, 0, epoch_grows=True, now_ms=NOW)
-    log.append_marker(TransactionEnd(6, 1, Marker(0, False), 2), 0, NOW)
+    old = log.appender.start_verification(6, 0, 0, epoch_grows=True, now_ms=NOW)
+    log.appender.append_marker(TransactionEnd(6, 1, Marker(0, False), 2), 0, NOW)
     with pytest.raises(KafkaError) as caught:
-        log.append([batch(b"v", producer=(6, 0, 0), transactional=True)], 0, NOW, Origin(guard=old))
+        log.appender.append(
+            [batch(b"v", producer=(6, 0, 0), transactional=True)], 0, NOW, Origin(guard=old)
+        )
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
     # The next transaction has begun before the marker of the last one comes again.
-    new = log.start_verification(6, 0, 1, epoch_grows=True, now_ms=NOW)
-    log.append_marker(TransactionEnd(6, 1, Marker(0, False), 2), 0, NOW)
-    log.append([batch(b"v", producer=(6, 1, 0), transactional=True)], 0, NOW, Origin(guard=new))
+    new = log.appender.start_verification(6, 0, 1, epoch_grows=True, now_ms=NOW)
+    log.appender.append_marker(TransactionEnd(6, 1, Marker(0, False), 2), 0, NOW)
+    log.appender.append(
+        [batch(b"v", producer=(6, 1, 0), transactional=True)], 0, NOW, Origin(guard=new)
+    )
 
 
 def test_nothing_overtakes_a_batch_that_waits_for_its_verification(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    log.start_verification(6, 5, 0, epoch_grows=False, now_ms=NOW)
-    guard = log.start_verification(6, 8, 0, epoch_grows=False, now_ms=NOW)
+    log.appender.start_verification(6, 5, 0, epoch_grows=False, now_ms=NOW)
+    guard = log.appender.start_verification(6, 8, 0, epoch_grows=False, now_ms=NOW)
     late = batch(b"v", producer=(6, 0, 8), transactional=True)
     with pytest.raises(KafkaError) as caught:
-        log.append([late], 0, NOW, Origin(guard=guard))
+        log.appender.append([late], 0, NOW, Origin(guard=guard))
     assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     first = batch(b"v", producer=(6, 0, 5), transactional=True)
-    log.append([first], 0, NOW, Origin(guard=guard))
+    log.appender.append([first], 0, NOW, Origin(guard=guard))
 
 
 def test_with_growing_epochs_an_unknown_producer_begins_at_0(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    guard = log.start_verification(6, 3, 0, epoch_grows=True, now_ms=NOW)
+    guard = log.appender.start_verification(6, 3, 0, epoch_grows=True, now_ms=NOW)
     late = batch(b"v", producer=(6, 0, 3), transactional=True)
     with pytest.raises(KafkaError) as caught:
-        log.append([late], 0, NOW, Origin(guard=guard))
+        log.appender.append([late], 0, NOW, Origin(guard=guard))
     assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
@@ -209,29 +213,31 @@ def test_an_old_epoch_is_not_even_verified(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     put(log, 6, 0, epoch=2)
     with pytest.raises(KafkaError) as caught:
-        log.start_verification(6, 0, 1, epoch_grows=True, now_ms=NOW)
+        log.appender.start_verification(6, 0, 1, epoch_grows=True, now_ms=NOW)
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def test_guards_are_bounded_and_expire(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(producer_id_expiration_ms=1000))
     for producer_id in range(TRANSACTION_GUARDS_PER_PARTITION_MAX + 3):
-        log.start_verification(producer_id, 0, 0, epoch_grows=True, now_ms=NOW)
-    guards = log._producers.verifications._guards
+        log.appender.start_verification(producer_id, 0, 0, epoch_grows=True, now_ms=NOW)
+    guards = log.producers.verifications._guards
     assert len(guards) == TRANSACTION_GUARDS_PER_PARTITION_MAX
-    log.expire_producers(NOW + 1000)
+    log.producers.expire(NOW + 1000, log.config.producer_id_expiration_ms)
     assert not guards
 
 
 def test_coordinators_batches_have_no_sequences(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for _ in range(3):
-        guard = log.start_verification(6, -1, 0, epoch_grows=True, now_ms=NOW)
+        guard = log.appender.start_verification(6, -1, 0, epoch_grows=True, now_ms=NOW)
         sent = batch(b"offset", producer=(6, 0, -1), transactional=True)
-        log.append([sent], 0, NOW, Origin(is_client=False, guard=guard))
+        log.appender.append([sent], 0, NOW, Origin(is_client=False, guard=guard))
     assert log.log_end_offset == 3
     with pytest.raises(KafkaError) as caught:
-        log.append([batch(b"x", producer=(7, 0, -1), transactional=True)], 0, NOW, COORDINATOR)
+        log.appender.append(
+            [batch(b"x", producer=(7, 0, -1), transactional=True)], 0, NOW, COORDINATOR
+        )
     assert caught.value.code is ErrorCode.INVALID_TXN_STATE
 
 
@@ -273,7 +279,7 @@ def test_a_reader_of_many_segments_gets_what_touches_its_batches(tmp_path: Path)
     assert len(log.segments) > 10
     at = 0
     while at < log.last_stable_offset:
-        info = log.read_committed(at, 300, log.last_stable_offset, min_one=True, block=True)
+        info = log.reader.read_committed(at, 300, log.last_stable_offset, min_one=True, block=True)
         batches = list(split_batches(info.buffer))
         end = batches[-1].next_offset
         needed = {one for one in everything if one[1] < end and one[2] >= at}
@@ -307,7 +313,7 @@ def test_dropped_memory_is_read_again(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL)
     history(log, 40)
     expected = aborted(log, 0, log.log_end_offset)
-    log.sync()
+    log.durability.sync()
     for segment in log.segments[:-1]:
         segment.drop_indexes()
     assert aborted(log, 0, log.log_end_offset) == expected
@@ -319,8 +325,8 @@ def test_retention_takes_the_index_with_its_segment(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL)
     history(log, 40)
     before = txn_indexes(tmp_path)
-    log.delete_records_before(log.segments[5].base_offset)
-    log.delete_old_segments(NOW)
+    log.trimming.delete_records_before(log.segments[5].base_offset)
+    log.trimming.delete_old_segments(NOW)
     bases = {f"{segment.base_offset:020d}.txnindex" for segment in log.segments}
     after = txn_indexes(tmp_path)
     assert set(after) == set(before) & bases
@@ -345,7 +351,7 @@ def test_truncation_takes_back_what_was_aborted(tmp_path: Path, restart: str) ->
             log.high_watermark = log.log_end_offset
         expected = [one for one in aborted(whole, 0, 10_000) if one[2] < offset]
         assert aborted(log, 0, 10_000) == expected
-        open_first = [p.txn_first_offset for p in log.active_producers() if p.txn_first_offset >= 0]
+        open_first = [p.txn_first_offset for p in log.producers if p.txn_first_offset >= 0]
         assert log.last_stable_offset == min([log.log_end_offset, *open_first])
 
 
@@ -365,7 +371,7 @@ def test_recovery_rebuilds_every_index_as_it_was(tmp_path: Path, snapshots: bool
     log = open_log(tmp_path, SMALL)
     history(log, 60)
     expected = txn_indexes(tmp_path)
-    states = {p.producer_id: (p.epoch, p.txn_first_offset) for p in log.active_producers()}
+    states = {p.producer_id: (p.epoch, p.txn_first_offset) for p in log.producers}
     bases = [segment.base_offset for segment in log.segments]
     for point in (0, *bases[1::3], log.log_end_offset):
         for path in tmp_path.glob("*.txnindex"):
@@ -378,9 +384,7 @@ def test_recovery_rebuilds_every_index_as_it_was(tmp_path: Path, snapshots: bool
                 path.unlink()
         again = open_log(tmp_path, SMALL, recovery_point=point)
         assert txn_indexes(tmp_path) == expected, point
-        assert states == {
-            p.producer_id: (p.epoch, p.txn_first_offset) for p in again.active_producers()
-        }
+        assert states == {p.producer_id: (p.epoch, p.txn_first_offset) for p in again.producers}
         assert again.log_end_offset == log.log_end_offset
 
 
@@ -391,9 +395,9 @@ def test_a_transaction_that_began_in_a_deleted_segment_is_remembered(
     log = open_log(tmp_path, SMALL)
     put(log, 6, 0)
     fill(log, [b"v%d" % number for number in range(20)])
-    log.sync()
-    log.delete_records_before(log.segments[2].base_offset)
-    log.delete_old_segments(NOW)
+    log.durability.sync()
+    log.trimming.delete_records_before(log.segments[2].base_offset)
+    log.trimming.delete_old_segments(NOW)
     start = log.log_start_offset
     assert start == log.segments[0].base_offset > 0
 
@@ -431,7 +435,7 @@ def test_a_log_cut_at_any_byte_knows_what_it_still_holds(tmp_path: Path) -> None
         cut = open_log(directory)
         cut.high_watermark = cut.log_end_offset
         left = [one for one in everything if one.last_offset < cut.log_end_offset]
-        assert cut.aborted_transactions(0, 1000, block=True) == left
+        assert cut.reader.aborted_transactions(0, 1000, block=True) == left
         for one in directory.glob("*.snapshot"):
             one.unlink()
 
@@ -477,13 +481,13 @@ def test_an_index_that_cannot_be_written_waits_in_memory(tmp_path: Path) -> None
 def test_a_lost_index_is_no_empty_one(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL)
     history(log, 40)
-    log.sync()
+    log.durability.sync()
     for segment in log.segments[:-1]:
         segment.drop_indexes()
     for path in tmp_path.glob("*.txnindex"):
         path.unlink()
     with pytest.raises(KafkaError) as caught:
-        log.read_committed(0, 300, log.last_stable_offset, min_one=True, block=True)
+        log.reader.read_committed(0, 300, log.last_stable_offset, min_one=True, block=True)
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -493,9 +497,9 @@ def test_a_follower_keeps_the_same_index(tmp_path: Path) -> None:
     follower = open_log(tmp_path / "follower", SMALL, files=Files(16))
     at = 0
     while at < leader.log_end_offset:
-        info = leader.read(at, 250, leader.log_end_offset, min_one=True, block=True)
+        info = leader.reader.read(at, 250, leader.log_end_offset, min_one=True, block=True)
         batches = list(split_batches(memoryview(bytearray(info.buffer))))
-        follower.append_as_follower(batches, NOW)
+        follower.appender.append_as_follower(batches, NOW)
         at = batches[-1].next_offset
         follower.high_watermark = at
     assert aborted(follower, 0, 10_000) == aborted(leader, 0, 10_000)

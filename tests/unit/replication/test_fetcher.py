@@ -91,8 +91,10 @@ def records(tmp_path: Path, *epochs: int, start: int = 0) -> memoryview:
     if start:
         source.truncate_fully_and_start_at(start)
     for epoch in epochs:
-        source.append([batch(b"v")], epoch, 1)
-    return source.read(start, 1 << 20, source.log_end_offset, min_one=True, block=True).buffer
+        source.appender.append([batch(b"v")], epoch, 1)
+    return source.reader.read(
+        start, 1 << 20, source.log_end_offset, min_one=True, block=True
+    ).buffer
 
 
 class World:
@@ -170,7 +172,7 @@ async def test_records_are_appended_and_watermarks_followed(world: World, tmp_pa
 
 async def test_a_log_that_parts_is_cut_and_asked_about_again(world: World, tmp_path: Path) -> None:
     for epoch in (1, 1, 3):
-        world.log.append([batch(b"v")], epoch, 1)
+        world.log.appender.append([batch(b"v")], epoch, 1)
     world.follow(5)
     assert said(await world.requests(1)) == (3, 3, 5)
     diverging = EpochEndOffset(1, 1)
@@ -202,7 +204,7 @@ async def test_another_leader_is_asked_by_another_fetcher(world: World, tmp_path
 
 
 async def test_out_of_range_the_log_begins_anew(world: World, tmp_path: Path) -> None:
-    world.log.append([batch(b"old")], 1, 1)
+    world.log.appender.append([batch(b"old")], 1, 1)
     world.leader.offsets = {-1: 60, -2: 50}
     world.follow(4)
     await world.requests(1)
@@ -256,7 +258,7 @@ async def test_a_full_disk_is_waited_out(
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(world.log), "append_as_follower", full)
+        patch.setattr(type(world.log.appender), "append_as_follower", full)
         world.follow(4)
         world.leader.always = answer(records=records(tmp_path, 4), high_watermark=1)
         world.leader.say()
@@ -273,9 +275,9 @@ async def test_a_log_that_is_offline_is_given_up(
         raise OSError(errno.EIO, "input/output error")
 
     monkeypatch.setattr(Segment, "sync_log", broken)
-    world.log.append([batch(b"v")], 4, 1)
+    world.log.appender.append([batch(b"v")], 4, 1)
     with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
-        world.log.sync()
+        world.log.durability.sync()
     world.follow(4)
     await world.requests(1)
     world.leader.say(answer(records=records(tmp_path, 4, start=1), high_watermark=1))

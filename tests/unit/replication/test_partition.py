@@ -49,7 +49,7 @@ class Replica:
             return
         offset, start, epoch = log.log_end_offset, log.log_start_offset, self.host.broker_epoch()
         source.fetched_by(self.host.node_id, offset, start, epoch)
-        found = leader.log.read(
+        found = leader.log.reader.read(
             offset, 1 << 20, leader.log.log_end_offset, min_one=True, block=True
         )
         fetched = check_fetched(found.buffer, source.leader_epoch)
@@ -58,7 +58,9 @@ class Replica:
 
     def contents(self) -> bytes:
         end = self.log.log_end_offset
-        found = self.log.read(self.log.log_start_offset, 1 << 20, end, min_one=True, block=True)
+        found = self.log.reader.read(
+            self.log.log_start_offset, 1 << 20, end, min_one=True, block=True
+        )
         return bytes(found.buffer)
 
 

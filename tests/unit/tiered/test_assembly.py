@@ -52,7 +52,7 @@ def test_the_files_are_those_of_the_log(
     folder = tmp_path_factory.mktemp("log")
     log = open_log(folder, LogConfig())
     for one in _batches(plan):
-        log.append([one], 0, NOW)
+        log.appender.append([one], 0, NOW)
     log.high_watermark = log.log_end_offset
     read = read_batches(log)
     log.close()

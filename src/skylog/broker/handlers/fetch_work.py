@@ -29,7 +29,7 @@ from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
-from skylog.log.log import ReadInfo
+from skylog.log.reader import ReadInfo
 from skylog.replication.leader import find_divergence
 from skylog.replication.partition import Partition
 from skylog.wire.messages.fetch_request import FetchRequest
@@ -215,7 +215,7 @@ class Fetch:
         size = min(wanted.partition_max_bytes, found.left)
         if size < 0 and log.log_start_offset <= wanted.fetch_offset < limit:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        how = log.read_committed if self._read_committed else log.read
+        how = log.reader.read_committed if self._read_committed else log.reader.read
         read = partial(how, wanted.fetch_offset, size, limit, min_one=found.read_bytes == 0)
         try:
             data = read(block=False)

@@ -187,9 +187,9 @@ def _at(partition: Partition, timestamp: int, limit: int, *, block: bool) -> Fou
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _NOTHING  # nothing is tiered
     if timestamp == MAX_TIMESTAMP:
-        found = log.max_timestamp_offset(block=block)
+        found = log.reader.max_timestamp_offset(block=block)
     else:
-        found = log.offset_for_timestamp(timestamp, block=block)
+        found = log.reader.offset_for_timestamp(timestamp, block=block)
     # A record that may still be lost is no answer.
     return found if found is not None and found[1] < limit else _NOTHING
 
@@ -356,7 +356,7 @@ def describe_producers(
                 answer.error_code = error.code
                 answer.error_message = error.message or error.code.name
                 continue
-            answer.active_producers = [_producer_state(p) for p in partition.log.active_producers()]
+            answer.active_producers = [_producer_state(p) for p in partition.log.producers]
     return response
 
 

@@ -67,7 +67,7 @@ def start_verification(
     for partition, sequence in batches:
         place = partition.topic, partition.index
         try:
-            guard = partition.log.start_verification(
+            guard = partition.log.appender.start_verification(
                 writer.producer_id,
                 sequence,
                 writer.producer_epoch,

@@ -214,7 +214,7 @@ def put_strays_aside(logs: LogManager, image: ClusterImage, node_id: int) -> Non
     that were moved, while it was away. They are kept for the operator, as by Kafka: it may be the
     metadata that is missing."""
     for stray in logs.logs():
-        topic = image.topic_by_id(stray.topic_id)
+        topic = image.topic_by_id(stray.companions.topic_id)
         state = None if topic is None else topic.partitions.get(stray.partition)
         if state is None or node_id not in state.replicas:
             log.warning("stray log put aside", topic=stray.topic, partition=stray.partition)

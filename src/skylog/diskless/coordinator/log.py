@@ -23,6 +23,20 @@ class ReadResult(Protocol):
     def buffer(self) -> Buffer: ...
 
 
+class StoredReader(Protocol):
+    """How it is read."""
+
+    def read(
+        self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
+    ) -> ReadResult: ...
+
+
+class Syncs(Protocol):
+    """How it becomes durable."""
+
+    def sync(self) -> None: ...
+
+
 class StoredLog(Protocol):
     """The partition's log."""
 
@@ -35,14 +49,14 @@ class StoredLog(Protocol):
     @property
     def high_watermark(self) -> int: ...
 
-    def read(
-        self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
-    ) -> ReadResult: ...
+    @property
+    def reader(self) -> StoredReader: ...
 
     @property
     def size(self) -> int: ...
 
-    def sync(self) -> None: ...
+    @property
+    def durability(self) -> Syncs: ...
 
 
 class MetadataPartition(Protocol):
@@ -164,7 +178,7 @@ class CoordinatorLog:
 
     async def _sync(self) -> None:
         end_offset = self.end_offset
-        await self._executor.run(self._partition.log.sync)
+        await self._executor.run(self._partition.log.durability.sync)
         self._synced = end_offset
 
     async def settled(self) -> None:
@@ -218,7 +232,7 @@ async def read_log(
     """The batches between two offsets, as many at a time as were read."""
     while offset < end_offset:
         read = partial(
-            log.read, offset, DISKLESS_LOAD_READ_BYTES, end_offset, min_one=True, block=True
+            log.reader.read, offset, DISKLESS_LOAD_READ_BYTES, end_offset, min_one=True, block=True
         )
         batches = list(split_batches((await executor.run(read)).buffer))
         if not batches or batches[-1].next_offset <= offset:

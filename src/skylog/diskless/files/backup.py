@@ -214,7 +214,7 @@ def read_piece(log: StoredLog, offset: int, high_watermark: int) -> tuple[bytes,
     size, end = 0, offset
     while end < high_watermark and size < DISKLESS_BACKUP_PIECE_BYTES:
         left = DISKLESS_BACKUP_PIECE_BYTES - size
-        data = bytes(log.read(end, left, high_watermark, min_one=True, block=True).buffer)
+        data = bytes(log.reader.read(end, left, high_watermark, min_one=True, block=True).buffer)
         batches = list(split_batches(data))
         if not batches:
             break

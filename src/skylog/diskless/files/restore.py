@@ -29,9 +29,9 @@ from skylog.kernel.topics import CLUSTER_METADATA, DISKLESS_METADATA
 from skylog.log.config import LogConfig
 from skylog.log.directory import LogDirectory
 from skylog.log.files import Files
+from skylog.log.host import LogHost
 from skylog.log.log import Log
 from skylog.log.names import directory_name
-from skylog.log.recovery import Opening
 from skylog.objects.store import NotFound, ObjectStore
 from skylog.quorum.election_file import FILE_NAME as ELECTION_NAME
 from skylog.quorum.meta_properties import MetaProperties, write_meta_properties
@@ -159,14 +159,14 @@ class Restore:
             else directory
         )
         await self._restore_snapshot(backup, snapshots)
-        opening = Opening(self._files, str(directory), LogConfig(), self._clock.now_ms())
-        log = Log.open(backup.topic, backup.partition, opening)
+        key, host = (backup.topic, backup.partition), LogHost(self._files)
+        log = Log.open(key, str(directory), host, LogConfig(), self._clock.now_ms())
         if backup.start_offset:
             log.truncate_fully_and_start_at(backup.start_offset)
-        log.assign_topic_id(topic_id)
+        log.companions.assign_topic_id(topic_id)
         machine = self._machine_of(backup, snapshots) if coordinates else None
         async for batches in self._batches(backup):
-            log.append_as_follower(batches)
+            log.appender.append_as_follower(batches)
             if machine is not None:
                 replay(machine, batches)
         if log.log_end_offset != backup.end_offset:

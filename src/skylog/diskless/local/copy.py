@@ -19,7 +19,9 @@ from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
 from skylog.log.config import LONG_MAX, LogConfig
 from skylog.log.files import Files
-from skylog.log.log import Log, Opening
+from skylog.log.host import LogHost
+from skylog.log.log import Log
+from skylog.log.recovery import Checkpointed
 from skylog.wire.batch import MAGIC, Batch, split_batches
 from skylog.wire.buffers import Buffer
 
@@ -65,13 +67,12 @@ class LocalCopy:
         """What an earlier run left; None when there is nothing, or nothing that can be used."""
         if not Path(place.directory).is_dir():
             return None
-        opening = Opening(files, place.directory, config, now_ms, clean=True)
         try:
-            log = Log.open(place.topic, place.index, opening)
+            log = _open(place, files, config, now_ms, 0)
         except Exception as error:  # noqa: BLE001 - whatever is wrong, there is another copy
             _log.warning("a local copy is unusable", directory=place.directory, why=str(error))
         else:
-            if log.topic_id == place.topic_id:
+            if log.companions.topic_id == place.topic_id:
                 return cls(log, files)
         remove_directory(files, place.directory)
         return None
@@ -80,11 +81,8 @@ class LocalCopy:
     def create(cls, place: Place, files: Files, config: LogConfig, now_ms: int, start: int) -> Self:
         """An empty copy that begins at an offset, whatever lay there before. Raises OSError."""
         remove_directory(files, place.directory)
-        opening = Opening(
-            files, place.directory, config, now_ms, clean=True, log_start_offset=start
-        )
-        log = Log.open(place.topic, place.index, opening)
-        log.assign_topic_id(place.topic_id)
+        log = _open(place, files, config, now_ms, start)
+        log.companions.assign_topic_id(place.topic_id)
         return cls(log, files)
 
     @property
@@ -113,7 +111,7 @@ class LocalCopy:
             size = sum(batch.size for batch in part)
             if size > log.config.segment_bytes:  # one batch that is larger than segments should be
                 log.config = replace(log.config, segment_bytes=size)
-            log.append_as_follower(part, now_ms)
+            log.appender.append_as_follower(part, now_ms)
             added += size
         self._show_end()
         return added
@@ -127,9 +125,9 @@ class LocalCopy:
         log = self._log
         if config != log.config:
             log.config = config
-        log.delete_records_before(min(log_start, log.log_end_offset))
-        log.delete_old_segments(now_ms)
-        log.expire_producers(now_ms)
+        log.trimming.delete_records_before(min(log_start, log.log_end_offset))
+        log.trimming.delete_old_segments(now_ms)
+        log.producers.expire(now_ms, config.producer_id_expiration_ms)
 
     def read(self, offset: int, max_bytes: int, *, min_one: bool, block: bool) -> memoryview:
         """Whole, checked batches from the one that holds ``offset`` on.
@@ -138,7 +136,8 @@ class LocalCopy:
         """
         end = self._end
         try:
-            found = self._log.read(offset, max_bytes, end, min_one=min_one, block=block).buffer
+            read = self._log.reader.read
+            found = read(offset, max_bytes, end, min_one=min_one, block=block).buffer
             expected = -1
             for batch in split_batches(found):
                 if expected < 0:
@@ -176,6 +175,12 @@ class LocalCopy:
     def remove(self) -> None:
         self._log.mark_deleted()
         remove_directory(self._files, self._log.directory)
+
+
+def _open(place: Place, files: Files, config: LogConfig, now_ms: int, start: int) -> Log:
+    known = Checkpointed(clean=True, log_start_offset=start)
+    key = place.topic, place.index
+    return Log.open(key, place.directory, LogHost(files), config, now_ms, known)
 
 
 def _parts(batches: list[Batch], bytes_max: int) -> Iterator[list[Batch]]:

@@ -46,6 +46,7 @@ class FakeLog:
         self.high_watermark = 0
         self.synced = 0
         self.sync_error: Exception | None = None
+        self.reader = self.durability = self  # it is all its parts
 
     @property
     def size(self) -> int:

@@ -28,8 +28,8 @@ from skylog.kernel.ids import Uuid
 from skylog.kernel.rng import random_uuid
 from skylog.log.config import LogConfig
 from skylog.log.files import Files
+from skylog.log.host import LogHost
 from skylog.log.log import Log
-from skylog.log.recovery import Opening
 from skylog.objects.faulty import Faults, FaultyStore
 from skylog.objects.memory import MemoryStore
 from skylog.objects.store import ObjectError
@@ -50,8 +50,8 @@ class Node:
         self.snapshots = directory / "snapshots"
         self.snapshots.mkdir()
         self.topic_id: Uuid = random_uuid(self.rng)
-        opening = Opening(Files(16), str(directory / "log"), LogConfig(), 0)
-        self.log = Log.open(TOPIC, 0, opening)
+        host = LogHost(Files(16))
+        self.log = Log.open((TOPIC, 0), str(directory / "log"), host, LogConfig(), 0)
         self.faulty = FaultyStore(self.store, random.Random(4), Faults())
         self.cluster_id = "cluster"
         self.backup = self.new_backup()
@@ -70,7 +70,8 @@ class Node:
     def append(self, count: int = 1) -> None:
         for _ in range(count):
             value = self.rng.randbytes(20)
-            self.log.append([Batch(bytearray(encode_batch([(None, value)], timestamp=1)))], 0, 1)
+            batch = Batch(bytearray(encode_batch([(None, value)], timestamp=1)))
+            self.log.appender.append([batch], 0, 1)
         self.log.high_watermark = self.log.log_end_offset
 
     def snapshot(self) -> None:
@@ -96,7 +97,7 @@ class Node:
 
     def written(self, start: int = 0) -> list[tuple[int, bytes]]:
         end = self.log.high_watermark
-        data = self.log.read(start, 1 << 20, end, min_one=True, block=True).buffer
+        data = self.log.reader.read(start, 1 << 20, end, min_one=True, block=True).buffer
         return [(b.base_offset, bytes(b.buffer)) for b in split_batches(data)]
 
 

@@ -1,0 +1,69 @@
+"""The producers' state on disk, as of the log's end whenever a segment begins.
+
+Without one, a start reads more headers: no harm is done, so a snapshot that cannot be written is
+left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skylog.kernel.logging import get_logger
+from skylog.log.checkpoints import encode_snapshot
+from skylog.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, file_name
+from skylog.log.segment import Segment
+
+if TYPE_CHECKING:
+    from skylog.log.log import Log
+
+_logger = get_logger("log")
+
+
+class ProducerSnapshots:
+    """The ``.snapshot`` files of one log."""
+
+    __slots__ = ("_log", "_unsynced", "taken_offset")
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        # The offset of the latest one.
+        self.taken_offset = 0
+        self._unsynced: tuple[str, ...] = ()
+
+    def _path(self, offset: int) -> str:
+        return f"{self._log.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+
+    def take(self) -> None:
+        """Write one as of the log's end, unless it is there."""
+        log = self._log
+        end = log.log_end_offset
+        if self.taken_offset == end:
+            return
+        path = self._path(end)
+        try:
+            log.files.replace(path, encode_snapshot(log.producers), sync=False)
+        except OSError as error:
+            _logger.warning("no producer snapshot", directory=log.directory, error=str(error))
+            return
+        self.taken_offset = end
+        if log.producers.first_open_offset is not None:
+            # Once the segments before are deleted, nothing else knows these transactions.
+            self._unsynced = (*self._unsynced, path)
+
+    def sync(self) -> None:
+        """Make durable those that nothing else can replace; may run on another thread."""
+        paths, self._unsynced = self._unsynced, ()
+        for path in paths:
+            self._log.files.sync(path)
+
+    def rename_deleted(self, segment: Segment) -> list[str]:
+        """Move the one of a segment's begin out of the way; returns its new name, if there was one.
+
+        Raises OSError.
+        """
+        path = self._path(segment.base_offset)
+        try:
+            self._log.files.rename(path, path + DELETED_SUFFIX)
+        except FileNotFoundError:
+            return []
+        return [path + DELETED_SUFFIX]
