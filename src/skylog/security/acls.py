@@ -57,12 +57,12 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
 
 
 def supported_operations(resource_type: ResourceType) -> tuple[AclOperation, ...]:
-    """The operations that mean something on a resource of this type."""
+    """The operations that are valid on a resource of this type."""
     return SUPPORTED_OPERATIONS[resource_type]
 
 
 def all_operations(resource_type: ResourceType) -> int:
-    """The bit field of every supported operation: what a cluster without ACLs answers."""
+    """The bit field of every supported operation: the response of a cluster without ACLs."""
     return operation_bits(SUPPORTED_OPERATIONS[resource_type])
 
 
@@ -75,7 +75,7 @@ def operation_bits(operations: tuple[AclOperation, ...] | list[AclOperation]) ->
 
 
 class AclEntry(Protocol):
-    """An ACL in numbers and text, as Kafka's metadata record has it."""
+    """An ACL in numbers and text, as in Kafka's metadata record."""
 
     @property
     def resource_type(self) -> int: ...
@@ -97,13 +97,13 @@ E = TypeVar("E", bound=IntEnum)
 
 
 def _member(kind: type[E], number: int) -> E:
-    """The number's meaning; numbers of later versions are UNKNOWN, as in Kafka."""
+    """The enum value of a number; numbers of later versions are UNKNOWN, as in Kafka."""
     return kind(number) if number in kind._value2member_map_ else kind(0)
 
 
 @dataclass(frozen=True, slots=True)
 class AclBinding:
-    """Who may, or may not, do what to which resources, and from where."""
+    """Which principal may, or may not, do what to which resources, and from where."""
 
     resource_type: ResourceType
     resource_name: str
@@ -167,7 +167,7 @@ class AclBinding:
 
 
 class AclCreationEntry(Protocol):
-    """An element of CreateAcls, whose pattern type goes by a longer name."""
+    """An element of CreateAcls, whose pattern type has a longer field name."""
 
     @property
     def resource_type(self) -> int: ...
@@ -232,7 +232,7 @@ class AclFilterEntry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """Chooses bindings; None and ANY choose all."""
+    """Selects bindings; None and ANY select all."""
 
     resource_type: ResourceType = ResourceType.ANY
     resource_name: str | None = None
@@ -244,7 +244,7 @@ class AclFilter:
 
     @classmethod
     def of(cls, entry: AclFilterEntry) -> AclFilter:
-        """From a request; INVALID_REQUEST where it has a number that we do not know."""
+        """From a request; INVALID_REQUEST for an unknown number."""
         found = cls(
             _member(ResourceType, entry.resource_type_filter),
             entry.resource_name_filter,
@@ -271,7 +271,7 @@ class AclFilter:
         )
 
     def _matches_pattern(self, acl: AclBinding) -> bool:
-        """MATCH asks for every pattern that would apply to a resource of this name."""
+        """MATCH selects every pattern that would apply to a resource of this name."""
         if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
             return False
         if self.resource_name is None or self.resource_name == acl.resource_name:

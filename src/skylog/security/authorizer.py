@@ -1,9 +1,9 @@
-"""StandardAuthorizer's rules over an index that stays quick with many thousand ACLs.
+"""StandardAuthorizer's rules, with an index that stays fast with many thousands of ACLs.
 
 Super users may do anything. Of the ACLs whose pattern covers the resource, whose principal is the
 caller's or ``User:*`` and whose host is the caller's or ``*``: one DENY refuses, else one ALLOW
-allows, else the answer is no — or ``allow.everyone.if.no.acl.found`` when no ACL of anybody
-covers the resource.
+allows, else access is refused — or ``allow.everyone.if.no.acl.found`` applies if no ACL covers the
+resource.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from skylog.security.acls import (
     supported_operations,
 )
 
-# Remembered decisions; forgetting all of them at once costs a look-up each.
+# Cached decisions; dropping all of them costs one lookup each.
 DECISIONS_MAX: Final = 65_536
-# Longer names are no topic's; remembering them would let a caller fill the memory.
+# Longer names cannot be topics; caching them would let a caller fill the memory.
 _REMEMBERED_NAME_LENGTH_MAX: Final = 255
-# A name that Kafka too asks about to find out what holds for any name.
+# A name that Kafka also uses to find out what holds for any name.
 _ANY_NAME: Final = "hardcode"
 
 _IMPLIED_BY: Final = {
@@ -49,10 +49,10 @@ OnDenied = Callable[[str, str, AclOperation, ResourceType, str], None]
 
 
 class Authorizer:
-    """The ACLs of a cluster, kept in step with its metadata, and the decisions they make.
+    """The ACLs of a cluster, updated from its metadata, and the resulting decisions.
 
-    ``on_denied(principal, host, operation, resource_type, name)`` hears of each refusal that a
-    caller really ran into: the audit log.
+    ``on_denied(principal, host, operation, resource_type, name)`` is called for each actual
+    refusal: the audit log.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Authorizer:
         self._acls: dict[Uuid, AclBinding] = {}
         self._literal: dict[tuple[ResourceType, str], _Bucket] = {}
         self._prefixed: dict[tuple[ResourceType, str], _Bucket] = {}
-        # How many ACLs there are with a prefix of each length: only these lengths are looked up.
+        # The number of ACLs with a prefix of each length: only these lengths are looked up.
         self._lengths: dict[ResourceType, dict[int, int]] = defaultdict(dict)
         self._decisions: dict[tuple[str, str, AclOperation, ResourceType, str | None], bool] = {}
 
@@ -76,7 +76,7 @@ class Authorizer:
         return len(self._acls)
 
     def add(self, acl_id: Uuid, entry: AclEntry | AclBinding) -> None:
-        """Take an ACL; one that is known under this id is replaced."""
+        """Add an ACL; replaces one with the same id."""
         self.remove(acl_id)
         acl = entry if isinstance(entry, AclBinding) else AclBinding.of(entry)
         self._acls[acl_id] = acl
@@ -88,7 +88,7 @@ class Authorizer:
         self._decisions.clear()
 
     def remove(self, acl_id: Uuid) -> None:
-        """Drop an ACL, if it is known."""
+        """Remove an ACL, if it is known."""
         acl = self._acls.pop(acl_id, None)
         if acl is None:
             return
@@ -120,7 +120,7 @@ class Authorizer:
         *,
         audit: bool = True,
     ) -> bool:
-        """Whether the caller may do this to the one resource; ``audit`` off for mere looking."""
+        """Whether the caller may do this to the one resource; ``audit`` is off for mere listing."""
         if principal in self._super_users:
             return True
         key = (principal, host, operation, resource_type, name)
@@ -136,7 +136,7 @@ class Authorizer:
     def authorize_by_resource_type(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Whether there is any resource of the type to which the caller may do this."""
+        """Whether the caller may do this to any resource of the type."""
         if self.authorize(principal, host, operation, resource_type, _ANY_NAME, audit=False):
             return True
         key = (principal, host, operation, resource_type, None)
@@ -150,7 +150,7 @@ class Authorizer:
     def authorized_operations(
         self, principal: str, host: str, resource_type: ResourceType, name: str
     ) -> int:
-        """The bit field of the operations that the caller may do to the resource."""
+        """The bit field of the operations that the caller may do on the resource."""
         return operation_bits(
             [
                 operation
@@ -199,7 +199,7 @@ class Authorizer:
     def _decide_any(
         self, who: str, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Some ALLOW that no DENY of a wider or the same pattern takes away, as in Kafka."""
+        """Some ALLOW that no DENY of a wider or the same pattern overrides, as in Kafka."""
         relevant = [
             acl
             for acl in self._acls.values()
@@ -223,7 +223,7 @@ class Authorizer:
 
 
 def _speaks_of(acl: AclBinding, operation: AclOperation) -> bool:
-    """Only an ALLOW implies the weaker operations: who may not READ may still DESCRIBE."""
+    """Only an ALLOW implies the weaker operations: DENY of READ does not deny DESCRIBE."""
     if acl.operation in (AclOperation.ALL, operation):
         return True
     implying = _IMPLIED_BY.get(operation, _NONE)

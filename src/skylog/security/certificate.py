@@ -1,8 +1,8 @@
-"""The name in a client's certificate, and how it becomes a principal.
+"""The name in a client's certificate, and its mapping to a principal.
 
 Java writes a distinguished name by RFC 2253: last part first, nine short keywords, every other
-attribute by its number and the hexadecimal DER of its value. ACLs hold names in that notation,
-so it is kept to the letter.
+attribute by its number and the hexadecimal DER of its value. ACLs contain names in that notation,
+so it is reproduced exactly.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SEQUENCE: Final = 0x30
 _SET: Final = 0x31
 _OBJECT_ID: Final = 0x06
 _VERSION: Final = 0xA0
-# UTF8String, PrintableString, IA5String; then those with another encoding than UTF-8.
+# UTF8String, PrintableString, IA5String; then those with an encoding other than UTF-8.
 _TEXT: Final = {0x0C: "utf-8", 0x13: "utf-8", 0x16: "utf-8"}
 _OTHER_TEXT: Final = {0x14: "latin-1", 0x1C: "utf-32-be", 0x1E: "utf-16-be"}
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 
 
 def subject_name(certificate: bytes) -> str:
-    """The subject of a DER certificate in Java's notation; ProtocolError if it is none."""
+    """The subject of a DER certificate in Java's notation; ProtocolError if it is invalid."""
     _, body = _element(certificate, 0, _SEQUENCE)
     _, fields = _element(body, 0, _SEQUENCE)
     elements = [(tag, content) for tag, content, _ in _elements(fields)]
@@ -123,7 +123,7 @@ class PrincipalMapper:
     """``ssl.principal.mapping.rules``: the first rule that matches a whole name rewrites it."""
 
     def __init__(self, rules: str = DEFAULT_RULES) -> None:
-        self._rules: list[_Rule | None] = []  # None: the name as it is
+        self._rules: list[_Rule | None] = []  # None: the name unchanged
         for match in _RULE_SPLITTER.finditer(rules.strip()):
             self._add(match.group(1))
 
@@ -140,7 +140,7 @@ class PrincipalMapper:
             self._rules.append(_Rule(parsed.group(2), parsed.group(3), parsed.group(4)))
 
     def name(self, distinguished_name: str) -> str:
-        """The user's name; ProtocolError if no rule applies, which ends the connection."""
+        """The user's name; ProtocolError if no rule applies, which closes the connection."""
         for rule in self._rules:
             found = distinguished_name if rule is None else rule.apply(distinguished_name)
             if found is not None:
@@ -171,7 +171,8 @@ class _Rule:
 
 
 def _referred(reference: re.Match[str], match: re.Match[str]) -> str:
-    """What ``$12`` stands for: as many of its digits as make a group; else itself."""
+    """The group that ``$12`` refers to: as many of its digits as form a group number; else
+    itself."""
     if reference.group(1) is not None:
         return reference.group(1)
     digits = reference.group(2)

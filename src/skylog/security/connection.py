@@ -1,4 +1,4 @@
-"""A connection's authentication: which request may come next, and who is speaking.
+"""A connection's authentication: which requests are allowed next, and the principal.
 
 On a listener without SASL the connection is authenticated from its first byte.
 
@@ -19,8 +19,8 @@ AUTHENTICATED   any other request         AUTHENTICATED; FAILED once the session
 FAILED          anything                  FAILED, no answer
 ==============  ========================  ================================================
 
-Re-authentication keeps mechanism and principal, or fails. A failed connection is closed after
-its answer, both held back by ``connection.failed.authentication.delay.ms``.
+Re-authentication keeps mechanism and principal, or fails. A failed connection is closed after its
+response; both are delayed by ``connection.failed.authentication.delay.ms``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from skylog.wire.messages.sasl_authenticate_response import SaslAuthenticateResp
 from skylog.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 
 _UNAUTHENTICATED: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE)
-# Kafka refuses to begin again sooner: a client could keep the broker hashing.
+# Kafka refuses to restart sooner: a client could keep the broker hashing.
 REAUTHENTICATION_INTERVAL_MS_MIN: Final = 1000
 
 
@@ -53,13 +53,13 @@ class Admission(Enum):
     """What to do with a request."""
 
     SERVE = "serve"
-    ILLEGAL_STATE = "answer ILLEGAL_SASL_STATE, then close"
-    CLOSE = "close without an answer"
+    ILLEGAL_STATE = "respond with ILLEGAL_SASL_STATE, then close"
+    CLOSE = "close without a response"
 
 
 @dataclass(frozen=True, slots=True)
 class SaslSettings:
-    """A listener's SASL settings; no mechanism is enabled without its verifier."""
+    """A listener's SASL settings; a mechanism is enabled only with its verifier."""
 
     mechanisms: Mechanisms
     max_reauth_ms: Mapping[str, int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Authentication:
 
     The caller does, in this order:
 
-    1. Once, when a TLS handshake is over: ``identified(ListenerTls.principal(ssl_object))``.
+    1. Once, after a TLS handshake: ``identified(ListenerTls.principal(ssl_object))``.
     2. For each frame: while ``expects_raw_token``, ``raw_token(frame)`` is the whole answer,
        framed without a header. Else read the request header and ask ``admit(api_key, now_ms)``:
 
@@ -87,8 +87,8 @@ class Authentication:
     3. After each answer: if ``failed``, hold the answer back for ``close_delay_ms``, then send it
        and close; if ``complete``, lift the limit on the size of requests.
 
-    While ``blocking``, ``authenticate`` and ``raw_token`` take milliseconds: an executor's work,
-    and the connection's only one, since the state is not for two threads.
+    While ``blocking``, ``authenticate`` and ``raw_token`` take milliseconds and belong in an
+    executor, one call at a time, because the state is not thread-safe.
     """
 
     def __init__(self, sasl: SaslSettings | None, principal: str = ANONYMOUS) -> None:
@@ -96,7 +96,7 @@ class Authentication:
         self.state = State.AUTHENTICATED if sasl is None else State.HANDSHAKE
         self.principal = principal
         self.mechanism: str | None = None
-        # The session's end on the clock that ``now_ms`` comes from, once it has one.
+        # The end of the session, on the clock of ``now_ms``, once it has one.
         self.expires_ms: int | None = None
         self._server: SaslServer | None = None
         self._raw = False
@@ -113,21 +113,21 @@ class Authentication:
 
     @property
     def expects_raw_token(self) -> bool:
-        """Whether the next frame is a bare token: a client that shook hands with version 0."""
+        """Whether the next frame is a bare token: after a handshake of version 0."""
         return self.state is State.EXCHANGE and self._raw
 
     @property
     def blocking(self) -> bool:
-        """Whether the next token takes long to check and belongs in an executor."""
+        """Whether checking the next token takes long and belongs in an executor."""
         return self._server is not None and self._server.blocking
 
     @property
     def close_delay_ms(self) -> int:
-        """How long to hold back the answer and the end of a connection that has failed."""
+        """How long to delay the response and the closing of a failed connection."""
         return self._sasl.failed_delay_ms if self._sasl is not None and self.failed else 0
 
     def identified(self, principal: str) -> None:
-        """Take who the TLS certificate speaks for; SASL, where it follows, decides instead."""
+        """Set the principal of the TLS certificate; a following SASL exchange overrides it."""
         if self._sasl is None:
             self.principal = principal
 
@@ -187,7 +187,7 @@ class Authentication:
         )
 
     def raw_token(self, token: bytes, now_ms: int) -> bytes:
-        """Answer a bare token; a refusal has no answer, so it is a ProtocolError."""
+        """Answer a bare token; a refusal has no response, so it is a ProtocolError."""
         try:
             return self._evaluate(token, now_ms)
         except SaslError as error:
@@ -197,7 +197,7 @@ class Authentication:
         server = self._server
         invariant(server is not None, "a token comes after a handshake")
         if server is None or self._sasl is None:
-            raise SaslError("no exchange is under way")
+            raise SaslError("no exchange is in progress")
         try:
             self._keeps_mechanism(server.mechanism)
             answer = server.evaluate(token)

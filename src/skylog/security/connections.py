@@ -1,8 +1,8 @@
-"""How many connections there may be, and how fast new ones may come.
+"""Limits on the number of connections and on the rate of new ones.
 
-Per listener and for the whole broker; the listener that brokers use among themselves is spared
-the broker-wide limits when there is another one, so that clients cannot shut brokers out. Per
-address: a count (``max.connections.per.ip``) and a rate (client quotas on ``ip`` entities).
+Per listener and for the whole broker; a separate inter-broker listener is exempt from the
+broker-wide limits, so that clients cannot lock out brokers. Per address: a count
+(``max.connections.per.ip``) and a rate (client quotas on ``ip`` entities).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ConnectionSettings:
 
 
 class ConnectionLimits:
-    """Counts connections. Call ``closed`` once for every ``opened``, whatever that answered."""
+    """Counts connections. Call ``closed`` once for every ``opened``, whatever that returned."""
 
     def __init__(self, settings: ConnectionSettings, clock: Clock) -> None:
         self._settings = settings
@@ -59,14 +59,14 @@ class ConnectionLimits:
         return self._total
 
     def update(self, settings: ConnectionSettings) -> None:
-        """Take changed limits; connections beyond them stay, new ones are refused."""
+        """Apply changed limits; existing connections beyond them stay, new ones are refused."""
         self._settings = settings
         for name in settings.listeners:
             self._by_listener.setdefault(name, 0)
             self._listener_rates.setdefault(name, self._new_rate())
 
     def update_ip_rate(self, ip: str | None, rate: float | None) -> None:
-        """The quota ``connection_creation_rate`` of an address, or (None) of every other."""
+        """The quota ``connection_creation_rate`` of an address, or (None) of all others."""
         if ip is None:
             self._ip_rate_default = rate
         elif rate is None:
@@ -75,7 +75,7 @@ class ConnectionLimits:
             self._ip_rate_overrides[host_address(ip)] = rate
 
     def opened(self, listener: str, address: str) -> bool:
-        """Count a connection; False if it is one too many and has to be closed."""
+        """Count a connection; False if it exceeds a limit and must be closed."""
         host = host_address(address)
         admitted = self._has_slot(listener) and self._ip_has_slot(host) and self._ip_in_rate(host)
         self._total += 1
@@ -89,8 +89,8 @@ class ConnectionLimits:
         return admitted
 
     def accept_delay_ms(self, listener: str) -> int:
-        """How long to leave the last connection unread, so that the rates go down to their
-        limits; at most one window."""
+        """How long not to read from the last connection, so that the rates fall to their limits;
+        at most one window."""
         now_ms = self._clock.now_ms()
         rate = self._listener_rate(listener)
         limits_of = self._settings.listeners.get(listener, ListenerLimits())
@@ -151,9 +151,9 @@ class ConnectionLimits:
 
 
 def host_address(address: str) -> str:
-    """An address as Java writes it, which is how ACLs and quotas name hosts.
+    """An address in Java's notation, which ACLs and quotas use.
 
-    IPv4 stays as it is, also inside IPv6; IPv6 has eight groups without ``::`` and leading zeros.
+    IPv4 is unchanged, also inside IPv6; IPv6 has eight groups without ``::`` and leading zeros.
     """
     text, percent, zone = address.partition("%")
     try:
@@ -171,7 +171,7 @@ def host_address(address: str) -> str:
 def parse_ip_overrides(text: str, resolve: Callable[[str], str]) -> dict[str, int]:
     """``max.connections.per.ip.overrides``: ``host:count`` separated by commas.
 
-    ``resolve`` finds the address of a host name; OSError if there is none.
+    ``resolve`` returns the address of a host name; OSError if there is none.
     """
     overrides = {}
     for part in filter(None, map(str.strip, text.split(","))):

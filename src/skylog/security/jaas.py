@@ -41,7 +41,7 @@ class JaasEntry:
         return self.options.get("password")
 
     def users(self) -> dict[str, Secret]:
-        """What ``user_alice="…"`` options list: the users of a PLAIN listener."""
+        """The users in ``user_alice="…"`` options of a PLAIN listener."""
         return {
             name.removeprefix(USER_PREFIX): secret
             for name, secret in self.options.items()
@@ -50,7 +50,7 @@ class JaasEntry:
 
 
 def parse_jaas(text: str, key: str = "sasl.jaas.config") -> JaasEntry:
-    """Read an entry; ConfigError names the key, never the value, which holds passwords."""
+    """Parse an entry; ConfigError names the key, never the value, which contains passwords."""
     tokens = list(_tokens(text, key))
     if len(tokens) < 2 or tokens[0] in ("=", ";"):
         raise ConfigError(f"{key}: a login module and a control flag come first")
@@ -69,7 +69,7 @@ def parse_jaas(text: str, key: str = "sasl.jaas.config") -> JaasEntry:
     return JaasEntry(module, options)
 
 
-# Marks a token that stood in quotes, so that ";" in quotes is no end.
+# Marks a quoted token, so that ";" in quotes does not end the entry.
 _QUOTED: Final = "\0"
 
 

@@ -1,4 +1,4 @@
-"""A listener's security, put together from its settings: TLS, SASL mechanisms, principals."""
+"""A listener's security, built from its settings: TLS, SASL mechanisms, principals."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SUPPORTED_MECHANISMS: Final = (PLAIN, *(mechanism.value for mechanism in ScramMe
 
 
 class ScramCredentials(Protocol):
-    """Where SCRAM finds a user's stored keys; the cluster image does."""
+    """The lookup of a user's SCRAM credentials, which the cluster image provides."""
 
     def scram_credential(self, user: str, mechanism: int) -> ScramCredential | None: ...
 
 
 class ListenerSecurity:
-    """What every connection of a listener starts from."""
+    """The security state shared by all connections of a listener."""
 
     def __init__(
         self,
@@ -50,15 +50,15 @@ class ListenerSecurity:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """What the server is started with; None on a listener without TLS."""
+        """The TLS context of the server; None without TLS."""
         return None if self.tls is None else self.tls.context
 
     def new_authentication(self) -> Authentication:
-        """The state of a connection that has just been accepted."""
+        """The state of a newly accepted connection."""
         return Authentication(self._sasl)
 
     def identify(self, authentication: Authentication, ssl_object: ssl.SSLObject | None) -> None:
-        """Once a connection is established: take the principal of its certificate.
+        """Set the principal of a new connection from its certificate.
 
         ProtocolError if no rule maps the name; such a connection is closed.
         """

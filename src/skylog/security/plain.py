@@ -1,4 +1,4 @@
-"""SASL/PLAIN (RFC 4616), both sides, and the users a JAAS entry lists."""
+"""SASL/PLAIN (RFC 4616), both sides, and the users listed in a JAAS entry."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _DIGEST_KEY_BYTES: Final = 32
 
 
 class PlainUsers:
-    """Users and what is needed to check their passwords, which are not kept themselves.
+    """Users and verifiers of their passwords; the passwords themselves are not kept.
 
     A stored secret is either the password or ``{SCRAM-SHA-256}salt=…,stored_key=…,server_key=…,
-    iterations=…``. One hashed user makes all of them hashed, and an unknown user is checked
-    against a decoy of the same kind, so that the time taken says nothing about who exists.
+    iterations=…``. If one user is hashed, all are, and an unknown user is checked against a decoy
+    of the same kind, so that the time taken does not reveal which users exist.
     """
 
     def __init__(self, users: Mapping[str, Secret], rng: Random) -> None:
@@ -72,7 +72,7 @@ def _stored(name: str, secret: str, rng: Random) -> tuple[ScramMechanism, ScramC
 
 
 class PlainServer:
-    """One exchange: the only token holds authorization id, user and password."""
+    """One exchange: its only token has the authorization id, user and password."""
 
     mechanism = MECHANISM
 
@@ -112,7 +112,7 @@ def _refused(why: str) -> SaslError:
 
 
 class PlainClient:
-    """The client's side: everything in the first token."""
+    """The client's side: everything is in the first token."""
 
     mechanism = MECHANISM
 
@@ -126,6 +126,6 @@ class PlainClient:
 
     def evaluate(self, challenge: bytes) -> bytes | None:
         if challenge:
-            raise SaslError("PLAIN expects an empty answer from the server")
+            raise SaslError("PLAIN expects an empty response from the server")
         self.complete = True
         return None

@@ -14,12 +14,13 @@ def user_principal(name: str) -> str:
 
 
 def principal_name(principal: str) -> str:
-    """The part after the type; it may hold colons itself."""
+    """The part after the type; it may contain colons."""
     return principal.partition(":")[2]
 
 
 def parse_super_users(text: str) -> frozenset[str]:
-    """The setting ``super.users``: principals separated by semicolons. ValueError says which."""
+    """The setting ``super.users``: principals separated by semicolons. ValueError names an
+    invalid one."""
     principals = {part.strip() for part in text.split(";") if part.strip()}
     for principal in principals:
         kind, _, name = principal.partition(":")

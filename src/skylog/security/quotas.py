@@ -1,14 +1,14 @@
-"""Client quotas as Kafka's ClientQuotaManager computes them; the clock's reading is passed in.
+"""Client quotas as Kafka's ClientQuotaManager computes them; the time is a parameter.
 
-A quota belongs to an entity: a user, a client id, both, or the default of either. Of the quotas
-that fit a request the most specific counts, in this order:
+A quota belongs to an entity: a user, a client id, both, or the default of either. The most specific
+matching quota applies, in this order:
 
 1. user, client id        4. default user, client id        7. client id
 2. user, default client   5. default user, default client   8. default client id
 3. user                   6. default user
 
-Requests that fall under the same quota share one measurement, unless the quota is a default:
-then each user, client id or pair has its own.
+Requests under the same quota share one measurement, unless the quota is a default: then each user,
+client id or pair has its own.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 UNLIMITED: Final = float(2**63 - 1)
-# A measurement that nobody touched for an hour is forgotten, as in Kafka.
+# A measurement that is unused for an hour is dropped, as in Kafka.
 _IDLE_MS_MAX: Final = 3_600_000
 _PERCENT_PER_NANOSECOND: Final = 100 / 1_000_000_000
 
 
 class QuotaType(Enum):
-    """What is limited; the value is the key in AlterClientQuotas and in metadata records."""
+    """The limited quantity; the value is the key in AlterClientQuotas and in metadata records."""
 
     PRODUCE = "producer_byte_rate"
     FETCH = "consumer_byte_rate"
@@ -41,19 +41,20 @@ class QuotaType(Enum):
 
 
 class Default(Enum):
-    """Stands for every user, or every client id, that has no quota of its own."""
+    """Matches every user, or every client id, without a quota of its own."""
 
     DEFAULT = "<default>"
 
 
 DEFAULT: Final = Default.DEFAULT
-Name = str | Default | None  # None: the entity does not speak of it
+Name = str | Default | None  # None: not part of the entity
 Entity = tuple[Name, Name]  # user, client id
 _Tags = tuple[str, str]
 
 
 def entity_of(parts: Mapping[str, str | None]) -> Entity | None:
-    """The entity of a metadata record, whose null names mean the default; None for others."""
+    """The entity of a metadata record, whose null names mean the default; None for other
+    entities."""
     if IP in parts or not parts.keys() <= {USER, CLIENT_ID} or not parts:
         return None
 
@@ -67,7 +68,7 @@ def entity_of(parts: Mapping[str, str | None]) -> Entity | None:
 
 
 class _Limits:
-    """The configured quotas of one type, and which of them a request falls under."""
+    """The configured quotas of one type, and the lookup of a request's quota."""
 
     def __init__(self) -> None:
         self._quotas: dict[Entity, float] = {}
@@ -82,7 +83,8 @@ class _Limits:
             self._quotas[entity] = value
 
     def tags(self, user: str, client_id: str) -> _Tags:
-        """Who shares a measurement: of user and client id, those that the quota tells apart."""
+        """The key of a shared measurement: those of user and client id that the quota
+        distinguishes."""
         quotas = self._quotas
         if (user, client_id) in quotas or (user, DEFAULT) in quotas:
             return user, client_id
@@ -132,11 +134,11 @@ class ClientQuota:
         self._limits.update(entity, value)
 
     def limit(self, user: str, client_id: str | None) -> float:
-        """The quota that a request falls under; ``UNLIMITED`` if none."""
+        """The quota of a request; ``UNLIMITED`` if there is none."""
         return self._limits.limit(self._limits.tags(user, client_id or ""))
 
     def record(self, user: str, client_id: str | None, value: float, now_ms: int) -> int:
-        """Count what a client used, or wants to use; the milliseconds to keep it waiting."""
+        """Record a client's usage, or intended usage; returns the milliseconds to throttle it."""
         if not self._limits:
             return 0
         tags = self._limits.tags(user, client_id or "")
@@ -147,13 +149,13 @@ class ClientQuota:
         return wait_ms if self._throttle_ms_max is None else min(wait_ms, self._throttle_ms_max)
 
     def record_unchecked(self, user: str, client_id: str | None, value: float, now_ms: int) -> None:
-        """Count now, let the next request wait. A negative value takes back what was counted."""
+        """Record now, throttle the next request. A negative value reverts what was recorded."""
         if self._limits:
             tags = self._limits.tags(user, client_id or "")
             self._rate(tags, now_ms).record(value, now_ms)
 
     def window_value_max(self, user: str, client_id: str | None) -> float:
-        """The most that can be recorded at once without certainly being throttled."""
+        """The most that can be recorded at once without certain throttling."""
         limit = self.limit(user, client_id)
         if limit == UNLIMITED:
             return UNLIMITED
@@ -180,7 +182,8 @@ class MutationQuota:
     def request(
         self, user: str, client_id: str | None, now_ms: int, *, strict: bool
     ) -> MutationRequest:
-        """The account of one request. Strict ones are refused; others only wait afterwards."""
+        """The account of one request. Strict requests are refused; others are only throttled
+        afterwards."""
         if not self._limits:
             return MutationRequest(None, UNLIMITED, strict=strict)
         tags = self._limits.tags(user, client_id or "")
@@ -201,7 +204,7 @@ class MutationRequest:
         self._recorded_ms = 0
 
     def record(self, changes: float, now_ms: int) -> None:
-        """Count changes. THROTTLING_QUOTA_EXCEEDED when strict and the bucket is overdrawn."""
+        """Record changes. THROTTLING_QUOTA_EXCEEDED if strict and the bucket is overdrawn."""
         if self._bucket is None:
             return
         if not self._strict:
@@ -219,12 +222,12 @@ class MutationRequest:
             self._bucket.record(changes, self._quota, now_ms)
 
     def throttle_ms(self, now_ms: int) -> int:
-        """What is left to wait, counted from the last change that exceeded the quota."""
+        """The remaining throttle time, from the last change that exceeded the quota."""
         return max(0, self._throttle_ms - (now_ms - self._recorded_ms))
 
 
 class ClientQuotas:
-    """All client quotas of a broker, fed by the metadata image."""
+    """All client quotas of a broker, updated from the metadata image."""
 
     def __init__(
         self,
@@ -235,14 +238,14 @@ class ClientQuotas:
     ) -> None:
         self.produce = ClientQuota(window_count, window_seconds)
         self.fetch = ClientQuota(window_count, window_seconds)
-        # Time that is used is gone: a client waits at most one window for it.
+        # Used time cannot be reclaimed: a client waits at most one window for it.
         self.request = ClientQuota(
             window_count, window_seconds, throttle_ms_max=window_seconds * 1000
         )
         self.mutations = MutationQuota(controller_window_count, controller_window_seconds)
 
     def update(self, parts: Mapping[str, str | None], key: str, value: float | None) -> bool:
-        """Take a quota from metadata; False for entities or keys that are not a client's."""
+        """Set a quota from metadata; False for entities or keys that are not a client's."""
         entity = entity_of(parts)
         by_key: dict[str, ClientQuota | MutationQuota] = {
             QuotaType.PRODUCE.value: self.produce,
@@ -259,7 +262,7 @@ class ClientQuotas:
     def record_request_time(
         self, user: str, client_id: str | None, nanoseconds: int, now_ms: int
     ) -> int:
-        """Count the time that a request took; the milliseconds to keep its client waiting."""
+        """Record the time that a request took; returns the milliseconds to throttle its client."""
         percentage = nanoseconds * _PERCENT_PER_NANOSECOND
         return self.request.record(user, client_id, percentage, now_ms)
 
@@ -268,7 +271,7 @@ T = TypeVar("T")
 
 
 class _Recent(Generic[T]):
-    """Measurements by client, the least recently used first; idle and surplus ones are dropped."""
+    """Measurements by client, least recently used first; idle and surplus ones are dropped."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[_Tags, tuple[T, list[int]]] = OrderedDict()

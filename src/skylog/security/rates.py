@@ -1,9 +1,9 @@
 """Rates over sliding windows and token buckets, with Kafka's arithmetic.
 
-A rate keeps a ring of samples. A sample is complete when a window has passed since it began; the
-next event begins another, and reuses the oldest once there is one more than the windows asked
-for: that one overlaps the edge of the measured time. Time that has not passed yet counts as if
-it had, so that the first event of a quiet client is no burst.
+A rate keeps a ring of samples. A sample is complete when a window has passed since its start; the
+next event starts another, and reuses the oldest once there is one more than the configured windows:
+that one overlaps the edge of the measured time. Time that has not passed yet counts as if it had,
+so that the first event of a quiet client does not count as a burst.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Rate:
         return sum(sample.value for sample in self._ring) / (elapsed_ms / 1000)
 
     def elapsed_ms(self, now_ms: int) -> int:
-        """The time that the rate is taken over, never less than all windows but one."""
+        """The time over which the rate is measured, at least all windows but one."""
         for sample in self._ring:
             if now_ms - sample.last_ms >= self._samples * self._window_ms:
                 sample.reset(now_ms)
@@ -74,7 +74,8 @@ class Rate:
 
 
 class TokenBucket:
-    """Tokens that come in at the quota's rate, up to all windows' worth, and may be overdrawn."""
+    """Tokens that accumulate at the quota's rate, up to all windows' worth, and may be
+    overdrawn."""
 
     __slots__ = ("_seconds", "_tokens", "_updated_ms")
 
@@ -96,12 +97,12 @@ class TokenBucket:
 
 
 def throttle_ms(observed: float, quota: float, elapsed_ms: int) -> int:
-    """How long to be silent until the observed rate is down at the quota; 0 if it is."""
+    """How long to pause until the observed rate has fallen to the quota; 0 if it has."""
     if observed <= quota:
         return 0
     return rounded_ms((observed - quota) / quota * elapsed_ms if quota > 0 else INT32_MAX)
 
 
 def rounded_ms(value: float) -> int:
-    """Halves round up, as in Java; an answer has 32 bits for it."""
+    """Halves round up, as in Java; the response field has 32 bits."""
     return INT32_MAX if value >= INT32_MAX else math.floor(value + 0.5)

@@ -1,4 +1,4 @@
-"""SASL mechanisms as machines without I/O: a token in, a token out, until a user is known.
+"""SASL mechanisms as state machines without I/O: token in, token out, until a user is known.
 
 =========  =====================  ==========================================
 state      token                  then
@@ -10,8 +10,8 @@ complete   any                    ``SaslError`` (the caller asks no further)
 failed     any                    ``SaslError``
 =========  =====================  ==========================================
 
-A failure's ``public`` text may be told to the client; without one the client learns only that
-its credentials are invalid.
+A failure's ``public`` text may be sent to the client; without one the client learns only that its
+credentials are invalid.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SaslServer(Protocol):
 
     @property
     def blocking(self) -> bool:
-        """Whether ``evaluate`` computes long enough to belong in an executor."""
+        """Whether ``evaluate`` takes long enough to belong in an executor."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class SaslServer(Protocol):
 
 
 class SaslClient(Protocol):
-    """The client's side: the first token comes unasked, the others answer the server's."""
+    """The client's side: it sends the first token, the others answer the server's."""
 
     @property
     def mechanism(self) -> str: ...
@@ -61,7 +61,7 @@ class SaslClient(Protocol):
     def first(self) -> bytes: ...
 
     def evaluate(self, challenge: bytes) -> bytes | None:
-        """The next token, or None when there is nothing more to send."""
+        """The next token, or None if there is nothing more to send."""
         ...
 
 

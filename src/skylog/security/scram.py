@@ -5,9 +5,9 @@ Server::
     waiting for first   client-first   → r=…,s=…,i=…   waiting for final
     waiting for final   client-final   → v=…           complete, or SaslError
 
-An unknown user gets a made-up salt, always the same for the same name, and fails at the end as
-somebody with a wrong password does. Logging in costs the broker three hashes, never the
-iterations, which are bounded when a credential is made.
+An unknown user gets a fake salt, always the same for the same name, and fails at the end like a
+user with a wrong password. A login costs the broker three hashes, never the iterations, which are
+limited when a credential is created.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ScramMechanism(Enum):
 
     @classmethod
     def of_type(cls, number: int) -> ScramMechanism:
-        """The mechanism with a number; UNSUPPORTED_SASL_MECHANISM where there is none."""
+        """The mechanism with a number; UNSUPPORTED_SASL_MECHANISM if there is none."""
         for mechanism in cls:
             if mechanism.type == number:
                 return mechanism
@@ -75,7 +75,7 @@ class ScramMechanism(Enum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ScramCredential:
-    """What the cluster stores for a user: enough to check a proof, not to make one."""
+    """What the cluster stores for a user: enough to verify a proof, not to create one."""
 
     salt: bytes
     stored_key: bytes
@@ -97,7 +97,7 @@ class ScramCredential:
 
     @classmethod
     def parse(cls, text: str) -> ScramCredential:
-        """Read Kafka's notation, ``salt=…,stored_key=…,server_key=…,iterations=…``."""
+        """Parse Kafka's notation, ``salt=…,stored_key=…,server_key=…,iterations=…``."""
         fields = dict(part.partition("=")[::2] for part in text.split(","))
         if set(fields) != {"salt", "stored_key", "server_key", "iterations"}:
             raise ValueError("a credential has salt, stored_key, server_key and iterations")
@@ -114,7 +114,7 @@ class ScramCredential:
 def create_credential(
     mechanism: ScramMechanism, password: Secret, rng: Random, iterations: int = ITERATIONS_MIN
 ) -> ScramCredential:
-    """A credential with a fresh salt. Hashes for milliseconds: not for the event loop."""
+    """A credential with a new salt. Hashes for milliseconds: not for the event loop."""
     check_new_credential("any", mechanism.type, iterations)
     salt = rng.randbytes(_SALT_BYTES)
     salted = mechanism.salted_password(password.reveal(), salt, iterations)
@@ -188,7 +188,7 @@ class ScramServer:
                 "from username",
                 public=True,
             )
-        # A delegation token's id is no user's name.
+        # A delegation token's id is not a user name.
         found = None if first.token_auth else self._credentials(self._hash, first.user)
         self._known = found is not None
         self._credential = found or self._decoy(first.user)
@@ -222,7 +222,7 @@ class ScramServer:
 
 
 class ScramClient:
-    """The client's side; it also checks that the server knows the user's keys."""
+    """The client's side; it also verifies that the server knows the user's keys."""
 
     def __init__(self, mechanism: ScramMechanism, name: str, password: Secret, nonce: str) -> None:
         self.mechanism = mechanism.value

@@ -1,8 +1,8 @@
 """TLS contexts from Kafka's ``ssl.*`` settings; keys and certificates are PEM.
 
-A listener's context lives as long as the listener. Changed files are taken up by another context
-to which every new handshake is switched, so that not only the certificate is renewed but also
-the certificates that clients are checked against.
+A listener's context lives as long as the listener. Changed files are loaded into another context to
+which every new handshake switches, so that not only the certificate is reloaded but also the
+authorities of client certificates.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TlsSettings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> TlsSettings:
-        """From a listener's or client's own settings, typed or text, prefixes taken off."""
+        """From a listener's or client's own settings, typed or text, without prefixes."""
 
         def get(key: str) -> str | None:
             value = values.get(key)
@@ -117,7 +117,7 @@ def _list(value: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The context of a listener; ConfigError where the settings cannot make one."""
+    """The context of a listener; ConfigError if the settings are not sufficient."""
     context = _context(ssl.PROTOCOL_TLS_SERVER, settings)
     if settings.keystore_location is None and settings.key is None:
         raise ConfigError(
@@ -134,7 +134,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The context that a client connects with."""
+    """The context for outgoing connections."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT, settings)
     context.check_hostname = settings.check_host_name
     return context
@@ -169,7 +169,7 @@ def _set_protocols(context: ssl.SSLContext, settings: TlsSettings) -> None:
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
     if not settings.cipher_suites:
         return
-    # OpenSSL keeps its three suites of TLS 1.3 on; only those of 1.2 can be chosen.
+    # OpenSSL keeps its three TLS 1.3 suites enabled; only those of 1.2 can be selected.
     chosen = [_openssl_name(suite) for suite in settings.cipher_suites]
     older = [name for name in chosen if not name.startswith("TLS_")]
     if not older:
@@ -178,7 +178,7 @@ def _set_protocols(context: ssl.SSLContext, settings: TlsSettings) -> None:
     try:
         context.set_ciphers(":".join(older))
     except ssl.SSLError as error:
-        raise ConfigError(f"ssl.cipher.suites has none that can be used: {error}") from error
+        raise ConfigError(f"ssl.cipher.suites has no usable suite: {error}") from error
 
 
 def _openssl_name(suite: str) -> str:
@@ -202,7 +202,7 @@ def _load_key(context: ssl.SSLContext, settings: TlsSettings) -> None:
     blocks = _blocks(key, "PRIVATE KEY", "the keystore")
     blocks += _blocks(chain, "CERTIFICATE", "the keystore")
     password = settings.key_password.reveal() if settings.key_password is not None else ""
-    # OpenSSL reads keys from files only; without the function it would ask at the terminal.
+    # OpenSSL reads keys from files only; without the callback it would prompt on the terminal.
     with tempfile.TemporaryDirectory(prefix="skylog-tls-") as directory:
         path = Path(directory, "store.pem")
         path.touch(mode=0o600)
@@ -228,7 +228,7 @@ def _read(location: str, key: str) -> str:
 
 
 def _blocks(text: str, label: str, where: str) -> str:
-    """The blocks of a kind, with the line breaks that a setting on one line has lost."""
+    """The blocks of a kind, with the line breaks that a one-line setting has lost."""
     found = []
     for match in _PEM.finditer(text):
         if match["label"].endswith(label):
@@ -242,12 +242,13 @@ def _blocks(text: str, label: str, where: str) -> str:
             name = match["label"]
             found.append(f"-----BEGIN {name}-----\n{lines}\n-----END {name}-----\n")
     if not found:
-        raise ConfigError(f"{where} holds no PEM block of the kind {label}")
+        raise ConfigError(f"{where} has no PEM block of the kind {label}")
     return "".join(found)
 
 
 class ListenerTls:
-    """A listener's TLS: give ``context`` to the server and call ``reload_if_changed`` at times."""
+    """A listener's TLS: pass ``context`` to the server and call ``reload_if_changed``
+    periodically."""
 
     def __init__(self, settings: TlsSettings) -> None:
         self._settings = settings
@@ -257,7 +258,7 @@ class ListenerTls:
         self.context.sni_callback = self._switch
 
     def reload_if_changed(self) -> bool:
-        """Take up changed files; on ConfigError the old ones stay in use until the next change."""
+        """Load changed files; on ConfigError the old ones stay in use until the next change."""
         stamp = self._file_stamp()
         if stamp == self._stamp:
             return False
@@ -266,7 +267,7 @@ class ListenerTls:
         return True
 
     def update(self, settings: TlsSettings) -> None:
-        """Take changed settings for the handshakes to come; ConfigError changes nothing."""
+        """Use changed settings for new handshakes; ConfigError changes nothing."""
         mapper, context = (
             PrincipalMapper(settings.principal_mapping_rules),
             server_context(settings),
@@ -275,7 +276,7 @@ class ListenerTls:
         self._stamp = self._file_stamp()
 
     def principal(self, ssl_object: ssl.SSLObject | ssl.SSLSocket | None) -> str:
-        """Who a connection's certificate says it is; ProtocolError if no rule maps its name."""
+        """The principal of a connection's certificate; ProtocolError if no rule maps its name."""
         certificate = None if ssl_object is None else ssl_object.getpeercert(binary_form=True)
         if not certificate:
             return ANONYMOUS

@@ -1,6 +1,6 @@
 """skylog in tests: a broker or a cluster in this process.
 
-It starts in well under a second, on free ports and in a directory of its own::
+It starts in well under a second, on free ports and in its own directory::
 
     with Broker() as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})

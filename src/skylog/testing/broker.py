@@ -1,4 +1,4 @@
-"""A whole node in a thread of this process, on free ports and in a directory of its own."""
+"""A whole node in a thread of this process, on free ports and in its own directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 from skylog.testing.threads import NodeThread
 
-# What makes a broker quick to start and to test against; anything may be overridden.
+# Settings with which a broker starts quickly; all can be overridden.
 DEFAULTS: Mapping[str, str] = {
     "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
     "http.listener": "",
@@ -28,7 +28,8 @@ class Broker(NodeThread):
         *,
         directory: Path | None = None,
     ) -> None:
-        """``directory`` keeps the data beyond this broker; without it, it goes with the broker."""
+        """``directory`` keeps the data beyond this broker; by default it is deleted with the
+        broker."""
         self._temporary = None if directory else tempfile.TemporaryDirectory(prefix="skylog-")
         self.directory = directory or Path(self._temporary.name)  # type: ignore[union-attr]
         given = {**DEFAULTS, **(settings or {}), "log.dirs": str(self.directory)}
@@ -44,7 +45,7 @@ class Broker(NodeThread):
         return self.node.address(listener)
 
     def start(self) -> Self:
-        """Start; raises what keeps the broker from starting."""
+        """Start; raises the error that prevents the broker from starting."""
         try:
             return super().start()
         except BaseException:
@@ -52,7 +53,7 @@ class Broker(NodeThread):
             raise
 
     def stop(self) -> None:
-        """Shut down in good order and free the ports; the data of a given directory stays."""
+        """Shut down cleanly and free the ports; the data in a given directory stays."""
         try:
             super().stop()
         finally:

@@ -20,9 +20,9 @@ from skylog.testing.threads import NodeThread
 
 HOST: Final = "127.0.0.1"
 CONTROLLER: Final = "CONTROLLER"
-# Controllers of their own have ids from here on; brokers count from 1.
+# Dedicated controllers have ids from here on; brokers count from 1.
 FIRST_CONTROLLER_ID: Final = 101
-# What makes a cluster quick to start, and quick to notice that somebody died.
+# Settings with which a cluster starts, and detects failures, quickly.
 DEFAULTS: Final[Mapping[str, str]] = {
     "http.listener": "",
     "broker.heartbeat.interval.ms": "300",
@@ -38,11 +38,11 @@ _REPLICATED: Final = (
 
 
 class Port:
-    """A port that is ours as long as this lives, whether a node listens there or not."""
+    """A port that is reserved as long as this object lives, whether a node listens on it or not."""
 
     def __init__(self) -> None:
         self.socket = socket.socket()
-        # Who binds it with the same option, as nodes do, gets it; nobody does by chance.
+        # Nodes bind it with the same option and share it; no other process gets it by chance.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind((HOST, 0))
         self.number: int = self.socket.getsockname()[1]
@@ -53,7 +53,7 @@ class Port:
 
 
 class ClusterNode(NodeThread):
-    """One node; its addresses stay the same over stops, kills and starts."""
+    """One node; its addresses stay the same across stops, kills and starts."""
 
     def __init__(self, node_id: int, settings: Mapping[str, str], sockets: Sequence[Port]) -> None:
         self.failure: Exception | None = None
@@ -71,7 +71,7 @@ class ClusterNode(NodeThread):
         self.failure = error
 
     def close(self) -> None:
-        """Stop, and give the addresses back."""
+        """Stop, and release the addresses."""
         try:
             if self.running:
                 self.stop()
@@ -81,7 +81,7 @@ class ClusterNode(NodeThread):
 
 
 class Cluster:
-    """``with Cluster() as c: … c.bootstrap``; with no controllers, every broker is one too."""
+    """``with Cluster() as c: … c.bootstrap``; without controllers, every broker is one too."""
 
     def __init__(
         self,
@@ -94,9 +94,9 @@ class Cluster:
         static_voters: bool = False,
         directory: Path | None = None,
     ) -> None:
-        """``racks`` go around among the brokers; ``settings`` hold for every node.
+        """``racks`` are assigned to the brokers in turn; ``settings`` apply to every node.
 
-        ``listener`` names the one of brokers; ``static_voters`` stand in the settings, not in the
+        ``listener`` is the brokers' listener; ``static_voters`` are in the settings, not in the
         metadata log.
         """
         self._temporary = None if directory else tempfile.TemporaryDirectory(prefix="skylog-")
@@ -129,21 +129,22 @@ class Cluster:
 
     @property
     def active_controller(self) -> ClusterNode | None:
-        """The running node that leads the quorum, if one does."""
+        """The running node that leads the quorum, if any."""
         for each in (*self.controllers, *self.brokers):
             if each.running and each.node.leads:
                 return each
         return None
 
     def add_broker(self, rack: str | None = None) -> ClusterNode:
-        """A further broker, which is not started yet."""
+        """Another broker, not yet started."""
         node_id = max(each.node_id for each in self.brokers) + 1
         added = self._broker(node_id, rack)
         self.brokers.append(added)
         return added
 
     def start(self) -> Self:
-        """Start every node: controllers first, combined nodes at once, for they need each other."""
+        """Start every node: controllers first; combined nodes concurrently, because they need
+        each other."""
         try:
             for controller in self.controllers:
                 controller.start()
@@ -154,7 +155,7 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """Shut down what still runs, brokers first."""
+        """Stop all running nodes, brokers first."""
         failed: Exception | None = None
         for each in (*self.brokers, *self.controllers):
             try:
@@ -247,7 +248,7 @@ class Cluster:
 
 
 def start_together(nodes: Sequence[ClusterNode]) -> None:
-    """Start nodes at the same time; the first failure is raised when all are done."""
+    """Start nodes concurrently; the first failure is raised when all are done."""
     failures: list[BaseException] = []
 
     def start(node: ClusterNode) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def skylog_broker() -> Iterator[Broker]:
-    """A fresh broker; its data goes with it."""
+    """A new broker; its data is deleted with it."""
     from skylog.testing.broker import Broker  # noqa: PLC0415 - only who uses it pays for it
 
     with Broker() as broker:

@@ -1,4 +1,4 @@
-"""A node in a thread of this process, with an event loop of its own."""
+"""A node in a thread of this process, with its own event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAST_TURNS = 3
 
 
 class NodeThread:
-    """Starts and ends one node; its overrides are ``key=value``."""
+    """Starts and stops one node; its overrides are ``key=value``."""
 
     def __init__(
         self,
@@ -40,14 +40,14 @@ class NodeThread:
         return self._node
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Let the node's own loop do something, and wait for it."""
+        """Run something on the node's loop, and wait for it."""
         if self._loop is None:
             work.close()
             raise RuntimeError("the node is not running")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def start(self) -> Self:
-        """Start; raises what keeps the node from starting."""
+        """Start; raises the error that prevents the node from starting."""
         try:
             settings = load_settings(None, {}, self._overrides)
             kind = Node if settings.node.is_broker else ControllerNode
@@ -65,7 +65,7 @@ class NodeThread:
         return self
 
     def stop(self) -> None:
-        """Shut down in good order."""
+        """Shut down cleanly."""
         node, self._node = self._node, None
         try:
             if node is not None:
@@ -74,7 +74,7 @@ class NodeThread:
             self._end()
 
     def kill(self) -> None:
-        """Be gone at once: no farewell, nothing flushed, sockets closed."""
+        """Stop at once, as if killed: nothing flushed, sockets closed."""
         node, self._node = self._node, None
         try:
             if node is not None:
@@ -97,10 +97,10 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
         for task in left:
             task.cancel()
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        for _ in range(_LAST_TURNS):  # what was closed says so to its owner
+        for _ in range(_LAST_TURNS):  # closed resources raise in their owners
             loop.run_until_complete(asyncio.sleep(0))
         loop.run_until_complete(loop.shutdown_asyncgens())
-        # A node that was killed has closed nothing: its sockets must not be left to the collector.
+        # A killed node has closed nothing: its sockets must not be left to the garbage collector.
         for transport in list(getattr(loop, "_transports", {}).values()):
             transport.abort()
         loop.run_until_complete(asyncio.sleep(0))

@@ -28,9 +28,9 @@ __all__ = [
 
 # The API's key and version, the correlation id, the length of the client id.
 _HEADER: Final = struct.Struct(">hhih")
-# APIs of our own, for our own tools. ApiVersions does not offer them: who asks knows what they are.
+# Our own APIs, for our own tools. ApiVersions does not list them: callers know them.
 OWN_APIS_FROM: Final = 500
-# The same holds for those of brokers among themselves (KIP-1164).
+# The same holds for inter-broker APIs (KIP-1164).
 DISKLESS_APIS: Final = range(ApiKey.DISKLESS_CREATE_PARTITIONS, ApiKey.DISKLESS_DESCRIBE_FILES + 1)
 _KEYS: Final[dict[int, ApiKey]] = {int(key): key for key in ApiKey}
 
@@ -58,8 +58,8 @@ def _flexible_from(key: int) -> tuple[int, int]:
     """The first versions of request and response whose headers carry tagged fields."""
     request, response = request_class(key).FLEXIBLE, response_class(key).FLEXIBLE
     never = 1 << 15
-    # A client reads the answer to ApiVersions before it knows what the broker speaks, so that
-    # answer keeps the oldest header for ever.
+    # A client reads the ApiVersions response before it knows the broker's versions, so that
+    # response keeps the oldest header for ever.
     first = never if key == ApiKey.API_VERSIONS or response.high < 0 else response.low
     return (never if request.high < 0 else request.low), first
 
@@ -73,10 +73,10 @@ def response_header_version(key: int, version: int) -> int:
 
 
 def decode_request_header(frame: Buffer) -> tuple[ApiKey | int, int, int, str | None, int]:
-    """(API, version, correlation id, client id, where the body begins).
+    """(API, version, correlation id, client id, position of the body).
 
-    An API that Kafka does not have is a plain number, and its header is read without tagged
-    fields: which header it has, nobody knows.
+    An unknown API is returned as a plain number, and its header is parsed without tagged fields,
+    because its header version is unknown.
     """
     try:
         number, version, correlation_id, size = _HEADER.unpack_from(frame)
@@ -103,7 +103,7 @@ def decode_request_header(frame: Buffer) -> tuple[ApiKey | int, int, int, str | 
 def encode_request_header(
     key: int, version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """What a client writes before a request's body, without the frame's length."""
+    """The header before a request's body, without the frame's length."""
     name = b"" if client_id is None else client_id.encode()
     try:
         head = _HEADER.pack(key, version, correlation_id, -1 if client_id is None else len(name))

@@ -22,14 +22,14 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.buffers import Buffer
 
 HEADER_BYTES: Final = 61
-# Offset and length come before what the length counts.
+# Offset and length precede what the length counts.
 LOG_OVERHEAD: Final = 12
 MAGIC: Final = 2
 _HEADER: Final = Struct(">qiibIhiqqqhii")
 _PREFIX: Final = Struct(">qi")
 _OFFSET: Final = Struct(">q")
 _EPOCH: Final = Struct(">i")
-# The byte of the attributes that holds all that are defined.
+# The byte of the attributes that contains all defined bits.
 ATTRIBUTES_AT: Final = 22
 CODEC_BITS: Final = 0x07
 TRANSACTIONAL_BIT: Final = 0x10
@@ -69,7 +69,8 @@ class Batch:
     )
 
     def __init__(self, buffer: Buffer) -> None:
-        """Parse the header at the start of ``buffer``; the caller has checked that it is whole."""
+        """Parse the header at the start of ``buffer``; the caller has checked that it is
+        complete."""
         (
             self.base_offset,
             length,
@@ -105,7 +106,7 @@ class Batch:
 
     @property
     def codec(self) -> int:
-        """Attribute bits 0–2, which may name no codec that exists."""
+        """Attribute bits 0–2, which may be an unknown codec."""
         return int(self.attributes) & CODEC_BITS
 
     @property
@@ -122,7 +123,8 @@ class Batch:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the batch's tombstones or marker; then it is the base time."""
+        """When compaction may drop the batch's tombstones or marker; stored as the base
+        timestamp."""
         return int(self.base_timestamp) if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
@@ -133,7 +135,7 @@ class Batch:
         return bool(crc32c(memoryview(self.buffer)[21:]) == self.crc)
 
     def records(self) -> memoryview:
-        """The bytes after the header, compressed as they came."""
+        """The bytes after the header, still compressed."""
         return memoryview(self.buffer)[HEADER_BYTES:]
 
     def __repr__(self) -> str:
@@ -141,13 +143,13 @@ class Batch:
 
 
 def batch_size(buffer: Buffer, position: int) -> int:
-    """Bytes that the batch at ``position`` claims to take; 12 of them must be there."""
+    """The size that the batch at ``position`` claims; at least 12 bytes must be available."""
     size: int = _PREFIX.unpack_from(buffer, position)[1] + LOG_OVERHEAD
     return size
 
 
 def split_batches(buffer: Buffer) -> Iterator[Batch]:
-    """Walk whole, adjacent batches; CORRUPT_MESSAGE where a length does not fit."""
+    """Walk complete, adjacent batches; CORRUPT_MESSAGE if a length does not fit."""
     view = memoryview(buffer)
     position, end = 0, len(view)
     while position < end:
@@ -161,6 +163,6 @@ def split_batches(buffer: Buffer) -> Iterator[Batch]:
 
 
 def patch_offset(buffer: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Place a batch in a log: neither field is under the CRC."""
+    """Assign a batch its offset and epoch: neither field is covered by the CRC."""
     _OFFSET.pack_into(buffer, 0, base_offset)
     _EPOCH.pack_into(buffer, 12, leader_epoch)

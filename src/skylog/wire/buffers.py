@@ -1,4 +1,4 @@
-"""The one name for "bytes that somebody else may own": record batches travel as these."""
+"""The type of bytes that may be owned by another object: record batches are passed as these."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _new_bytearray.argtypes = (ctypes.c_char_p, ctypes.c_ssize_t)
 
 
 def room(size: int) -> bytearray:
-    """Space for bytes that are about to be read.
+    """An uninitialized buffer for bytes that are about to be read.
 
-    It holds whatever lay there before: ``bytearray(size)`` would clear it first, which takes a
-    third as long as the read itself. Nobody may see more of it than was read.
+    ``bytearray(size)`` would clear it first, which takes a third as long as the read itself. Only
+    the part that was read may be exposed.
     """
     made: Any = _new_bytearray(None, size)
     return cast("bytearray", made)
 
 
 class Chain:
-    """Bytes that lie in several places and are sent one after the other, without being joined."""
+    """Bytes in several buffers that are sent one after another, without being joined."""
 
     __slots__ = ("parts", "size")
 
@@ -37,9 +37,9 @@ class Chain:
 
 
 def chained(parts: Sequence[Buffer], size: int) -> Buffer:
-    """``parts`` as the records of an answer.
+    """``parts`` as the records of a response.
 
-    Whoever makes an answer asks for no more than its length; only the codec looks into it.
+    Handlers only use its length; only the codec looks inside.
     """
     if len(parts) == 1:
         return parts[0]

@@ -1,7 +1,7 @@
-"""Messages from bytes and to bytes, in any version that Kafka 4.3 knows.
+"""Decodes and encodes messages, in any version that Kafka 4.3 knows.
 
-Whatever the bytes are, the only error is ProtocolError, and what is allocated is in proportion to
-the bytes that are there, not to the numbers that stand in them.
+Whatever the bytes are, the only error is ProtocolError, and memory is allocated in proportion to
+the bytes received, not to the counts and lengths that they claim.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from skylog.wire.compile import READERS, WRITERS, reader, writer
 from skylog.wire.schema import Message
 
 MessageT = TypeVar("MessageT", bound=Message)
-# What the compiled functions raise over data that is too short or values of a wrong kind.
+# What the compiled functions raise for truncated data or values of a wrong type.
 _DECODING = (struct.error, IndexError, ValueError)
 _ENCODING = (struct.error, AttributeError, TypeError, ValueError, OverflowError)
 
@@ -37,17 +37,17 @@ def decode_at(cls: type[MessageT], data: Buffer, version: int, offset: int) -> t
 
 
 def decode(cls: type[MessageT], data: Buffer, version: int, offset: int = 0) -> MessageT:
-    """The message at an offset; what follows it is ignored, as Kafka ignores it in requests."""
+    """The message at an offset; trailing bytes are ignored, as Kafka does in requests."""
     return decode_at(cls, data, version, offset)[0]
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The whole message as one piece."""
+    """The message as one bytes object."""
     return b"".join(encode_parts(message, version))
 
 
 def encode_parts(message: Message, version: int) -> list[Buffer]:
-    """The message in pieces: records are pieces of their own and not copied, unless tiny."""
+    """The message in parts: records are separate parts and not copied, unless tiny."""
     parts, marks = _parts(message, version)
     if not marks:
         return [b"".join(parts)]

@@ -1,7 +1,7 @@
 """Readers and writers, compiled on first use per (class, version).
 
-The only place that runs ``exec``, and only over text made from our own classes: nothing that came
-over the network is ever part of it.
+The only place that uses ``exec``, and only on source generated from our own classes: it never
+contains data from the network.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Reader = Callable[[Any, int], tuple[Any, int]]
 # (message, parts, indexes of the record batches among them)
 Writer = Callable[[Any, list[Buffer], list[int]], None]
 
-# With each reader: whether its data must be a view, since the record batches in it are slices.
+# With each reader: whether its data must be a memoryview, because its record batches are slices.
 READERS: Final[dict[tuple[type[Message], int], tuple[Reader, bool]]] = {}
 WRITERS: Final[dict[tuple[type[Message], int], Writer]] = {}
 
 
 def reader(cls: type[Message], version: int) -> tuple[Reader, bool]:
-    """The reader of a version, compiled now; ProtocolError if there is no such version."""
+    """The reader of a version, compiled on demand; ProtocolError for an unknown version."""
     _check(cls, version)
     view = has_records(cls)
     text, names = ReaderSource(version, version in cls.FLEXIBLE, view).build(cls)
@@ -37,7 +37,7 @@ def reader(cls: type[Message], version: int) -> tuple[Reader, bool]:
 
 
 def writer(cls: type[Message], version: int) -> Writer:
-    """The writer of a version, compiled now; ProtocolError if there is no such version."""
+    """The writer of a version, compiled on demand; ProtocolError for an unknown version."""
     _check(cls, version)
     text, names = WriterSource(version, version in cls.FLEXIBLE).build(cls)
     compiled: Writer = _run(cls, version, text, names)["write"]

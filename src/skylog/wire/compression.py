@@ -1,7 +1,7 @@
 """The codecs of record batches, each read and written as Kafka's Java streams do.
 
-The bytes come from strangers: every decoder learns from the framing how much can come out, and
-nothing is allocated beyond the caller's cap. Reading, by codec:
+The bytes are untrusted: every decoder derives the output size from the framing, and nothing is
+allocated beyond the caller's limit. Reading, by codec:
 
 - gzip: adjacent members are one stream; what follows the last member is ignored;
 - snappy: xerial's blocks (what Java writes) or one raw block (what librdkafka writes);
@@ -27,7 +27,7 @@ from skylog.kernel.limits import GZIP_MEMBERS_MAX
 from skylog.wire.batch import Compression
 from skylog.wire.buffers import Buffer
 
-# What one byte of input can become at most: deflate's longest match, snappy's longest copy.
+# The largest expansion of one byte of input: deflate's longest match, snappy's longest copy.
 _GZIP_RATIO_MAX: Final = 1032
 _SNAPPY_RATIO_MAX: Final = 64
 
@@ -36,7 +36,7 @@ LZ4_LEVEL_DEFAULT: Final = 9
 ZSTD_LEVEL_DEFAULT: Final = 3
 
 _GZIP_WINDOW: Final = 31  # zlib's largest window, in gzip's wrapping
-_GZIP_TRAILER_MIN: Final = 18  # fewer bytes after a member cannot be another one
+_GZIP_TRAILER_MIN: Final = 18  # fewer bytes after a member cannot be another member
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -44,7 +44,7 @@ _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 
 _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 _LZ4_STORED: Final = 0x80000000
-# lz4-java's fast compressor stands for Kafka's default level, its high compressor for all others.
+# lz4-java's fast compressor is Kafka's default level, its high compressor all others.
 _LZ4_FAST: Final = 0
 _LZ4_HIGH_MIN, _LZ4_HIGH_MAX = 3, 12
 
@@ -53,7 +53,7 @@ _ZSTD_SKIPPABLE: Final = 0x184D2A50
 _ZSTD_BLOCK_BYTES_MAX: Final = 128 * 1024
 _ZSTD_RAW, _ZSTD_RLE, _ZSTD_COMPRESSED = 0, 1, 2
 
-# Neither compressors nor decompressors may be shared by threads; a new one costs more than a small
+# Compressors and decompressors must not be shared by threads; a new one costs more than a small
 # batch.
 _THREAD: Final = threading.local()
 
@@ -79,7 +79,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def _zstd_compressor(level: int) -> zstandard.ZstdCompressor:
-    """This thread's, of the level that it used last."""
+    """This thread's compressor, of the level that it used last."""
     held: tuple[int, zstandard.ZstdCompressor] | None = getattr(_THREAD, "zstd_compressor", None)
     if held is None or held[0] != level:
         held = _THREAD.zstd_compressor = level, zstandard.ZstdCompressor(level=level)
@@ -87,10 +87,10 @@ def _zstd_compressor(level: int) -> zstandard.ZstdCompressor:
 
 
 def decompress(codec: int, data: Buffer, output_bytes_max: int) -> Buffer:
-    """Decompress; ``data`` itself where the codec is NONE.
+    """Decompress; ``data`` itself if the codec is NONE.
 
     CORRUPT_MESSAGE for what Java's stream could not read, MESSAGE_TOO_LARGE for an output over
-    ``output_bytes_max``, found before it is allocated.
+    ``output_bytes_max``, detected before it is allocated.
     """
     view = memoryview(data)
     if codec == Compression.NONE:
@@ -103,7 +103,7 @@ def decompress(codec: int, data: Buffer, output_bytes_max: int) -> Buffer:
 
 
 def output_bytes_bound(codec: int, data: Buffer) -> int:
-    """What ``data`` can decompress to at most, as far as its framing is sound; cheap to ask."""
+    """The largest possible decompressed size, as far as the framing is valid; cheap."""
     view = memoryview(data)
     if codec == Compression.GZIP:
         return len(view) * _GZIP_RATIO_MAX
@@ -115,7 +115,7 @@ def output_bytes_bound(codec: int, data: Buffer) -> int:
         if codec == Compression.ZSTD:
             return sum(bound for _, bound in _zstd_frames(view))
     except KafkaError:
-        return 0  # decompressing stops where the framing does
+        return 0  # decompression stops where the framing ends
     return len(view)
 
 
@@ -143,7 +143,7 @@ def _decompress_gzip(data: memoryview, room: int) -> bytes:
             part = member.decompress(data[at:], room + 1)
         except zlib.error:
             if parts and bytes(data[at : at + 2]) != b"\x1f\x8b":
-                return _join(parts)  # Java takes what follows a member and is none for padding
+                return _join(parts)  # Java treats anything else after a member as padding
             _corrupt("broken gzip stream")
         _check_room(len(part), room)
         if not member.eof:
@@ -178,14 +178,14 @@ def _decompress_snappy(data: memoryview, room: int) -> bytes:
 
 
 def _snappy_blocks(data: memoryview) -> Iterator[tuple[memoryview, int]]:
-    """Each block and what comes out of it; data without xerial's header is one raw block."""
+    """Each block and its decompressed size; data without xerial's header is one raw block."""
     if bytes(data[:8]) != _XERIAL_MAGIC or len(data) < len(_XERIAL_HEADER):
         yield data, _snappy_size(data)
         return
     at, end = len(_XERIAL_HEADER), len(data)
     while end - at >= 4:
         if bytes(data[at : at + 8]) == _XERIAL_MAGIC:
-            at += len(_XERIAL_HEADER)  # Java lets whole streams follow each other
+            at += len(_XERIAL_HEADER)  # Java accepts concatenated streams
             continue
         (size,) = _I32BE.unpack_from(data, at)
         at += 4
@@ -221,14 +221,14 @@ def _compress_lz4(data: Buffer, level: int) -> bytes:
 
 
 def _lz4_frame(data: memoryview) -> tuple[memoryview, int]:
-    """The first frame, cut at its end, and what can come out of it at most."""
+    """The first frame, without trailing bytes, and its largest possible output."""
     if bytes(data[:4]) != _LZ4_MAGIC:
         _corrupt("no lz4 frame")
     try:
         info = lz4.frame.get_frame_info(data[:32])
     except RuntimeError:
         _corrupt("broken lz4 frame header")
-    # Bit 0 of the flags is for dictionaries, which no Kafka client can share.
+    # Bit 0 of the flags means a dictionary, which Kafka clients cannot share.
     if info["block_linked"] or data[4] & 0x03:
         _corrupt("lz4 frame of linked blocks")
     block_bytes_max, trailer = info["block_size"], 4 if info["block_checksum"] else 0
@@ -265,7 +265,7 @@ def _decompress_lz4(data: memoryview, room: int) -> bytes:
 
 
 def _zstd_frames(data: memoryview) -> Iterator[tuple[memoryview, int]]:
-    """Each frame, cut at its end, and what can come out of it at most."""
+    """Each frame, without trailing bytes, and its largest possible output."""
     at, end = 0, len(data)
     while at < end:
         if end - at >= 8 and _U32LE.unpack_from(data, at)[0] & ~0x0F == _ZSTD_SKIPPABLE:
@@ -315,15 +315,15 @@ def _decompress_zstd(data: memoryview, room: int) -> bytes:
 
 def _decompress_zstd_frame(frame: memoryview, bound: int, room: int) -> bytes:
     if zstandard.frame_content_size(frame) >= 0:
-        _check_room(bound, room)  # the library would allocate what the frame declares
+        _check_room(bound, room)  # the library would allocate the size that the frame declares
     decompressor = getattr(_THREAD, "zstd", None)
     if decompressor is None:
         decompressor = _THREAD.zstd = zstandard.ZstdDecompressor()
     try:
-        # 0 would mean that the frame itself says its size.
+        # 0 would mean that the frame declares its size.
         output: bytes = decompressor.decompress(frame, max_output_size=max(min(bound, room), 1))
     except zstandard.ZstdError:
-        # The frame is whole, so with less room than it may need, it is the room that was short.
+        # The frame is complete, so if the limit is below its possible size, the limit was exceeded.
         _check_room(bound, room)
         _corrupt("broken zstd frame")
     _check_room(len(output), room)

@@ -1,7 +1,7 @@
-"""Control records: what brokers and the quorum write into logs for themselves.
+"""Control records, which brokers and the quorum write to logs.
 
-The key is a version and a type of two bytes each. The value is a message of that type; only the
-end of a transaction has its version before it, the others begin with a version of their own.
+The key is a version and a type of two bytes each. The value is a message of that type; only
+transaction markers are preceded by their version, the others start with a version field.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _VERSION: Final = struct.Struct(">h")
 def control_record(kind: int, message: Message, version: int = 0) -> tuple[bytes, bytes]:
     """The key and the value of a control record."""
     if _CLASSES.get(kind) is not type(message):
-        raise ProtocolError(f"{type(message).__name__} is no control record of type {kind}")
+        raise ProtocolError(f"{type(message).__name__} is not a control record of type {kind}")
     value = encode(message, version)
     if isinstance(message, EndTxnMarker):
         value = _VERSION.pack(version) + value
@@ -57,13 +57,13 @@ def control_record(kind: int, message: Message, version: int = 0) -> tuple[bytes
 
 
 def transaction_marker(commit: bool, coordinator_epoch: int) -> tuple[bytes, bytes]:
-    """The record that ends a transaction in a partition."""
+    """The marker that ends a transaction in a partition."""
     kind = ControlType.COMMIT if commit else ControlType.ABORT
     return control_record(kind, EndTxnMarker(coordinator_epoch=coordinator_epoch))
 
 
 def control_type(key: Buffer | None) -> int:
-    """The type in a control record's key, which need not be one that we know."""
+    """The type in a control record's key, which may be unknown."""
     if key is None or len(key) < _KEY.size:
         raise ProtocolError("a control record without a type")
     version, kind = _KEY.unpack_from(key)
@@ -73,9 +73,9 @@ def control_type(key: Buffer | None) -> int:
 
 
 def parse_control(key: Buffer | None, value: Buffer | None) -> tuple[int, Message | None]:
-    """(type, message); no message for a type that a later Kafka may have written.
+    """(type, message); no message for a type of a later Kafka version.
 
-    A version above ours is read as our highest: later versions only add to the end.
+    A version above ours is parsed as our highest: later versions only append fields.
     """
     kind = control_type(key)
     cls = _CLASSES.get(kind)

@@ -17,7 +17,7 @@ from skylog.wire.registry import message_class
 from skylog.wire.schema import Message
 
 _NUMBER: Final = struct.Struct(">h")
-# Keys have one version each: their type takes its place.
+# Keys have one version each, so their type replaces it.
 _KEY_VERSION: Final = 0
 _TRANSACTION_PREFIX: Final = "TransactionLog"
 
@@ -25,21 +25,21 @@ _TRANSACTION_PREFIX: Final = "TransactionLog"
 def encode_key(message: Message) -> bytes:
     """A record's key: its type, then the message."""
     if message.TYPE != "coordinator-key":
-        raise ProtocolError(f"{type(message).__name__} is no key of a coordinator")
+        raise ProtocolError(f"{type(message).__name__} is not a coordinator's record key")
     return _NUMBER.pack(message.API_KEY) + encode(message, _KEY_VERSION)
 
 
 def encode_value(message: Message, version: int) -> bytes:
     """A record's value: its version, then the message."""
     if message.TYPE != "coordinator-value":
-        raise ProtocolError(f"{type(message).__name__} is no value of a coordinator")
+        raise ProtocolError(f"{type(message).__name__} is not a coordinator's record value")
     return _NUMBER.pack(version) + encode(message, version)
 
 
 def decode_group_record(
     key: Buffer | None, value: Buffer | None
 ) -> tuple[Message, Message | None] | None:
-    """A record of ``__consumer_offsets``; None for a type that a later Kafka may have written."""
+    """A record of ``__consumer_offsets``; None for a type of a later Kafka version."""
     return _decode(key, value, transactions=False)
 
 

@@ -1,15 +1,16 @@
-"""Cut a byte stream into frames: four bytes of length, then as many bytes.
+"""Splits a byte stream into frames: a four-byte length, then as many bytes.
 
-Made for ``asyncio.BufferedProtocol``: the loop asks for a buffer, fills it and says how much came.
+Made for ``asyncio.BufferedProtocol``: the loop asks for a buffer, fills it and reports the number
+of bytes.
 
-* Between frames, data lands in a scratch buffer, which may bring many small frames at once; each
-  is copied out, since the scratch is used again.
-* A frame that is not complete gets a buffer of its own as soon as its length is known and allowed,
-  and the rest is received right into it. The buffer of a very large one grows as its bytes come:
-  a length is only a claim, and memory is given for bytes.
+* Between frames, data is read into a shared buffer, which may receive many small frames at once;
+  each is copied out, since the buffer is reused.
+* An incomplete frame gets its own buffer as soon as its length is known and allowed,
+  and the rest is received into it. The buffer of a very large one grows as its bytes arrive: memory
+  is allocated for received bytes, not for a claimed length.
 
-The scratch is shared by all assemblers of a thread, so an idle connection holds no memory. That is
-safe because a loop fills the buffer and reports it before it does anything else.
+The shared buffer belongs to all assemblers of a thread, so an idle connection holds no memory. That
+is safe because the loop fills the buffer and reports it before it does anything else.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ _scratch: Final = _Scratch()
 
 
 class FrameAssembler:
-    """The frames of one connection. ``limit`` is the largest frame, and may be set at any time.
+    """The frames of one connection. ``limit`` is the largest allowed frame, and may be set at any
+    time.
 
-    ``failure`` says that what came after the last frame is none: nothing more may be put in.
+    ``failure`` is set if the bytes after the last frame are invalid: no more may be received.
     """
 
     __slots__ = ("_filled", "_frame", "_head", "_length", "failure", "limit")
@@ -47,20 +49,21 @@ class FrameAssembler:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.failure: ProtocolError | None = None
-        # The frame being received, how long it will be, and how much of it is there.
+        # The frame being received, its length, and how much of it has arrived.
         self._frame: memoryview | None = None
         self._length = 0
         self._filled = 0
-        # The first bytes of something that is too short to deserve a buffer yet.
+        # The first bytes of a frame that is still too short for a buffer of its own.
         self._head = b""
 
     @property
     def held(self) -> int:
-        """Bytes of memory that a frame which is not complete takes."""
+        """Memory held by an incomplete frame."""
         return 0 if self._frame is None else len(self._frame)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go. The size hint is not needed: the frame knows better."""
+        """The buffer for the next bytes. The size hint is not used, because the frame's length
+        is known."""
         if self._frame is not None:
             return self._frame[self._filled :]
         head = self._head
@@ -72,7 +75,7 @@ class FrameAssembler:
     def buffer_updated(self, nbytes: int) -> list[memoryview]:
         """The frames that are complete now, without their lengths; they stay valid.
 
-        ProtocolError when there is none, and can never be one.
+        ProtocolError if there is none and the bytes cannot become one.
         """
         frame = self._frame
         if frame is None:
@@ -106,7 +109,7 @@ class FrameAssembler:
                     return frames
                 break
             position = start + length
-            # Writable, so that a produced batch gets its offset where it lies.
+            # Writable, so that a produced batch is assigned its offset in place.
             frames.append(memoryview(bytearray(data[start:position])))
         self._head = bytes(data[position:])
         return frames

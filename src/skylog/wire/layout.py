@@ -1,4 +1,4 @@
-"""Which bytes a field has in a version: what the sources of reader and writer share."""
+"""The wire layout of fields by version, shared by the reader and writer generators."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FIXED: Final = {
     "uuid": "16s",
 }
 STRING_BYTES_MAX: Final = 32767
-# Arrays of numbers shorter than this, as lists of replicas are, have their formats made before.
+# Shorter arrays of numbers, such as lists of replicas, have precomputed formats.
 SHORT_ARRAY: Final = 9
-# Kafka nests structs four deep at most; a schema deeper than this is wrong.
+# Kafka nests structs at most four deep; a deeper schema is wrong.
 STRUCT_DEPTH_MAX: Final = 10
 
 
@@ -32,13 +32,13 @@ def children(cls: type[Struct]) -> list[type[Struct]]:
 
 
 def has_records(cls: type[Struct]) -> bool:
-    """Whether a message carries record batches, which are never copied."""
+    """Whether a message contains record batches, which are never copied."""
     own = any(f.type == "records" for f in cls.FIELDS)
     return own or any(has_records(child) for child in children(cls))
 
 
 def plain_fields(cls: type[Struct], version: int, flexible: bool) -> list[Field]:
-    """The fields that stand in order in the body."""
+    """The fields of the body, in order."""
     return [
         f for f in cls.FIELDS if version in f.versions and not (flexible and version in f.tagged)
     ]
@@ -55,7 +55,7 @@ def absent_fields(cls: type[Struct], version: int) -> list[Field]:
 
 
 def bytes_min(cls: type[Struct], version: int, flexible: bool, depth: int = 0) -> int:
-    """The fewest bytes that an instance takes on the wire."""
+    """The minimum size of an instance on the wire."""
     invariant(depth < STRUCT_DEPTH_MAX, f"{cls.__name__} nests too deep")
     fields = plain_fields(cls, version, flexible)
     return int(flexible) + sum(_field_bytes_min(f, version, flexible, depth) for f in fields)
@@ -80,7 +80,7 @@ def element_bytes_min(kind: str, flexible: bool) -> int:
 
 
 class Source:
-    """Lines of a function under construction, and the constants that they name."""
+    """Lines of a function under construction, and the constants that they use."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -98,7 +98,7 @@ class Source:
         self._indent -= 1
 
     def constant(self, prefix: str, key: Any, value: Any) -> str:
-        """The name under which the function finds a value; one name for equal keys."""
+        """The name of a constant in the function; one name for equal keys."""
         name = self._names.get((prefix, key))
         if name is None:
             name = f"{prefix}{len(self._names)}"

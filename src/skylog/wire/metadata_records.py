@@ -1,6 +1,6 @@
 """Records of the metadata logs: frame version, type and version as varints, then the body.
 
-Cluster metadata and the diskless coordinators frame their records alike and number them apart.
+Cluster metadata and the diskless coordinators use the same framing with separate type numbers.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _NUMBER_MAX: Final = 32767
 
 
 def encode_metadata(message: Message, version: int | None = None) -> bytes:
-    """The value of a cluster metadata record; without a version, in the highest there is."""
+    """The value of a cluster metadata record; in the highest version by default."""
     return _encode(message, version, "metadata")
 
 
 def decode_metadata(data: Buffer | None) -> Message | None:
-    """The cluster metadata record in a value; None only for a value that is null.
+    """The cluster metadata record in a value; None only for a null value.
 
-    As in Kafka, an unknown type or version is an error: a node must not go on with a part of the
-    cluster's state.
+    As in Kafka, an unknown type or version is an error: a node must not continue with only part of
+    the cluster's state.
     """
     return _decode(data, index.METADATAS)
 
@@ -47,7 +47,7 @@ def decode_diskless(data: Buffer | None) -> Message | None:
 
 def _encode(message: Message, version: int | None, kind: MessageType) -> bytes:
     if kind != message.TYPE:
-        raise ProtocolError(f"{type(message).__name__} is no {kind} record")
+        raise ProtocolError(f"{type(message).__name__} is not a {kind} record")
     if version is None:
         version = message.VERSIONS.high
     head = (_FRAME_VERSION, message.API_KEY, version)

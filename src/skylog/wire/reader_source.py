@@ -1,8 +1,8 @@
-"""Write the source of a reader: one function that decodes one message in one version.
+"""Generates the source of a reader: one function that decodes one message in one version.
 
-Nested structs are inlined, neighbouring fields of fixed size are unpacked together with the length
-that follows them, and attributes are set on a bare instance, so the common path makes few calls.
-The shape of the function::
+Nested structs are inlined, adjacent fixed-size fields are unpacked together with the length that
+follows them, and attributes are set on a bare instance, so the common path makes few calls. The
+shape of the function::
 
     def read(data, p):          # p: position, end: length of data
         end = len(data)
@@ -12,8 +12,9 @@ The shape of the function::
         ...
         return o0, p
 
-What reads past the end raises ``struct.error`` or ``IndexError``, which ``codec.py`` turns into
-ProtocolError; what a slice would hide (strings, bytes, counts) is compared with ``end`` here.
+Reads past the end raise ``struct.error`` or ``IndexError``, which ``codec.py`` turns into
+ProtocolError; lengths that a slice would silently cut (strings, bytes, counts) are compared with
+``end``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from skylog.wire.schema import Field, Struct
 
 
 def unsigned_varint(data: Buffer, position: int, first: int) -> tuple[int, int]:
-    """Read on after the first byte of a varint that has more: (value, next position)."""
+    """Continue after the first byte of a multi-byte varint: (value, next position)."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = data[position]
@@ -54,7 +55,7 @@ def unsigned_varint(data: Buffer, position: int, first: int) -> tuple[int, int]:
 
 
 def skip_tags(data: Buffer, position: int, count: int) -> int:
-    """Pass over a tagged section in which this version knows nothing."""
+    """Skip a tagged section in which this version knows no fields."""
     end = len(data)
     if count > 127:
         count, position = unsigned_varint(data, position, count)
@@ -74,7 +75,7 @@ def skip_tags(data: Buffer, position: int, count: int) -> int:
 
 
 def bad_size(name: str, size: int) -> ProtocolError:
-    return ProtocolError(f"{name}: {size} is no possible size here")
+    return ProtocolError(f"{name}: invalid size {size}")
 
 
 def too_many() -> ProtocolError:
@@ -93,17 +94,17 @@ HELPERS: Final[dict[str, Any]] = {
 
 
 class ReaderSource:
-    """Builds the function's text for one class and version."""
+    """Generates the function's source for one class and version."""
 
     def __init__(self, version: int, flexible: bool, view: bool) -> None:
         self._version = version
         self._flexible = flexible
-        self._view = view  # the data is a memoryview: it carries record batches
+        self._view = view  # the data is a memoryview: it contains record batches
         self._source = Source()
-        # A request's elements are counted: each is work for the broker, and a few bytes for who
-        # sends it.
+        # A request's elements are counted: each costs the broker work, and its sender only a few
+        # bytes.
         self._counted = False
-        # Fields of fixed size that are still to be unpacked: format, target.
+        # Fixed-size fields that are still to be unpacked: format, target.
         self._run: list[tuple[str, str]] = []
 
     def build(self, cls: type[Struct]) -> tuple[str, dict[str, Any]]:
@@ -154,7 +155,7 @@ class ReaderSource:
             source.add(f"{run[0][1]} = data[p]")
         else:
             unpack = source.constant("unpack", layout, struct.Struct(layout).unpack_from)
-            # An id is unpacked into a variable first, since it has still to become a Uuid.
+            # An id is unpacked into a variable first, because it has to be converted to a Uuid.
             targets = [f"u{i}" if kind == "16s" else name for i, (kind, name) in enumerate(run)]
             left = ", ".join(targets) + ("," if len(run) == 1 else "")
             source.add(f"{left} = {unpack}(data, p)")
@@ -164,7 +165,8 @@ class ReaderSource:
                 source.add(f"{target} = Uuid(u{position})")
 
     def _length(self, flexible: bool, fixed: str = "i", check: str = "") -> None:
-        """Read a length into ``n``, together with the run before it; compact ones count from 1."""
+        """Read a length into ``n``, together with the run before it; compact lengths count from
+        1."""
         self._run.append(("B" if flexible else fixed, "n"))
         self._flush()
         if flexible:
@@ -180,7 +182,7 @@ class ReaderSource:
         if field.array:
             self._array(field, target, nullable, depth)
         elif isinstance(field.type, type):
-            # A nullable struct is marked by a byte, in the tagged section by a varint.
+            # A nullable struct is marked by a byte; in the tagged section by a varint.
             tagged = self._flexible and self._version in field.tagged
             null = ("n == 0" if tagged else "n < 0") if nullable else ""
             self._nested(field.type, target, null, depth)
@@ -279,7 +281,7 @@ class ReaderSource:
         source.dedent()
 
     def _numbers(self, kind: str, target: str, size: int) -> None:
-        """An array of numbers: short ones, as lists of replicas are, with a format made before."""
+        """An array of numbers: short ones, such as lists of replicas, with a precomputed format."""
         source = self._source
         formats = tuple(struct.Struct(f">{n}{kind}").unpack_from for n in range(SHORT_ARRAY))
         short = source.constant("short", kind, formats)

@@ -1,7 +1,7 @@
-"""Records in and out of batches, for those few places that look at single records.
+"""Encodes and decodes single records, for the few places that need them.
 
-Brokers store and send batches without looking inside; coordinators, the quorum, lookups by time
-and tests are what comes here.
+Brokers store and send batches without decoding them; this is used by coordinators, the quorum,
+lookups by time and tests.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NULL: Final = b"\x01"  # the varint of size −1
 
 
 class Record(NamedTuple):
-    """One record with its place in the log; key and value are copies."""
+    """One record with its offset; key and value are copies."""
 
     offset: int
     timestamp: int
@@ -72,9 +72,10 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch header
     timestamps: Sequence[int] | None = None,
     headers: Sequence[Sequence[Header]] | None = None,
 ) -> bytes:
-    """One batch of ``(key, value)`` pairs, all of ``timestamp`` unless ``timestamps`` differ.
+    """One batch of ``(key, value)`` pairs, all with ``timestamp`` unless ``timestamps`` is given.
 
-    ``headers`` are per record. An empty ``records`` gives a batch of none, as compaction leaves.
+    ``headers`` are per record. Empty ``records`` give a batch without records, as compaction
+    leaves.
     """
     base = timestamps[0] if timestamps else timestamp
     body = bytearray()
@@ -96,7 +97,7 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch header
 
 
 def join_batch(base_offset: int, leader_epoch: int, after_crc: bytes, body: Buffer) -> bytes:
-    """Put a batch together from its parts, with its length and checksum."""
+    """Build a batch from its parts, with its length and checksum."""
     prefix = _PREFIX.pack(base_offset, HEADER_BYTES - LOG_OVERHEAD + len(body), leader_epoch, MAGIC)
     crc = _CRC.pack(crc32c(body, crc32c(after_crc)))
     return b"".join((prefix, crc, after_crc, body))
@@ -110,7 +111,7 @@ def replace_records(
     timestamps: tuple[int, int],
     record_count: int,
 ) -> bytes:
-    """The batch with another body; offsets, sequences and producer stay what they were."""
+    """The batch with another body; offsets, sequences and producer are unchanged."""
     after_crc = _AFTER_CRC.pack(
         attributes,
         batch.last_offset_delta,
@@ -130,7 +131,7 @@ def _append_record(
     pair: KeyValue,
     headers: Sequence[Header],
 ) -> None:
-    record = bytearray(b"\0")  # attributes: none is defined
+    record = bytearray(b"\0")  # attributes: none are defined
     record += varint(timestamp_delta)
     record += varint(offset_delta)
     _append_bytes(record, pair[0])
@@ -154,7 +155,7 @@ def _append_bytes(record: bytearray, data: Buffer | None) -> None:
 def decode_records(
     batch: Batch, output_bytes_max: int = RECORDS_DECOMPRESSED_BYTES_MAX
 ) -> list[Record]:
-    """All records of a batch; CORRUPT_MESSAGE where they are not what the batch declares."""
+    """All records of a batch; CORRUPT_MESSAGE if they are not what the batch declares."""
     data = decompress(batch.codec, batch.records(), output_bytes_max)
     try:
         locations = locate(data, batch.record_count, batch.base_timestamp)
@@ -183,7 +184,7 @@ def _headers(data: Buffer, at: int, count: int) -> tuple[Header, ...]:
     for _ in range(count):
         name_at, name_size, at = skip_bytes(data, at, end)
         value_at, value_size, at = skip_bytes(data, at, end)
-        # Names are text by contract only; one that is not must not hide the record.
+        # Header names should be text; one that is not must not hide the record.
         name = bytes(data[name_at : name_at + name_size]).decode(errors="replace")
         headers.append((name, _slice(data, value_at, value_size)))
     return tuple(headers)
@@ -198,7 +199,7 @@ def find_record(
     """(offset, timestamp) of the first record at or after ``target`` ms, from ``offset_min`` on."""
     if batch.max_timestamp < target:
         return None
-    # All records of log-append time are of the batch's time, so the first one will do.
+    # With log-append time all records have the batch's timestamp, so the first one matches.
     wanted = ANY_EARLIEST if batch.is_log_append_time else target
     delta_min = max(offset_min - batch.base_offset, 0)
     if delta_min > batch.last_offset_delta:

@@ -1,4 +1,4 @@
-"""Find a message class by name. Modules are imported when first asked for: there are hundreds."""
+"""Finds a message class by name. Its module is imported on first use: there are hundreds."""
 
 from __future__ import annotations
 

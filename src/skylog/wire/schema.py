@@ -1,7 +1,7 @@
-"""What a message class says about itself: the vocabulary of the generated classes in ``messages/``.
+"""The metadata of message classes, used by the generated classes in ``messages/``.
 
-A generated class covers all versions of its message, as Kafka's own data classes do. Which fields
-exist on the wire in a given version is in ``FIELDS``; ``compile.py`` turns that into straight-line
+A generated class covers all versions of its message, as Kafka's own data classes do. ``FIELDS``
+defines which fields exist on the wire in a version; ``compile.py`` turns that into straight-line
 readers and writers, one per (class, version).
 """
 
@@ -55,12 +55,12 @@ class Field:
     never_flexible: bool = False
 
 
-# Stands for a default that must be made afresh for every instance.
+# Marks a default that must be created for every instance.
 UNSET: Any = object()
 
 
 class Struct:
-    """Base of every generated class: compares and prints by its fields, as a dataclass does."""
+    """Base of every generated class: compares and prints its fields, like a dataclass."""
 
     __slots__: tuple[str, ...] = ()
     FIELDS: ClassVar[tuple[Field, ...]] = ()
@@ -77,7 +77,7 @@ class Struct:
 
 
 class Message(Struct):
-    """A whole message: a struct with versions of its own."""
+    """A whole message: a struct with its own versions."""
 
     __slots__ = ()
     TYPE: ClassVar[MessageType] = "data"

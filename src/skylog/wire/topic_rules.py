@@ -1,4 +1,4 @@
-"""What a topic's settings ask of the batches that are produced to it."""
+"""The requirements of a topic's settings on produced batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INT32_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """The settings of a topic (Kafka's names and values) that its batches are held to."""
+    """The settings of a topic (Kafka's names and values) that apply to its batches."""
 
     message_bytes_max: int = 1_048_588
     compression_type: str = PRODUCER
@@ -30,13 +30,13 @@ class TopicRules:
     timestamp_before_max_ms: int = ANY_LATEST
     timestamp_after_max_ms: int = 3_600_000
     compacted: bool = False
-    # produce.validation: whether the records are looked at, or the header only.
+    # produce.validation: whether the records are checked, or only the header.
     full: bool = True
     gzip_level: int = -1
     lz4_level: int = 9
     zstd_level: int = 3
     segment_bytes: int = 2**31 - 1
-    # What a batch may have that is stored as it came, if it may at all; see ``validation._plain``.
+    # What a batch may contain if it can be stored unchanged; see ``validation._plain``.
     plain_bytes_max: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class TopicRules:
         return levels.get(Compression(codec))
 
     def timestamps(self, now_ms: int) -> tuple[int, int]:
-        """The earliest and the latest timestamp that a record may carry at ``now_ms``."""
+        """The earliest and the latest timestamp that a record may have at ``now_ms``."""
         if self.timestamp_type == LOG_APPEND_TIME:
             return ANY_EARLIEST, ANY_LATEST
         earliest = max(now_ms - self.timestamp_before_max_ms, ANY_EARLIEST)

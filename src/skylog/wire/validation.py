@@ -1,20 +1,20 @@
-"""What a broker checks of a produced batch before it becomes part of a log, as Kafka does.
+"""Validates a produced batch before it is appended to a log, as Kafka does.
 
-Checks come in Kafka's order, because a batch with two faults must be refused for the same one:
+Checks are in Kafka's order, because a batch with two faults must be refused for the same one:
 
 1. framing: exactly one batch, magic 2, codec allowed in the request's version;
 2. header: base offset 0, size, CRC, codec, offset range and count, no control batch, sequence;
-3. records (walked, decompressed under a cap): structure, count, keys where the topic is
+3. records (walked, decompressed with a limit): structure, count, keys if the topic is
    compacted, timestamps;
-4. the batch as it will be stored: as it came, or with its timestamps corrected in place, or
-   recompressed where the topic asks for another codec.
+4. the stored batch: unchanged, or with its timestamps corrected in place, or
+   recompressed if the topic has another codec.
 
-Three things are stricter than Kafka, each so that nobody can poison consumers: records of
-compressed batches must fill their declared sizes, offset deltas must be 0, 1, 2, …, and records may
-not decompress to more than a fixed limit. Producers send nothing of the kind.
+Three checks are stricter than Kafka's, to protect consumers: records of compressed batches must
+fill their declared sizes, offset deltas must be 0, 1, 2, …, and records may not decompress to more
+than a fixed limit. Real producers meet all three.
 
-Nearly all batches have no fault, are not compressed and stay as they came. Whether a batch is one
-of them is answered by one call; only for the others do the checks above decide one by one.
+Nearly all batches are valid, uncompressed and stored unchanged. One call recognizes such a batch;
+only the others go through the checks above one by one.
 """
 
 from __future__ import annotations
@@ -50,30 +50,30 @@ from skylog.wire.walker_reference import ANY_EARLIEST, ANY_LATEST, RecordsError,
 # zstd came with Produce version 7.
 ZSTD_VERSION_MIN: Final = 7
 
-# The smallest size of a message of any format, and where its magic stands.
+# The smallest size of a message of any format, and the position of its magic.
 _LENGTH_MIN: Final = 14
 _MAGIC_AT: Final = 16
-# Codec, timestamp type, transactional, control, delete horizon: what attributes are defined.
+# Codec, timestamp type, transactional, control, delete horizon: the defined attributes.
 _ATTRIBUTES_DEFINED: Final = 0x7F
 _DELETE_HORIZON_FLAG: Final = 0x40
 _LENGTH: Final = Struct(">i")
 _ATTRIBUTES: Final = Struct(">h")
 _TIMESTAMP: Final = Struct(">q")
 _CRC: Final = Struct(">I")
-# The walker in Python takes some fifty times as long.
+# The Python walker takes some fifty times as long.
 _AT_ONCE_BYTES_MAX: Final = VALIDATION_AT_ONCE_BYTES_MAX // (1 if NATIVE else 64)
 
 
 class Validated(NamedTuple):
-    """A batch over a writable buffer, fit to be given its offset and epoch in place."""
+    """A batch over a writable buffer, ready to be assigned its offset and epoch in place."""
 
     batch: Batch
-    # What the records were stamped with, −1 where they keep their producer's time.
+    # The log-append time of the records, −1 if they keep their producer's timestamps.
     log_append_time: int
 
 
 class ValidationError(KafkaError):
-    """Single records are at fault; Kafka sends a message with these errors and no others."""
+    """Individual records are invalid; Kafka sends a message with these errors only."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(code, message)
@@ -81,11 +81,11 @@ class ValidationError(KafkaError):
 
 
 class UnreadableError(KafkaError):
-    """The records are not the one batch that they must be: refused before the log is asked."""
+    """The records are not exactly one batch: refused before the log is consulted."""
 
 
 def is_long(records: Buffer, rules: TopicRules) -> bool:
-    """Whether ``validate`` would hold up an event loop; asks only what is cheap to know."""
+    """Whether ``validate`` would block the event loop; uses only what is cheap to know."""
     size = len(records)
     if size > _AT_ONCE_BYTES_MAX:
         return True
@@ -99,15 +99,15 @@ def is_long(records: Buffer, rules: TopicRules) -> bool:
         return False
     body = memoryview(records)[HEADER_BYTES:]
     bound = size if codec == Compression.NONE else output_bytes_bound(codec, body)
-    # Compressing is several times slower than anything else here.
+    # Compression is several times slower than anything else here.
     return bound > (_AT_ONCE_BYTES_MAX if target == codec else _AT_ONCE_BYTES_MAX // 16)
 
 
 def validate(records: Buffer, rules: TopicRules, now_ms: int, version: int) -> Validated:
-    """Check the records of one partition of a Produce request of ``version``.
+    """Validate the records of one partition of a Produce request of ``version``.
 
-    The batch that comes back is the one given, not a copy, unless it had to be recompressed or
-    the buffer cannot be written to.
+    The returned batch is the given one, not a copy, unless it had to be recompressed or the buffer
+    is read-only.
     """
     plain = _plain(records, rules, now_ms)
     if plain is not None:
@@ -131,13 +131,14 @@ def validate(records: Buffer, rules: TopicRules, now_ms: int, version: int) -> V
     if batch.size > rules.segment_bytes:
         _refuse(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"a batch of {batch.size} bytes fits no segment of {rules.segment_bytes} bytes",
+            f"a batch of {batch.size} bytes does not fit in a segment of {rules.segment_bytes} "
+            f"bytes",
         )
     return Validated(batch, now_ms if stamped else NO_TIMESTAMP)
 
 
 def _plain(records: Buffer, rules: TopicRules, now_ms: int) -> Batch | None:
-    """The batch, if it is sound and stays as it came; None: it may be sound all the same."""
+    """The batch, if it is valid and stored unchanged; None: it may still be valid."""
     if type(records) is not memoryview or records.readonly:
         return None
     earliest, latest = rules.timestamps(now_ms)
@@ -156,7 +157,7 @@ def _invalid(why: str) -> NoReturn:
 
 
 def _next_size(view: memoryview, at: int) -> int | None:
-    """The size of the message at ``at``, of whatever format; None where no whole one is there."""
+    """The size of the message at ``at``, of any format; None if it is incomplete."""
     remaining = len(view) - at
     if remaining < LOG_OVERHEAD:
         return None
@@ -166,13 +167,13 @@ def _next_size(view: memoryview, at: int) -> int | None:
     if remaining <= _MAGIC_AT:
         return None
     if view[at + _MAGIC_AT] > MAGIC:
-        _refuse(ErrorCode.CORRUPT_MESSAGE, f"no message format is {view[at + _MAGIC_AT]}")
+        _refuse(ErrorCode.CORRUPT_MESSAGE, f"unknown message format {view[at + _MAGIC_AT]}")
     size: int = length + LOG_OVERHEAD
     return size if size <= remaining else None
 
 
 def _only_batch(records: Buffer, version: int) -> Batch:
-    """The one batch that a partition's records must be; a partial one behind it is cut off."""
+    """The one batch that a partition's records must be; a partial one after it is cut off."""
     view = memoryview(records)
     size = _next_size(view, 0)
     if size is None:
@@ -199,7 +200,7 @@ def _check_header(batch: Batch, rules: TopicRules) -> None:
     if not batch.crc_ok():
         _refuse(ErrorCode.CORRUPT_MESSAGE, f"the batch does not match its checksum {batch.crc}")
     if batch.codec > Compression.ZSTD:
-        # Kafka stumbles over an unknown codec, and clients see it so.
+        # Kafka fails on an unknown codec with an unknown error, and clients see that.
         _refuse(ErrorCode.UNKNOWN_SERVER_ERROR, f"no codec has the number {batch.codec}")
     if batch.last_offset_delta < 0:
         _invalid(f"the batch has an invalid offset range [0, {batch.last_offset_delta}]")
@@ -230,16 +231,16 @@ def _decompressed(batch: Batch, rules: TopicRules) -> Buffer:
         return decompress(batch.codec, batch.records(), cap)
     except KafkaError as error:
         if error.code is ErrorCode.CORRUPT_MESSAGE:
-            # The checksum held, so to send it again is no use: like Kafka, not retriable.
+            # The checksum was valid, so a resend would not help: like Kafka, not retriable.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from error
         raise
 
 
 def _check_records(batch: Batch, data: Buffer, rules: TopicRules, now_ms: int) -> int:
-    """Check every record; the largest of their timestamps, −1 if none has one."""
+    """Check every record; returns the largest timestamp, −1 if there is none."""
     earliest, latest = rules.timestamps(now_ms)
     if batch.is_log_append_time:
-        # Then the records' own times do not count.
+        # Then the records' own timestamps do not count.
         seen = walk(data, batch.record_count, batch.base_timestamp)
     else:
         seen = walk(data, batch.record_count, batch.base_timestamp, earliest, latest)
@@ -279,7 +280,8 @@ def _wrong_time(timestamp: int, timestamps: tuple[int, int]) -> str:
 
 
 def _check_log_append_time(batch: Batch, data: Buffer, rules: TopicRules, now_ms: int) -> None:
-    """A producer's batch in log-append time: all its records are of the batch's largest time."""
+    """A producer's batch with log-append time: all its records have the batch's largest
+    timestamp."""
     earliest, latest = rules.timestamps(now_ms)
     timestamp = batch.max_timestamp
     if rules.timestamp_type == LOG_APPEND_TIME or timestamp == NO_TIMESTAMP:
@@ -318,7 +320,7 @@ def _refuse_records(errors: list[tuple[int, str]], *, wrong_time: bool) -> NoRet
 
 
 def _check_header_timestamps(batch: Batch, rules: TopicRules, now_ms: int) -> int:
-    """Without a look at the records, the batch's own largest time must stand for them."""
+    """Without decoding the records, the batch's own largest timestamp is checked for them."""
     timestamp = int(batch.max_timestamp)
     timestamps = rules.timestamps(now_ms)
     if timestamp != NO_TIMESTAMP and not timestamps[0] <= timestamp <= timestamps[1]:
@@ -327,7 +329,8 @@ def _check_header_timestamps(batch: Batch, rules: TopicRules, now_ms: int) -> in
 
 
 def _recompressed(batch: Batch, data: Buffer, target: int, rules: TopicRules) -> Batch:
-    """The same records in the topic's codec; they keep their bytes, so their deltas still hold."""
+    """The same records in the topic's codec; their bytes are unchanged, so their deltas are
+    still valid."""
     attributes = batch.attributes & _ATTRIBUTES_DEFINED & ~0x07 & ~_DELETE_HORIZON_FLAG | target
     after_crc = _ATTRIBUTES.pack(attributes) + bytes(memoryview(batch.buffer)[23:HEADER_BYTES])
     body = compress(target, data, rules.level(target))
@@ -337,7 +340,7 @@ def _recompressed(batch: Batch, data: Buffer, target: int, rules: TopicRules) ->
 
 
 def _set_max_timestamp(batch: Batch, timestamp: int, *, stamped: bool) -> None:
-    """Make the header tell the truth; the CRC is computed anew only if it did not."""
+    """Correct the header; the CRC is recomputed only if the header was wrong."""
     if batch.is_log_append_time == stamped and batch.max_timestamp == timestamp:
         return
     attributes = batch.attributes & _ATTRIBUTES_DEFINED & ~LOG_APPEND_TIME_FLAG

@@ -29,14 +29,14 @@ from skylog.wire.walker_reference import (
     walk_python,
 )
 
-# A record of nothing: size, attributes, two deltas, null key, null value, no headers.
+# An empty record: size, attributes, two deltas, null key, null value, no headers.
 RECORD_BYTES_MIN: Final = 7
 _LOCATION: Final = struct.Struct("=q8i")
 _FAULT: Final = struct.Struct("=qii")
 
 
 class NativeWalker:
-    """The functions in C, called as those in Python are."""
+    """The C functions, with the same signatures as the Python ones."""
 
     def __init__(self, library: ModuleType) -> None:
         self._walk: Callable[..., tuple[int, ...]] = library.walk
@@ -58,7 +58,7 @@ class NativeWalker:
         return Walk._make(self._walk(data, count, base_timestamp, earliest, latest, dense))
 
     def locate(self, data: Buffer, count: int, base_timestamp: int) -> list[Location]:
-        # Room is made for no more records than the bytes can hold, whatever the batch declares.
+        # Room for no more records than the bytes can hold, whatever the batch declares.
         room = min(max(count, 0), len(data) // RECORD_BYTES_MIN)
         found = bytearray(room * _LOCATION.size)
         error, index = self._locate(data, found, count, base_timestamp)
@@ -100,12 +100,12 @@ class NativeWalker:
 
 _LIBRARY: Final = load_native("walker")
 NATIVE: Final = NativeWalker(_LIBRARY) if _LIBRARY else None
-# Whether a whole batch is sound and as nearly all are, but for its checksum; if not, it may be
-# sound all the same.
+# Whether a whole batch, except for its checksum, is valid and ordinary; if not, it may still be
+# valid.
 is_plain: Final = NATIVE.is_plain if NATIVE else is_plain_python
-# Checks count, sizes and deltas of all records; says what it saw rather than raise.
+# Checks count, sizes and deltas of all records; reports errors instead of raising them.
 walk: Final = NATIVE.walk if NATIVE else walk_python
-# Lists where each record's parts lie; deltas only need to grow. Raises RecordsError.
+# Lists the positions of each record's parts; deltas only need to increase. Raises RecordsError.
 locate: Final = NATIVE.locate if NATIVE else locate_python
 # Lists the first records that a topic refuses for their key or timestamp.
 find_faults: Final = NATIVE.find_faults if NATIVE else find_faults_python

@@ -1,4 +1,4 @@
-"""The record walker in Python: the specification of walker.c, and what runs where C is not built.
+"""The record walker in Python: the specification of walker.c, and the fallback if C is not built.
 
 A record: size varint, then size bytes: attributes i8, timestamp delta varlong, offset delta varint,
 key, value (varint size, negative for null, then bytes), header count varint, headers (key as above
@@ -24,7 +24,7 @@ _NOT_PLAIN: Final = 0x6F
 
 
 class WalkError(IntEnum):
-    """What is wrong with the records."""
+    """The kinds of errors in records."""
 
     SOUND = 0
     EARLY_END = 1
@@ -35,7 +35,8 @@ class WalkError(IntEnum):
 
 
 class Walk(NamedTuple):
-    """What a walk saw. With an ``error``, it saw the records before ``error_index`` only."""
+    """The result of a walk. With an ``error``, it covers only the records before
+    ``error_index``."""
 
     min_timestamp: int
     max_timestamp: int
@@ -47,7 +48,7 @@ class Walk(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where one record's parts lie in the data; a size of −1 stands for null."""
+    """The positions of one record's parts; a size of −1 means null."""
 
     timestamp: int
     record_at: int
@@ -61,7 +62,7 @@ class Location(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A sound record that a topic's rules refuse: it has no key, or else a wrong timestamp."""
+    """A valid record that a topic's rules refuse: it has no key, or else a wrong timestamp."""
 
     timestamp: int
     record_index: int
@@ -69,7 +70,7 @@ class Fault(NamedTuple):
 
 
 class RecordsError(ValueError):
-    """Records that are not what their batch declares."""
+    """The records are not what their batch declares."""
 
     def __init__(self, error: int, index: int) -> None:
         super().__init__(f"record {index}: {WalkError(error).name.lower().replace('_', ' ')}")
@@ -78,7 +79,7 @@ class RecordsError(ValueError):
 
 
 def read_varint(data: Buffer, at: int, end: int, bytes_max: int = 5) -> tuple[int, int]:
-    """Read a zigzag number of up to 5 bytes (int32) or 10 (int64): (value, position after it)."""
+    """Decode a zigzag number of up to 5 bytes (int32) or 10 (int64): (value, next position)."""
     raw = shift = 0
     for position in range(at, min(end, at + bytes_max)):
         byte = data[position]
@@ -91,7 +92,7 @@ def read_varint(data: Buffer, at: int, end: int, bytes_max: int = 5) -> tuple[in
 
 
 def skip_bytes(data: Buffer, at: int, end: int) -> tuple[int, int, int]:
-    """Step over nullable bytes: (their position, their size, the position after them)."""
+    """Skip nullable bytes: (their position, their size, the position after them)."""
     size, at = read_varint(data, at, end)
     if size > end - at:
         raise ValueError("bytes run over the end")
@@ -119,7 +120,7 @@ def _read_body(data: Buffer, start: int, at: int, end: int, base_timestamp: int)
         raise ValueError("impossible header count")
     if _skip_headers(data, at, end, header_count) != end:
         raise ValueError("record does not fill its size")
-    # Java's and C's arithmetic wraps; a hostile delta must look the same here.
+    # Java's and C's arithmetic wraps; a hostile delta must give the same result here.
     timestamp = (base_timestamp + delta + 2**63) % 2**64 - 2**63
     return Location(
         timestamp, start, offset_delta, key_at, key_size, value_at, value_size, at, header_count
@@ -211,7 +212,7 @@ def find_faults_python(
                 if len(faults) == faults_max:
                     break
     except RecordsError:
-        pass  # what comes after a broken record is not to be judged
+        pass  # records after a broken one are not checked
     return faults
 
 

@@ -1,4 +1,4 @@
-"""Write the source of a writer: one function that encodes one message in one version.
+"""Generates the source of a writer: one function that encodes one message in one version.
 
 The counterpart of ``reader_source.py``; the function appends parts to a list::
 
@@ -7,9 +7,9 @@ The counterpart of ``reader_source.py``; the function appends parts to a list::
         w(pack3(o0.max_wait_ms, o0.min_bytes))
         ...
 
-``marks`` gets the index of every part that is a record batch: those are sent as they are. A field
-that the version does not have must hold its default, unless it may be left out (Kafka's
-*ignorable*), so that nobody believes to have said what was never sent.
+``marks`` gets the index of every part that is a record batch: those are sent unchanged. A field
+that the version does not have must have its default, unless it is *ignorable* in Kafka, so that no
+value is silently dropped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from skylog.wire.schema import Field, Struct
 
 
 def pack_unsigned_varint(value: int) -> bytes:
-    """A number in as many bytes as it needs; those of one to three bytes without a loop."""
+    """A varint; those of one to three bytes without a loop."""
     if value < 0x80:
         return bytes((value,))
     if value < 0x4000:
@@ -51,7 +51,7 @@ def unsupported(name: str, version: int) -> ProtocolError:
 
 
 def pack_string_varint(value: int) -> bytes:
-    """The length of a string that is not short, plus one; only Kafka's limit ends it."""
+    """The length of a string that is not short, plus one; limited only by Kafka's maximum."""
     if value > STRING_BYTES_MAX + 1:
         raise ProtocolError(f"a string of {value - 1} bytes; {STRING_BYTES_MAX} are allowed")
     return pack_unsigned_varint(value)
@@ -69,14 +69,14 @@ HELPERS: Final[dict[str, Any]] = {
 
 
 class WriterSource:
-    """Builds the function's text for one class and version."""
+    """Generates the function's source for one class and version."""
 
     def __init__(self, version: int, flexible: bool) -> None:
         self._version = version
         self._flexible = flexible
         self._source = Source()
         self._write = "w"
-        # Values of fixed size that are still to be packed: format, expression.
+        # Fixed-size values that are still to be packed: format, expression.
         self._run: list[tuple[str, str]] = []
 
     def build(self, cls: type[Struct]) -> tuple[str, dict[str, Any]]:
@@ -100,7 +100,7 @@ class WriterSource:
         self._flush()
 
     def _differs(self, field: Field, value: str) -> str:
-        """An expression that is true when a field holds something else than its default."""
+        """An expression that is true if a field does not have its default."""
         if field.default is None:
             return f"{value} is not None"
         if field.default is ...:
@@ -147,7 +147,7 @@ class WriterSource:
         if field.array:
             self._array(field, value, nullable, depth)
         elif isinstance(field.type, type):
-            # A nullable struct is marked by a byte, in the tagged section by a varint.
+            # A nullable struct is marked by a byte; in the tagged section by a varint.
             tagged = self._flexible and self._version in field.tagged
             null = (r"b'\0'" if tagged else r"b'\xff'") if nullable else ""
             self._nested(field.type, value, null, depth)
