@@ -10,7 +10,7 @@ INTRODUCTION = """# Metrics
 
 What `/metrics` of a node shows, in the text format of Prometheus. Names do not change without a
 note in the changelog. A counter starts at 0 when the node starts; a histogram has `_bucket`,
-`_sum` and `_count`. [production.md](../production.md) says what to watch.
+`_sum` and `_count`. [monitoring.md](../monitoring.md) says what to watch.
 """
 HEAD: Final = ("", "| Metric | Type | Labels | What it says |", "|---|---|---|---|")
 # Sections, by collector. What is not here is an error: a metric without a place is not found.

@@ -1,4 +1,4 @@
-"""The dashboard shows what nodes really have."""
+"""The dashboards show what nodes really have."""
 
 from __future__ import annotations
 
@@ -13,14 +13,23 @@ from typing import Any
 
 import pytest
 
+from skylog.wire.apis import ApiKey
 from tests.integration.test_diskless_metrics import STAGES
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE = ROOT / "dashboards" / "skylog-diskless.json"
-ROWS = [
-    *("Produce", "Files and PUTs", "Commit", "Fetch and cache"),
-    *("Local segments", "Coordinators", "Cleaner, orphans, backup", "Errors"),
-]
+FOLDER = ROOT / "dashboards"
+ROWS = {
+    "brokers": [
+        *("Requests", "Traffic", "Connections and memory", "Process"),
+        "Compaction and transactions",
+    ],
+    "controllers": ["Quorum", "Metadata log", "Brokers and partitions", "Requests"],
+    "diskless": [
+        *("Produce", "Files and PUTs", "Commit", "Fetch and cache"),
+        *("Local segments", "Coordinators", "Cleaner, orphans, backup", "Errors"),
+    ],
+    "replication": ["Partitions", "In-sync replicas", "Followers"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +48,35 @@ def tool() -> Iterator[ModuleType]:
         sys.path.pop(0)
 
 
-@pytest.fixture(scope="module")
-def board() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(FILE.read_text())
+def load(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((FOLDER / f"skylog-{name}.json").read_text())
     return loaded
+
+
+@pytest.fixture(params=ROWS)
+def name(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.fixture
+def board(name: str) -> dict[str, Any]:
+    return load(name)
 
 
 def expressions(board: dict[str, Any]) -> list[str]:
     return [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
 
 
-def test_the_file_is_what_the_tool_writes(tool: ModuleType, board: dict[str, Any]) -> None:
-    assert board == tool.dashboard(), "run tools/generate_dashboard.py"
+def test_all_are_written_by_the_tool(tool: ModuleType) -> None:
+    assert tool.BOARDS.keys() == ROWS.keys()
+    assert {path.name for path in FOLDER.iterdir()} == {f"skylog-{name}.json" for name in ROWS}
+
+
+def test_the_file_is_what_the_tool_writes(
+    tool: ModuleType, name: str, board: dict[str, Any]
+) -> None:
+    assert board == tool.dashboard(name), "run tools/generate_dashboard.py"
 
 
 def test_every_metric_is_one_that_a_node_has(tool: ModuleType, board: dict[str, Any]) -> None:
@@ -62,19 +88,26 @@ def test_every_metric_is_one_that_a_node_has(tool: ModuleType, board: dict[str, 
     assert tool.unknown_metrics(planted, known) == ["skylog_no_such_total"]
 
 
-def test_every_stage_that_is_named_exists_and_none_is_left_out(board: dict[str, Any]) -> None:
+def test_every_stage_that_is_named_exists_and_none_is_left_out() -> None:
     named = {
         stage
-        for expr in expressions(board)
+        for expr in expressions(load("diskless"))
         for found in re.findall(r'stage=~?"([^"]+)"', expr)
         for stage in found.split("|")
     }
     assert named == STAGES | {"local"}
 
 
-def test_the_shape_is_grafanas(board: dict[str, Any]) -> None:
+def test_every_api_that_is_named_exists() -> None:
+    for board in map(load, ROWS):
+        for expr in expressions(board):
+            for found in re.findall(r'api[!=]=?~?"([^"]+)"', expr):
+                assert all(api in ApiKey.__members__ for api in found.split("|")), expr
+
+
+def test_the_shape_is_grafanas(name: str, board: dict[str, Any]) -> None:
     rows = [panel["title"] for panel in board["panels"] if panel["type"] == "row"]
-    assert rows == ROWS
+    assert rows == ROWS[name]
     ids = [panel["id"] for panel in board["panels"]]
     assert len(set(ids)) == len(ids)
     assert {variable["name"] for variable in board["templating"]["list"]} == {
@@ -95,6 +128,8 @@ def test_the_shape_is_grafanas(board: dict[str, Any]) -> None:
         if panel["type"] != "row":
             assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
             assert panel["targets"]
+            for target in panel["targets"]:
+                assert re.fullmatch(r"([^{}]|{{\w+}})+", target["legendFormat"]), panel["title"]
 
 
 def test_expressions_are_closed(board: dict[str, Any]) -> None:

@@ -132,13 +132,27 @@ def test_compose_hangs_together() -> None:
     for service in services.values():
         assert set(service.get("depends_on", {})) <= set(services)
         for volume in service.get("volumes", ()):
-            assert volume.partition(":")[0] in volumes
+            source = volume.partition(":")[0]
+            assert source in volumes or (DEPLOY / "compose" / source).exists()
         for port in service.get("ports", ()):
             assert port.startswith("127.0.0.1:"), "nothing is open to the world"
         if "build" in service:
             assert (DEPLOY / "compose" / service["build"]["context"]).resolve() == ROOT
     secret = services["skylog-1"]["environment"]["SKYLOG_DISKLESS_STORAGE_S3_SECRET_ACCESS_KEY"]
     assert services["s3"]["environment"]["MINIO_ROOT_PASSWORD"] == secret
+
+
+def test_prometheus_reads_every_node_and_grafana_shows_every_dashboard() -> None:
+    services = compose()["services"]
+    (job,) = safe_load((DEPLOY / "compose" / "prometheus.yaml").read_text())["scrape_configs"]
+    (nodes,) = job["static_configs"]
+    assert nodes["targets"] == [f"{name}:9464" for name in services if name.startswith("skylog-")]
+    provided = safe_load((DEPLOY / "compose" / "grafana" / "dashboards.yaml").read_text())
+    (path,) = (provider["options"]["path"] for provider in provided["providers"])
+    mounted = dict(volume.split(":")[1::-1] for volume in services["grafana"]["volumes"])
+    assert (DEPLOY / "compose" / mounted[path]).resolve() == ROOT / "dashboards"
+    source = safe_load((DEPLOY / "compose" / "grafana" / "datasource.yaml").read_text())
+    assert {each["type"] for each in source["datasources"]} == {"prometheus"}
 
 
 # The chart --------------------------------------------------------------------------------------
@@ -180,6 +194,15 @@ def test_templates_are_yaml_once_they_are_filled_in(template: Path) -> None:
     for document in documents:
         assert document["kind"] in {"StatefulSet", "Service", "ConfigMap"}
         assert document["metadata"]["name"]
+
+
+def test_the_chart_has_every_dashboard() -> None:
+    template = (CHART / "templates" / "dashboards.yaml").read_text()
+    (pattern,) = re.findall(r'Files.Glob "([^"]+)"', template)
+    boards = sorted((ROOT / "dashboards").iterdir())
+    assert sorted(path.resolve() for path in CHART.glob(pattern)) == boards
+    # A ConfigMap has a mebibyte at most.
+    assert sum(path.stat().st_size for path in boards) < 2**20
 
 
 @pytest.mark.parametrize("role", ["controller", "broker"])
