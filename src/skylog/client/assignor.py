@@ -1,4 +1,4 @@
-"""Sharing partitions among the members of a group, and the bytes that say so."""
+"""Divides partitions among the members of a group, and encodes the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROTOCOL_TYPE: Final = "consumer"
 def assign_range(
     partitions: Mapping[str, int], subscriptions: Mapping[str, Sequence[str]]
 ) -> dict[str, list[TopicPartition]]:
-    """Kafka's range assignor: of each topic, every member gets a run of neighbours.
+    """Kafka's range assignor: every member gets a contiguous range of each topic.
 
     ``partitions`` has the count by topic, ``subscriptions`` the topics by member.
     """
@@ -45,7 +45,7 @@ def encode_subscription(topics: Iterable[str]) -> bytes:
 
 
 def decode_subscription(data: Buffer) -> list[str]:
-    """The topics that a member wants."""
+    """The topics of a member's subscription."""
     version = _version(data, ConsumerProtocolSubscription)
     return list(decode(ConsumerProtocolSubscription, data, version, 2).topics)
 
@@ -56,7 +56,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: Buffer) -> list[TopicPartition]:
-    """What a member got; nothing where the leader said nothing."""
+    """A member's assignment; empty if the leader sent none."""
     if not len(data):
         return []
     version = _version(data, ConsumerProtocolAssignment)
@@ -74,7 +74,7 @@ def _versioned(message: Message) -> bytes:
 
 
 def _version(data: Buffer, cls: type[Message]) -> int:
-    """Later versions only add fields at the end, so they are read as the latest known."""
+    """Later versions only append fields, so they are parsed as the latest known."""
     version = int.from_bytes(data[:2], "big", signed=True)
     if len(data) < 2 or version < 0:
         raise ProtocolError(f"{cls.__name__} without a version")

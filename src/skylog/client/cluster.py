@@ -1,4 +1,4 @@
-"""The cluster as one thing to talk to: finds brokers, leaders and coordinators, and tries again."""
+"""The cluster as seen by a client: finds brokers, leaders and coordinators, and retries."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from skylog.wire.messages.metadata_response import MetadataResponse
 from skylog.wire.schema import Message
 
 T = TypeVar("T")
-# A broker answers the requests of a connection one after the other, so whoever lets it wait (a
-# fetch, a rebalance) has a lane, which is a connection, of its own.
+# A broker answers the requests of a connection in order, so requests that wait at the broker (a
+# fetch, a rebalance) use a separate lane, which is a separate connection.
 SHARED_LANE: Final = 0
 _Line = tuple[Address, int]
 
@@ -34,7 +34,7 @@ class CoordinatorType(IntEnum):
     TRANSACTION = 1
 
 
-# After these the broker that was asked is no longer the one to ask.
+# After these errors the request must go to another broker.
 COORDINATOR_MOVED = frozenset(
     {
         ErrorCode.NOT_COORDINATOR,
@@ -90,7 +90,7 @@ class Cluster:
     # Connections --------------------------------------------------------------------------
 
     def new_lane(self) -> int:
-        """A lane for somebody whose requests wait at the broker; ``close_lane`` ends it."""
+        """A lane for requests that wait at the broker; ``close_lane`` closes it."""
         self._lanes += 1
         return self._lanes
 
@@ -106,11 +106,11 @@ class Cluster:
         """A connection to a broker by its id."""
         broker = self.metadata.brokers.get(node_id)
         if broker is None:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"broker {node_id} is not known")
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"broker {node_id} is unknown")
         return await self._connection(broker.address, lane)
 
     async def any_node(self) -> ClientConnection:
-        """A connection to whichever broker can be reached."""
+        """A connection to any reachable broker."""
         for (_, lane), connection in self._connections.items():
             if lane == SHARED_LANE and connection.usable:
                 return connection
@@ -126,7 +126,7 @@ class Cluster:
         raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "; ".join(failures))
 
     async def controller(self) -> ClientConnection:
-        """A connection to the broker that answers for the controller."""
+        """A connection to the broker that acts as the controller."""
         if self.metadata.controller_id in self.metadata.brokers:
             return await self.node(self.metadata.controller_id)
         return await self.any_node()
@@ -153,7 +153,7 @@ class Cluster:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the client is closed")
 
     def _is_idle(self, connection: ClientConnection) -> bool:
-        """Brokers close idle connections: better not to be in the middle of it."""
+        """Brokers close idle connections: do not send a request just before that."""
         silent = self.ports.clock.monotonic() - connection.last_used
         return not connection.busy and silent > self.settings.idle_ms_max / 1000
 
@@ -168,7 +168,7 @@ class Cluster:
     async def refresh(
         self, topics: Collection[str] | None = None, *, allow_create: bool = False
     ) -> MetadataResponse:
-        """Ask for the brokers and some topics, or (None) all of them."""
+        """Request the brokers and some topics, or (None) all of them."""
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=allow_create)
 
@@ -183,7 +183,8 @@ class Cluster:
         return answer
 
     async def topic(self, name: str, *, allow_create: bool = False) -> TopicInfo:
-        """A topic, asked for if it is not known or known for long; its error if it has one."""
+        """A topic, requested if it is unknown or its metadata is old; raises its error if it has
+        one."""
         age_ms_max = self.settings.metadata_age_ms_max
         now = self.ports.clock.monotonic()
         found = self.metadata.fresh(name, now, age_ms_max)
@@ -196,7 +197,7 @@ class Cluster:
         return found
 
     async def leader(self, partition: TopicPartition) -> tuple[ClientConnection, PartitionInfo]:
-        """A connection to a partition's leader. Errors are retriable and ask for metadata anew."""
+        """A connection to a partition's leader. Errors are retriable and refresh the metadata."""
         topic = await self.topic(partition.topic)
         found = topic.partitions.get(partition.partition)
         if found is None:
@@ -227,7 +228,7 @@ class Cluster:
             raise
 
     def forget_coordinator(self, key: str, kind: CoordinatorType = CoordinatorType.GROUP) -> None:
-        """Look for the coordinator again."""
+        """Look up the coordinator again."""
         self._coordinators.pop((kind, key), None)
 
     async def _find_coordinator(self, key: str, kind: CoordinatorType) -> int:
@@ -251,9 +252,9 @@ class Cluster:
         timeout_ms: int = 0,
         lane: int = SHARED_LANE,
     ) -> Any:
-        """Ask a group's coordinator until it is found and ready; other errors stay in the answer.
+        """Ask a group's coordinator until it is found and ready; other errors are in the response.
 
-        ``timeout_ms`` is how long the coordinator itself may wait.
+        ``timeout_ms`` is how long the coordinator may let the request wait.
         """
 
         async def ask() -> Any:
@@ -283,7 +284,8 @@ class Cluster:
     # Trying again -------------------------------------------------------------------------
 
     async def retry(self, work: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None) -> T:
-        """Do the work until it succeeds, fails for good, or time is up; then the last error."""
+        """Retry the work until it succeeds, fails definitely, or times out; then raise the last
+        error."""
         patience_ms = self.settings.api_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self.ports.clock.monotonic() + patience_ms / 1000
         attempt = 0
@@ -299,7 +301,7 @@ class Cluster:
             attempt += 1
 
     def backoff(self, attempt: int) -> float:
-        """Seconds to wait before trying again: twice as long each time, a fifth up or down."""
+        """Seconds to wait before a retry: doubling each time, with 20 % jitter."""
         growing_ms = self.settings.retry_backoff_ms << min(attempt, 16)
         pause_ms = min(growing_ms, self.settings.retry_backoff_ms_max)
         return pause_ms / 1000 * (0.8 + 0.4 * self.ports.rng.random())

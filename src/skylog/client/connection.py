@@ -1,8 +1,8 @@
-"""One connection to a broker: versions agreed, logged in, many requests under way at once.
+"""One connection to a broker: versions negotiated, authenticated, with many requests in flight.
 
-Answers come in the order of the requests. A request that is not answered in time, or an answer
-that is none, ends the connection, and with it every request that waits: whether those took
-effect nobody knows, so their errors say so.
+Responses arrive in the order of the requests. A request that times out, or an invalid response,
+closes the connection, and fails every pending request: whether those took effect is unknown, so
+their errors are ambiguous.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from skylog.wire.messages.sasl_handshake_response import SaslHandshakeResponse
 from skylog.wire.schema import Message, Versions
 
-# A session is given up this far before its end, so that no request meets the end.
+# A session is abandoned this long before its end, so that no request runs into it.
 _SESSION_SHARE: Final = 0.85
 
 
@@ -88,7 +88,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             if self._frames.failure is not None:
                 raise self._frames.failure
         except ProtocolError as error:
-            why = f"{self.address} answered with what is no answer: {error}"
+            why = f"{self.address} sent an invalid response: {error}"
             self._fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, why, ambiguous=True))
 
     def eof_received(self) -> bool:
@@ -104,9 +104,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         version_max: int | None = None,
         timeout_ms: int = 0,
     ) -> Any:
-        """Send a request in the newest version that both sides speak; the response.
+        """Send a request in the newest common version; returns the response.
 
-        ``timeout_ms`` is for requests that wait at the broker, on top of the usual patience.
+        ``timeout_ms`` is for requests that wait at the broker, in addition to the usual time-out.
         """
         version = self.version(type(message), version_min, version_max)
         key = ApiKey(message.API_KEY)
@@ -114,7 +114,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         return self._decode(key, version, frame)
 
     async def send(self, message: Message, *, version_max: int | None = None) -> None:
-        """Send a request that has no answer (Produce without acknowledgement)."""
+        """Send a request that has no response (Produce without acknowledgement)."""
         version = self.version(type(message), 0, version_max)
         await self._write(ApiKey(message.API_KEY), version, message, None)
 
@@ -134,14 +134,14 @@ class ClientConnection(asyncio.BufferedProtocol):
             spoken = "not at all" if theirs is None else f"from {theirs.low} to {theirs.high}"
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"{self.address} speaks {ApiKey(cls.API_KEY).name} {spoken}; "
-                f"this client from {own_min} to {own_max}",
+                f"{self.address} supports {ApiKey(cls.API_KEY).name} {spoken}; this client "
+                f"{own_min} to {own_max}",
             )
         return high
 
     @property
     def usable(self) -> bool:
-        """Whether new requests may be sent: connected, and the session far from its end."""
+        """Whether new requests may be sent: connected, and the session not near its end."""
         if self._failure is not None or self._transport is None or self._transport.is_closing():
             return False
         return self._session_end is None or self._ports.clock.monotonic() < self._session_end
@@ -151,14 +151,14 @@ class ClientConnection(asyncio.BufferedProtocol):
         return bool(self._waiting)
 
     def abort(self) -> None:
-        """End the connection at once; requests that wait fail."""
+        """Close the connection at once; pending requests fail."""
         why = f"the connection to {self.address} was closed"
         self._fail(KafkaError(ErrorCode.NETWORK_EXCEPTION, why, ambiguous=True))
 
     async def close(self) -> None:
-        """End the connection, and see it off."""
+        """Close the connection, and wait until it is closed."""
         self.abort()
-        # A transport whose opening was cancelled is closed already, and may never say so.
+        # A transport whose opening was cancelled is already closed, and may never report it.
         if self._transport is not None and not self._lost.done():
             await done_within(self._lost, limits.CLIENT_CLOSE_SECONDS_MAX)
 
@@ -167,7 +167,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     ) -> memoryview:
         patience = (self._settings.request_timeout_ms + extra_ms) / 1000
         async with self._slots:
-            # When given up, it keeps its place in the order until the answer comes.
+            # An abandoned request keeps its place in the order until its response arrives.
             answer = asyncio.get_running_loop().create_future()
             try:
                 async with asyncio.timeout(patience):
@@ -192,7 +192,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             raise KafkaError(
                 ErrorCode.NETWORK_EXCEPTION, f"the connection to {self.address} is closed"
             )
-        # From here on nothing waits: requests stand in the order in which they are written.
+        # No await from here on: requests are queued in the order in which they are written.
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
         if answer is not None:
             self._waiting[self._correlation_id] = answer
@@ -203,11 +203,11 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _receive(self, frame: memoryview) -> None:
         if len(frame) < 4:
-            raise ProtocolError(f"an answer of {len(frame)} bytes")
+            raise ProtocolError(f"a response of {len(frame)} bytes")
         correlation_id = int.from_bytes(frame[:4], "big")
         expected = next(iter(self._waiting), None)
         if correlation_id != expected:
-            raise ProtocolError(f"the answer to {correlation_id}, expected is {expected}")
+            raise ProtocolError(f"a response to {correlation_id}, expected {expected}")
         answer = self._waiting.pop(correlation_id)
         if not answer.done():
             answer.set_result(frame)
@@ -218,13 +218,13 @@ class ClientConnection(asyncio.BufferedProtocol):
             _, position = decode_at(ResponseHeader, frame, header_version, 0)
             return decode(response_class(key), frame, version, position)
         except ProtocolError as error:
-            why = f"{self.address} answered {key.name} with what is no answer: {error}"
+            why = f"{self.address} sent an invalid response to {key.name}: {error}"
             failure = KafkaError(ErrorCode.NETWORK_EXCEPTION, why, ambiguous=True)
             self._fail(failure)
             raise failure from error
 
     def _fail(self, error: KafkaError) -> None:
-        """End the connection; the first failure is the one that everybody hears of."""
+        """Close the connection; the first failure is reported to all pending requests."""
         if self._failure is None:
             self._failure = error
         waiting, self._waiting = self._waiting, {}
@@ -238,7 +238,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     # Getting ready ------------------------------------------------------------------------
 
     async def prepare(self) -> None:
-        """Agree on versions and log in."""
+        """Negotiate versions and authenticate."""
         await self._agree()
         if self._settings.sasl is not None:
             await self._login()
@@ -248,7 +248,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         request = ApiVersionsRequest(client_software_name="skylog", client_software_version="0.1.0")
         while True:
             frame = await self._roundtrip(ApiKey.API_VERSIONS, version, request, 0)
-            # A broker that does not know our version answers in the oldest.
+            # A broker that does not know our version answers in version 0.
             refused = int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
             answer: ApiVersionsResponse = self._decode(
                 ApiKey.API_VERSIONS, 0 if refused else version, frame
@@ -256,7 +256,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             offered = {row.api_key: row for row in answer.api_keys}
             own = offered.get(ApiKey.API_VERSIONS)
             if not refused or version == 0:
-                check(answer.error_code, f"{self.address} refuses to say its versions")
+                check(answer.error_code, f"{self.address} refuses ApiVersions")
                 break
             version = min(version - 1, own.max_version) if own is not None else 0
         self._versions = {
@@ -290,7 +290,7 @@ class ClientConnection(asyncio.BufferedProtocol):
                     return
         except SaslError as error:
             raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from error
-        raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, "the exchange does not end")
+        raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, "the exchange takes too many rounds")
 
     def _begin_session(self, lifetime_ms: int) -> None:
         if lifetime_ms > 0:
@@ -301,9 +301,9 @@ class ClientConnection(asyncio.BufferedProtocol):
 async def open_connection(
     address: Address, settings: ClientSettings, ports: Ports, tls: ssl.SSLContext | None = None
 ) -> ClientConnection:
-    """Connect, agree on versions, log in; KafkaError says what failed.
+    """Connect, negotiate versions, authenticate; KafkaError says what failed.
 
-    ``tls`` may be made of ``settings.tls`` once and used for many connections.
+    ``tls`` may be built from ``settings.tls`` once and used for many connections.
     """
     loop = asyncio.get_running_loop()
     if settings.tls is not None and tls is None:
@@ -332,7 +332,7 @@ async def open_connection(
             ErrorCode.UNKNOWN_SERVER_ERROR, f"no TLS connection to {address}: {error}"
         ) from error
     except OSError as error:
-        # A peer that hangs up in the middle of a TLS handshake leaves an error without words.
+        # A peer that disconnects during a TLS handshake leaves an error without a message.
         why = str(error) or f"it closed the connection ({type(error).__name__})"
         raise KafkaError(
             ErrorCode.NETWORK_EXCEPTION, f"no connection to {address}: {why}"
@@ -340,5 +340,5 @@ async def open_connection(
     finally:
         if not ready:
             await connection.close()
-            # A socket whose TLS was never agreed on closes without a word to the connection.
+            # A socket whose TLS handshake never completed closes without notifying the connection.
             await asyncio.sleep(0)

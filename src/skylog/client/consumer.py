@@ -1,7 +1,7 @@
-"""A consumer: reads partitions that it was given or that its group assigned, and commits.
+"""A consumer: reads partitions that were given to it or assigned by its group, and commits.
 
-One fetch per leader is under way between polls. A leader is asked again once everything that it
-sent has been handed out, so a slow caller holds at most one answer per leader.
+One fetch per leader is in flight between polls. The next one is sent once everything from that
+leader has been returned, so a slow caller holds at most one response per leader.
 """
 
 from __future__ import annotations
@@ -80,19 +80,19 @@ class Consumer:
         self._member.rejoin = True
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read just these partitions."""
+        """Read exactly these partitions."""
         self._topics = frozenset()
         self._take(partitions)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on at an offset."""
+        """Continue at an offset."""
         self._require(partition)
         self._forget_ready(partition)
         self._positions[partition] = offset
         self._resets.pop(partition, None)
 
     def seek_to_time(self, partition: TopicPartition, time: int) -> None:
-        """Go on at a time in ms, or at EARLIEST or LATEST."""
+        """Continue at a time in ms, or at EARLIEST or LATEST."""
         self._require(partition)
         self._forget_ready(partition)
         self._positions[partition] = None
@@ -103,19 +103,19 @@ class Consumer:
         return tuple(self._positions)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """The offset of the next record to be handed out; None before it is known."""
+        """The offset of the next record to be returned; None before it is known."""
         self._require(partition)
         return self._handed_out()[partition]
 
     def _handed_out(self) -> dict[TopicPartition, int | None]:
-        """The positions, not counting what is fetched but waits for the next poll."""
+        """The positions, not counting what is fetched but not yet returned."""
         found = dict(self._positions)
         for record in reversed(self._ready):
             found[TopicPartition(record.topic, record.partition)] = record.offset
         return found
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
-        """The end of the partition when it was last asked."""
+        """The end of the partition in the last response."""
         return self._ends.get(partition)
 
     def _require(self, partition: TopicPartition) -> None:
@@ -139,7 +139,7 @@ class Consumer:
     async def poll(
         self, timeout_ms: int = 1000, records_max: int | None = None
     ) -> list[ConsumerRecord]:
-        """Records that are there within the time, in order by partition; perhaps none."""
+        """Records that arrive within the time, in order by partition; may be empty."""
         clock = self._cluster.ports.clock
         deadline = clock.monotonic() + timeout_ms / 1000
         limit = records_max or self._settings.poll_records_max
@@ -164,7 +164,7 @@ class Consumer:
             self._accept(answer)
 
     def _accept(self, answer: Fetched) -> None:
-        """Take what was fetched, unless the position was moved meanwhile."""
+        """Use a fetch result, unless the position was changed meanwhile."""
         partition = answer.partition
         if self._positions.get(partition) != answer.asked.offset:
             return
@@ -185,7 +185,8 @@ class Consumer:
         self._resets[partition] = reset
 
     async def _find_positions(self) -> None:
-        """Where to begin: where told, else where the group left off, else by the reset rule."""
+        """The starting position: as given, else the group's committed offset, else by the reset
+        rule."""
         missing = [key for key, offset in self._positions.items() if offset is None]
         group = self._settings.group
         open_ended = [key for key in missing if key not in self._resets]
@@ -215,7 +216,7 @@ class Consumer:
             for key, at in found.items()
             if not isinstance(at, KafkaError) and at.offset < 0
         }
-        if past_end:  # no record is that young: go on with the next one
+        if past_end:  # no record is that recent: continue at the end
             found |= await list_offsets(self._cluster, past_end, isolation)
         for key, at in found.items():
             if isinstance(at, KafkaError):
@@ -247,7 +248,7 @@ class Consumer:
             await self._commit_quietly()
 
     async def _commit_quietly(self) -> None:
-        """Automatic commits are tried again by the next one."""
+        """Failed automatic commits are retried by the next one."""
         if self._settings.auto_commit_ms is None:
             return
         try:
@@ -257,7 +258,7 @@ class Consumer:
                 self._member.note(error)
 
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset] | None = None) -> None:
-        """Commit offsets, or (None) the positions: what was handed out counts as done."""
+        """Commit offsets, or (None) the positions: returned records count as processed."""
         group = self._settings.group
         if group is None:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "committing needs a group id")

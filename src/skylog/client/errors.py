@@ -1,4 +1,4 @@
-"""From the numbers in answers to errors with a name and a subject."""
+"""Converts error codes in responses to named errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 
 
 def error_of(number: int, message: str | None = None) -> KafkaError | None:
-    """The error of a number in an answer; None for none. Numbers of later versions are unknown."""
+    """The error of a code in a response; None for none. Codes of later versions are unknown."""
     if number == 0:
         return None
     if number not in ErrorCode._value2member_map_:
@@ -15,7 +15,7 @@ def error_of(number: int, message: str | None = None) -> KafkaError | None:
 
 
 def check(number: int, message: str | None = None) -> None:
-    """Raise the error of a number, if it is one."""
+    """Raise the error of a code, if it is one."""
     error = error_of(number, message)
     if error is not None:
         raise error

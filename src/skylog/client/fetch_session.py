@@ -1,4 +1,4 @@
-"""An incremental fetch session (KIP-227): only what has changed is said again.
+"""An incremental fetch session (KIP-227): only changes are sent again.
 
 ==========  =======================  ==========================================
 state       answer                   then
@@ -30,7 +30,7 @@ _EPOCH_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked of one partition."""
+    """The fetch position of one partition."""
 
     topic_id: Uuid
     offset: int
@@ -55,7 +55,7 @@ class FetchSession:
             request.topics = _topics(wanted.items())
             return
         changed = [(key, want) for key, want in wanted.items() if self._known.get(key) != want]
-        # A topic that was created anew under its name is another topic.
+        # A topic that was created again under the same name is another topic.
         gone = [
             (key, known.topic_id)
             for key, known in self._known.items()
@@ -71,7 +71,7 @@ class FetchSession:
         ]
 
     def answered(self, session_id: int) -> None:
-        """The broker took the request."""
+        """The broker accepted the request."""
         if not session_id:
             self.reset()
             return
@@ -80,7 +80,7 @@ class FetchSession:
         self._known = self._asked
 
     def reset(self) -> None:
-        """Begin a new session with the next request."""
+        """Start a new session with the next request."""
         self._id = self._epoch = 0
         self._known = {}
 

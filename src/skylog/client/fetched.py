@@ -1,4 +1,5 @@
-"""Records out of a fetch answer: from a position on, of whole batches, if asked only committed."""
+"""Decodes records of a fetch response: from a position on, from complete batches, optionally
+only committed ones."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class ConsumerRecord(NamedTuple):
 
 
 def whole_batches(buffer: Buffer) -> Iterator[Batch]:
-    """The batches that are there completely: a broker may cut the last one anywhere."""
+    """The complete batches: a broker may truncate the last one anywhere."""
     view = memoryview(buffer)
     position, end = 0, len(view)
     while end - position >= HEADER_BYTES:
@@ -46,7 +47,7 @@ def whole_batches(buffer: Buffer) -> Iterator[Batch]:
 def records_of(
     partition: TopicPartition, data: PartitionData, position: int, *, committed_only: bool
 ) -> tuple[list[ConsumerRecord], int]:
-    """The records from ``position`` on, and the position after all that was looked at."""
+    """The records from ``position`` on, and the position after all that were examined."""
     found: list[ConsumerRecord] = []
     aborted = _Aborted(data) if committed_only else None
     for batch in whole_batches(data.records or b""):
@@ -87,7 +88,7 @@ def _records(partition: TopicPartition, batch: Batch, position: int) -> Iterator
 
 
 class _Aborted:
-    """Which producers' batches belong to an aborted transaction, going through the log."""
+    """Tracks which producers' batches belong to an aborted transaction."""
 
     def __init__(self, data: PartitionData) -> None:
         listed = data.aborted_transactions or []
@@ -99,7 +100,7 @@ class _Aborted:
         return batch.is_transactional and batch.producer_id in self._open
 
     def end(self, batch: Batch) -> None:
-        """A marker that aborts ends the transaction of its producer."""
+        """An abort marker ends the transaction of its producer."""
         self._advance(batch)
         for record in decode_records(batch):
             key = record.key or b""

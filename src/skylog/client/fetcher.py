@@ -20,7 +20,7 @@ from skylog.wire.messages.fetch_response import FetchResponse, PartitionData
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """How much to fetch at once, and how long a broker may wait for it."""
+    """How much to fetch at a time, and how long a broker may wait for it."""
 
     bytes_min: int = 1
     wait_ms_max: int = 500
@@ -32,7 +32,7 @@ class FetchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of one partition; ``asked`` tells whether it is still wanted."""
+    """The result of one partition; ``asked`` tells whether it is still wanted."""
 
     partition: TopicPartition
     asked: Wanted
@@ -43,7 +43,7 @@ class Fetched:
 
 
 class Fetcher:
-    """The fetches of one consumer. A request that is not answered in time goes on."""
+    """The fetches of one consumer. A request that has not been answered yet stays in flight."""
 
     def __init__(self, cluster: Cluster, settings: FetchSettings) -> None:
         self._cluster = cluster
@@ -54,7 +54,8 @@ class Fetcher:
         self._failures = 0
 
     async def fetch(self, wanted: Mapping[TopicPartition, int], seconds: float) -> list[Fetched]:
-        """Ask for these partitions from these offsets; what has come when the time is up."""
+        """Fetch these partitions from these offsets; returns what has arrived when the time is
+        up."""
         by_leader, unreachable = await self._by_leader(wanted)
         for node_id, asked in by_leader.items():
             if node_id not in self._tasks:

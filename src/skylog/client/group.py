@@ -41,7 +41,7 @@ from skylog.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupR
 from skylog.wire.messages.sync_group_response import SyncGroupResponse
 from skylog.wire.schema import Message
 
-# The group has moved on; joining again sets things right.
+# The group has moved on; the member must rejoin.
 _REJOIN: Final = frozenset(
     {
         ErrorCode.REBALANCE_IN_PROGRESS,
@@ -55,7 +55,7 @@ _ID_LOST: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTA
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """A member's patience."""
+    """A member's time-outs."""
 
     group_id: str
     session_timeout_ms: int = 45_000
@@ -64,7 +64,7 @@ class GroupSettings:
 
 
 class GroupMember:
-    """One member; ``rejoin`` says that the assignment no longer holds."""
+    """One member; ``rejoin`` means that the assignment is no longer valid."""
 
     def __init__(self, cluster: Cluster, settings: GroupSettings) -> None:
         self._cluster = cluster
@@ -81,7 +81,7 @@ class GroupMember:
         return Member(self._member_id, self._generation)
 
     async def join(self, topics: Collection[str]) -> list[TopicPartition]:
-        """Take part in a rebalance until it gives an assignment."""
+        """Take part in rebalances until there is an assignment."""
         await self._stop_heart()
         while True:
             joined = await self._join(topics)
@@ -120,7 +120,7 @@ class GroupMember:
         return None
 
     async def _again(self, error: KafkaError) -> None:
-        """Get ready to join once more, unless the error is for good."""
+        """Prepare to rejoin, unless the error is definite."""
         self.note(error)
         if error.code not in _REJOIN:
             raise error
@@ -145,7 +145,7 @@ class GroupMember:
         return decode_assignment(answer.assignment)
 
     async def _assign(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """The leader shares out what all members want."""
+        """The leader assigns partitions to all members."""
         wanted = {entry.member_id: decode_subscription(entry.metadata) for entry in joined.members}
         topics = {topic for topics in wanted.values() for topic in topics}
         await self._cluster.refresh(sorted(topics))
@@ -157,7 +157,7 @@ class GroupMember:
         ]
 
     async def _beat(self) -> None:
-        """Tell the coordinator at times that the member lives, until it says to join again."""
+        """Send heartbeats until the coordinator requests a rejoin."""
         request = HeartbeatRequest(
             group_id=self._settings.group_id,
             generation_id=self._generation,
@@ -175,7 +175,7 @@ class GroupMember:
                     return
 
     def note(self, error: KafkaError) -> None:
-        """Take in what an error, also one of a commit, says about the own place in the group."""
+        """Update the membership state after an error, including that of a commit."""
         if error.code in _ID_LOST:
             self._member_id = ""
         if error.code in _ID_LOST or error.code is ErrorCode.ILLEGAL_GENERATION:
@@ -184,7 +184,7 @@ class GroupMember:
             self.rejoin = True
 
     async def leave(self) -> None:
-        """Go, so that the others need not wait for the session to end; errors do not matter."""
+        """Leave, so that the others need not wait for the session time-out; errors are ignored."""
         await self._stop_heart()
         member_id, self._member_id, self._generation, self.rejoin = self._member_id, "", -1, True
         try:

@@ -1,7 +1,7 @@
-"""Connections to nodes by their address, opened when they are first needed.
+"""Connections to nodes by their address, opened on first use.
 
-A node answers the requests of a connection in order, so who lets it wait has a lane, which is a
-connection, of its own.
+A node answers the requests of a connection in order, so requests that wait at the node use a
+separate lane, which is a separate connection.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Lines:
     """One connection for each address and lane. All calls come from the event loop."""
 
     def __init__(self, client: Callable[[], ClientSettings], ports: Ports) -> None:
-        """``client`` is called when the first connection is opened: a node of its own has nobody
-        to log in at. Its ConfigError is told as SASL_AUTHENTICATION_FAILED."""
+        """``client`` is called when the first connection is opened: a single node has no other
+        node to log in to. Its ConfigError is reported as SASL_AUTHENTICATION_FAILED."""
         self._client = client
         self._ports = ports
         self._prepared: tuple[ClientSettings, ssl.SSLContext | None] | None = None
@@ -34,7 +34,7 @@ class Lines:
         self._closed = False
 
     async def connection(self, address: Address, lane: str = "") -> ClientConnection:
-        """A usable connection; a KafkaError says that there is none, and nothing was sent."""
+        """A usable connection; a KafkaError means that there is none, and nothing was sent."""
         line = (address, lane)
         async with self._opening.setdefault(line, asyncio.Lock()):
             known = self._connections.get(line)
@@ -54,7 +54,7 @@ class Lines:
             return opened
 
     def drop(self, address: Address) -> None:
-        """Close what is open to an address; who waits for its answers is told."""
+        """Close the connections to an address; pending requests fail."""
         for line in [line for line in self._connections if line[0] == address]:
             self._retire(self._connections.pop(line))
         for line in [line for line in self._opening if line[0] == address]:
@@ -62,7 +62,7 @@ class Lines:
                 del self._opening[line]
 
     def renew(self) -> None:
-        """Take up changed certificates for the connections to come."""
+        """Use changed certificates for new connections."""
         self._prepared = None
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Offsets by time, and offsets that groups committed."""
+"""Offsets by time, and committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OffsetAtTime(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """Where a group goes on, and what it noted down with that."""
+    """A group's committed offset and its metadata."""
 
     offset: int
     leader_epoch: int = NO_EPOCH
@@ -56,14 +56,14 @@ class CommittedOffset(NamedTuple):
 
 
 class Member(NamedTuple):
-    """Who commits: a member of a generation, or nobody for a group without members."""
+    """The committer: a member of a generation, or none for a group without members."""
 
     member_id: str = ""
     generation: int = -1
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partitions grouped by topic, as most requests want them."""
+    """Partitions grouped by topic, as most requests need them."""
     grouped: dict[str, list[int]] = {}
     for partition in partitions:
         grouped.setdefault(partition.topic, []).append(partition.partition)
@@ -149,9 +149,9 @@ async def fetch_committed(
     *,
     stable: bool = False,
 ) -> dict[TopicPartition, CommittedOffset]:
-    """What a group committed, of some partitions or (None) of all; unknown ones are left out.
+    """A group's committed offsets, of some partitions or (None) of all; unknown ones are omitted.
 
-    ``stable`` waits until no transaction may change them.
+    ``stable`` waits until no transaction can change them.
     """
     topics = None
     if partitions is not None:
@@ -188,7 +188,7 @@ async def commit_offsets(
     offsets: Mapping[TopicPartition, CommittedOffset],
     member: Member | None = None,
 ) -> dict[TopicPartition, KafkaError]:
-    """Commit for a group, as its member or from outside; the errors, by partition."""
+    """Commit for a group, as its member or from outside; returns the errors, by partition."""
     who = member or Member()
     topics = [
         OffsetCommitRequestTopic(
@@ -221,7 +221,7 @@ def _commit(index: int, offset: CommittedOffset) -> OffsetCommitRequestPartition
 
 
 def _first_error(answer: OffsetCommitResponse) -> int:
-    """A coordinator that has moved says so for every partition."""
+    """A coordinator that has moved reports it for every partition."""
     for topic in answer.topics:
         for part in topic.partitions:
             if part.error_code:

@@ -1,4 +1,4 @@
-"""Which partition a record goes to: by its key as Kafka's own producer decides, or stuck to one."""
+"""The partition of a record: by its key as in Kafka's own producer, or sticky."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ class StickyPartitioner:
         return current
 
     def unstick(self, topic: str, partition: int) -> None:
-        """The batch is on its way: choose anew."""
+        """The batch is sent: choose another partition."""
         if self._stuck.get(topic) == partition:
             del self._stuck[topic]

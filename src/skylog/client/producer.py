@@ -1,7 +1,8 @@
-"""A producer: records gather in a batch per partition, and one batch per partition is under way.
+"""A producer: records are collected in a batch per partition, with one batch per partition in
+flight.
 
-One batch at a time keeps the order of records and of sequence numbers whatever has to be sent
-again; while it travels, the next one fills.
+One batch at a time keeps the order of records and sequence numbers across retries; meanwhile the
+next one fills.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from skylog.wire.messages.produce_request import (
 from skylog.wire.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from skylog.wire.records import Header, encode_batch
 
-# Length, timestamp, offset and sizes of a record, none longer than this together.
+# Length, timestamp, offset and sizes of a record take at most this together.
 _RECORD_OVERHEAD_BYTES: Final = 36
-# The sequence is no longer the broker's: start over with another producer id.
+# The broker no longer knows the sequence: start over with another producer id.
 _SEQUENCE_LOST: Final = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -45,7 +46,7 @@ _SEQUENCE_LOST: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """How to send. ``acks`` is −1 (all in sync), 1 or 0; idempotence needs −1."""
+    """How to send. ``acks`` is −1 (all in-sync replicas), 1 or 0; idempotence needs −1."""
 
     acks: int = -1
     linger_ms: int = 5
@@ -59,7 +60,7 @@ class ProducerSettings:
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was stored; ``offset`` is −1 where the broker did not say."""
+    """Where a record was stored; ``offset`` is −1 if the broker did not return it."""
 
     topic: str
     partition: int
@@ -77,7 +78,7 @@ _NO_PRODUCER: Final = _Producer(-1, -1)
 
 @dataclass(slots=True)
 class _Batch:
-    """Records that travel together. Once sent, its sequence is fixed."""
+    """Records that are sent together. Once sent, its sequence is fixed."""
 
     deadline: float
     pairs: list[tuple[bytes | None, bytes | None]] = field(default_factory=list)
@@ -90,7 +91,7 @@ class _Batch:
 
 
 class _Lane:
-    """One partition: the batches that wait, and the task that sends them."""
+    """One partition: its queued batches, and the task that sends them."""
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
@@ -139,7 +140,7 @@ class Producer:
         headers: Sequence[Header] = (),
         timestamp: int | None = None,
     ) -> asyncio.Future[RecordMetadata]:
-        """Hand a record over; waits for room only. The future tells where it was stored."""
+        """Queue a record; waits only for buffer space. The future returns where it was stored."""
         if self._closed:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the producer is closed")
         size = _RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
@@ -165,7 +166,7 @@ class Producer:
         return result
 
     async def flush(self) -> None:
-        """Send what waits, and wait until all of it is stored or has failed."""
+        """Send all queued records, and wait until each is stored or has failed."""
         self._flushing += 1
         try:
             for lane in self._lanes.values():
@@ -177,7 +178,7 @@ class Producer:
             self._flushing -= 1
 
     async def close(self) -> None:
-        """Flush and take no more records."""
+        """Flush and accept no more records."""
         self._closed = True
         await self.flush()
 
@@ -221,7 +222,7 @@ class Producer:
     # Sending ------------------------------------------------------------------------------
 
     async def _drain(self, lane: _Lane) -> None:
-        """Send a lane's batches one after the other until none is left."""
+        """Send a lane's batches one after another until none is left."""
         try:
             while lane.batches:
                 await self._linger(lane)
@@ -241,7 +242,7 @@ class Producer:
 
     async def _linger(self, lane: _Lane) -> None:
         if self._flushing or len(lane.batches) > 1 or not self._settings.linger_ms:
-            await asyncio.sleep(0)  # others that are ready to send join this batch
+            await asyncio.sleep(0)  # let other ready senders join this batch
             return
         if lane.batches[0].size < self._settings.batch_bytes:
             lane.full.clear()
@@ -252,7 +253,7 @@ class Producer:
                 return
 
     async def _deliver(self, lane: _Lane, batch: _Batch) -> None:
-        """Send a batch, again where that helps, and tell its records."""
+        """Send a batch, with retries, and resolve its records' futures."""
         attempt = 0
         ambiguous = False
         while True:
@@ -277,7 +278,7 @@ class Producer:
             await asyncio.sleep(pause)
             attempt += 1
         if self._settings.idempotent and (ambiguous or failure.code in _SEQUENCE_LOST):
-            # Nobody knows which sequence the broker expects next: begin anew.
+            # The broker's next expected sequence is unknown: start over.
             self._producer = lane.producer = _NO_PRODUCER
         _refuse(batch, failure)
 
@@ -309,7 +310,7 @@ class Producer:
         answer: ProduceResponse = await connection.request(request, version_max=version_max)
         found = _only_partition(answer, lane.partition)
         error = error_of(found.error_code, found.error_message or f"partition {lane.partition}")
-        # A repeated batch that the broker has already: stored, at an offset it may not know.
+        # A repeated batch that the broker already has: stored, at an offset it may not know.
         if error is not None and error.code is not ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             raise error
         return found
@@ -340,14 +341,14 @@ def _only_partition(answer: ProduceResponse, partition: TopicPartition) -> Parti
             if found.index == partition.partition:
                 return found
     raise KafkaError(
-        ErrorCode.NETWORK_EXCEPTION, f"no answer for partition {partition}", ambiguous=True
+        ErrorCode.NETWORK_EXCEPTION, f"no response for partition {partition}", ambiguous=True
     )
 
 
 def _settle(
     batch: _Batch, partition: TopicPartition, stored: PartitionProduceResponse | None
 ) -> None:
-    """Tell the records of a batch where they are; None where nobody knows."""
+    """Report to the records of a batch where they are; None if that is unknown."""
     base, appended_ms = -1, -1
     if stored is not None:
         base, appended_ms = stored.base_offset, stored.log_append_time_ms
@@ -359,7 +360,7 @@ def _settle(
 
 
 def _refuse(batch: _Batch, error: BaseException) -> None:
-    """Tell the records of a batch why they are not stored, or not known to be."""
+    """Report to the records of a batch why they are not, or may not be, stored."""
     for result in batch.results:
         if isinstance(error, asyncio.CancelledError):
             result.cancel()

@@ -1,4 +1,4 @@
-"""What a client is told: where the cluster is, how to log in, how patient to be."""
+"""Client settings: addresses, authentication, time-outs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MILLISECONDS: Final = {
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The address of a broker."""
 
     host: str
     port: int
@@ -45,7 +45,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SaslLogin:
-    """A user's name and password, and the mechanism to prove them with."""
+    """A user's name and password, and the SASL mechanism."""
 
     mechanism: str
     username: str
@@ -58,7 +58,7 @@ class SaslLogin:
             )
 
     def client(self, rng: Random) -> SaslClient:
-        """A fresh exchange."""
+        """A new exchange."""
         if self.mechanism == PLAIN:
             return PlainClient(self.username, self.password)
         mechanism = ScramMechanism(self.mechanism)
@@ -67,7 +67,7 @@ class SaslLogin:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The outside world of a client: time, chance, and a place for work that takes long."""
+    """A client's environment: clock, randomness, and an executor for long work."""
 
     clock: Clock
     rng: Random
@@ -75,7 +75,7 @@ class Ports:
 
 
 def system_ports() -> Ports:
-    """The machine's own."""
+    """The real ones."""
     return Ports(SystemClock(), system_random(), InlineExecutor())
 
 
@@ -97,7 +97,7 @@ class ClientSettings:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ClientSettings:
-        """From a Kafka client's properties; what is not known here is left to others."""
+        """From a Kafka client's properties; unknown ones are left to others."""
         protocol = properties.get("security.protocol", "PLAINTEXT")
         if protocol not in _PROTOCOLS:
             raise ConfigError(
@@ -113,7 +113,7 @@ class ClientSettings:
 
 
 def _milliseconds(properties: Mapping[str, str]) -> dict[str, int]:
-    """How patient to be, where the properties say so."""
+    """Time-outs, if the properties have them."""
     found = {}
     for key, field in _MILLISECONDS.items():
         text = properties.get(key)
@@ -129,7 +129,7 @@ def _milliseconds(properties: Mapping[str, str]) -> dict[str, int]:
 def _login(properties: Mapping[str, str]) -> SaslLogin:
     text = properties.get("sasl.jaas.config")
     if text is None:
-        raise ConfigError("sasl.jaas.config is not set; security.protocol asks for a login")
+        raise ConfigError("sasl.jaas.config is not set; security.protocol requires a login")
     entry = parse_jaas(text)
     if entry.username is None or entry.password is None:
         raise ConfigError("sasl.jaas.config needs username and password")
@@ -137,7 +137,7 @@ def _login(properties: Mapping[str, str]) -> SaslLogin:
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:
-    """``host:port`` separated by commas; IPv6 addresses stand in brackets."""
+    """``host:port`` separated by commas; IPv6 addresses are in brackets."""
     found = []
     for part in filter(None, map(str.strip, text.split(","))):
         host, _, port = part.rpartition(":")

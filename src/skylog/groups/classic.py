@@ -1,7 +1,6 @@
-"""What members of a classic group ask for: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""The requests of members of a classic group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Each function works on a step's draft and returns the reply; a group's way from one generation to
-the next is in ``rebalance.py``.
+Each function changes a step's draft and returns the reply; rebalances are in ``rebalance.py``.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def join(step: Step, request: Request[JoinGroupRequest]) -> JoinReply:
         return _join_new(step, request)
     if message.member_id in group.pending_joins:
         if message.group_instance_id is not None:
-            # Only a dynamic member is ever told to come back with an id.
+            # Only a dynamic member is ever told to rejoin with an id.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         return _add(step, request, message.member_id)
     try:
@@ -82,7 +81,7 @@ def _has_room_for(step: Step, member_id: str) -> bool:
         return True
     member = group.members.get(member_id)
     if group.state is PREPARING:
-        # Counting those who wait lets a group that is over its limit lose its last comers.
+        # Counting waiting members lets a group over its limit drop the latest ones.
         awaiting = member is not None and member.awaiting_join
         return awaiting or group.joins_awaited < size_max
     return member is not None or len(group.members) < size_max
@@ -99,7 +98,8 @@ def _join_new(step: Step, request: Request[JoinGroupRequest]) -> JoinReply:
             return _replace_static(step, request, old_id, member_id)
     elif request.version >= _MEMBER_ID_REQUIRED_VERSION:
         if len(group.pending_joins) >= GROUP_PENDING_MEMBERS_MAX:
-            # Those who never come back go when their sessions end; until then, others try again.
+            # Members that never rejoin are removed when their sessions time out; until then, others
+            # retry.
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         group.pending_joins[member_id] = None
         step.start_session(member_id, message.session_timeout_ms)
@@ -124,8 +124,8 @@ def _add(step: Step, request: Request[JoinGroupRequest], member_id: str) -> Join
             is_new=True,
         )
     )
-    # Who has not got an answer sends no heartbeats: without a limit of its own, each attempt of a
-    # client that gives up and tries again would stay in the group.
+    # A member without a response sends no heartbeats: without its own limit, each attempt of a
+    # client that gives up and retries would stay in the group.
     step.start_session(member_id, step.settings.new_member_join_timeout_ms)
     rebalance_or_complete(step)
     return parked
@@ -135,7 +135,7 @@ def _rejoin(step: Step, message: JoinGroupRequest, member: Member) -> JoinReply:
     group = step.group
     changed = member.protocols != _protocols(message)
     is_leader = group.leader == member.member_id
-    # A leader that rejoins a stable group wants new assignments, be its metadata the same or not.
+    # A leader that rejoins a stable group wants new assignments, even with the same metadata.
     if group.state is PREPARING or changed or (group.state is STABLE and is_leader):
         return _update(step, message, member)
     return join_response(step, member.member_id)
@@ -163,7 +163,7 @@ def _protocols(message: JoinGroupRequest) -> Protocols:
 def _replace_static(
     step: Step, request: Request[JoinGroupRequest], old_id: str, new_id: str
 ) -> JoinReply:
-    """A static member has come back: it takes its old place, if it can without a rebalance."""
+    """A static member has returned: it takes its old place, if possible without a rebalance."""
     group, old_leader = step.group, step.group.leader
     fenced = ErrorCode.FENCED_INSTANCE_ID
     step.answer_join(old_id, join_error(fenced, old_id))
@@ -179,7 +179,8 @@ def _replace_static(
         if request.version >= _SKIP_ASSIGNMENT_VERSION:
             response.skip_assignment = group.leader == new_id
         else:
-            # An old client would assign if it were told that it leads; nobody would listen.
+            # An old client would assign if it were told that it is the leader; its assignment would
+            # be ignored.
             response.leader, response.members = old_leader or "", []
         return response
     parked = step.park_join(new)
@@ -234,7 +235,7 @@ def _differ(asked: str | None, actual: str | None) -> bool:
 
 
 def heartbeat(group: ClassicGroup, message: HeartbeatRequest) -> HeartbeatResponse:
-    """The answer to a heartbeat that counts; one that does not raises."""
+    """The response to a valid heartbeat; raises otherwise."""
     group.check_member(message.member_id, message.group_instance_id)
     if message.generation_id != group.generation:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
@@ -247,7 +248,7 @@ def heartbeat(group: ClassicGroup, message: HeartbeatRequest) -> HeartbeatRespon
 
 
 def leave(step: Step, request: Request[LeaveGroupRequest]) -> LeaveGroupResponse:
-    """``members`` says who leaves, in every version."""
+    """``members`` are those that leave, in every version."""
     responses = [_leave_one(step, identity) for identity in request.message.members]
     if any(response.error_code == ErrorCode.NONE for response in responses):
         if step.group.state in (COMPLETING, STABLE):
@@ -262,7 +263,7 @@ def _leave_one(step: Step, identity: MemberIdentity) -> MemberResponse:
     error = ErrorCode.NONE
     try:
         if member_id == NO_MEMBER_ID:
-            # An administrator removes a static member by the instance's name alone.
+            # An administrator removes a static member by instance id alone.
             if identity.group_instance_id is not None:
                 member_id = group.static_members.get(identity.group_instance_id, NO_MEMBER_ID)
             group.check_member(member_id, None)

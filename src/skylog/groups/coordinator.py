@@ -1,7 +1,7 @@
 """The group coordinator of a broker: one machine per partition of ``__consumer_offsets`` it leads.
 
-A method per API takes the request and who asks, and always answers: what a machine or its log
-refuses becomes the error code in the place where that API has it.
+A method per API takes the request and its caller, and always responds: an error of a machine or its
+log becomes the error code in the field where that API has it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _RELOAD_DELAY_MS: Final = 1_000
 
 
 class GroupCoordinator:
-    """Finds the machine of a group and speaks for it. All calls come from the event loop."""
+    """Finds the machine of a group and answers for it. All calls come from the event loop."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class GroupCoordinator:
         world: World | None = None,
     ) -> None:
         world = World() if world is None else world
-        # The topic's number of partitions, once it exists; until then, what it will be.
+        # The topic's partition count, once it exists; until then, the configured one.
         self.partition_count = settings.offsets_topic_partitions
         self._settings = settings
         self._clock = clock
@@ -102,7 +102,7 @@ class GroupCoordinator:
         return partition_of(group_id, self.partition_count)
 
     def partition_led(self, index: int, log: RuntimeLog) -> None:
-        """This broker leads the partition now: load its groups, in the background."""
+        """This broker now leads the partition: load its groups, in the background."""
         self.partition_resigned(index)
         runtime = Runtime(
             self._kind,
@@ -115,17 +115,17 @@ class GroupCoordinator:
         self._load(index, runtime)
 
     def partition_resigned(self, index: int) -> None:
-        """This broker leads the partition no more."""
+        """This broker no longer leads the partition."""
         runtime = self._runtimes.pop(index, None)
         if runtime is not None:
             runtime.unload()
 
     def topics_deleted(self, topics: Iterable[tuple[str, Uuid]]) -> None:
-        """Forget the offsets of topics that exist no more, in the background."""
+        """Delete the offsets of deleted topics, in the background."""
         self._tell_all(TopicsDeleted(tuple(topics)))
 
     def topics_changed(self, names: Iterable[str]) -> None:
-        """Topics came, went or got partitions: groups that have them look again."""
+        """Topics were created, deleted or got partitions: groups that use them are updated."""
         self._tell_all(TopicsChanged(frozenset(names)))
 
     def _tell_all(self, request: TopicsDeleted | TopicsChanged) -> None:
@@ -143,7 +143,7 @@ class GroupCoordinator:
         await self.loaded()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something in the background."""
+        """Run something in the background."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -172,11 +172,11 @@ class GroupCoordinator:
         try:
             await runtime.submit(request)
         except KafkaError as error:
-            if isinstance(request, TopicsDeleted):  # the rest a machine sees when it is loaded
+            if isinstance(request, TopicsDeleted):  # a machine sees the rest when it is loaded
                 _log.warning("offsets of deleted topics are kept", why=str(error))
 
     async def submit(self, group_id: str, request: Request[Any]) -> Any:
-        """Ask the machine of a group; raises KafkaError, NOT_COORDINATOR when it is not here."""
+        """Ask the machine of a group; raises KafkaError, NOT_COORDINATOR if it is not here."""
         runtime = self._runtimes.get(self.partition_for(group_id))
         if runtime is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
@@ -239,7 +239,7 @@ class GroupCoordinator:
             )
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                return HeartbeatResponse()  # its session begins anew in any case
+                return HeartbeatResponse()  # its session restarts in any case
             return HeartbeatResponse(error_code=responses.client_code(error))
         return found
 
@@ -261,7 +261,7 @@ class GroupCoordinator:
         context: ClientContext,
         may_describe: MayDescribe,
     ) -> ConsumerGroupHeartbeatResponse:
-        """``may_describe`` tells of which topics the member may know."""
+        """``may_describe`` says whether the member may describe a topic."""
         request = self._request(message, context)
         if not message.member_id:  # which later versions bring themselves
             request = replace(request, member_suffix=str(Uuid(self._rng.randbytes(16))))
@@ -275,7 +275,7 @@ class GroupCoordinator:
         context: ClientContext,
         transaction: InTransaction | None = None,
     ) -> OffsetCommitResponse:
-        """Topics have both name and id: the caller has resolved them and taken out the unknown."""
+        """Topics have both name and id: the caller has resolved them and removed unknown ones."""
         request = replace(self._request(message, context), transaction=transaction)
         try:
             found: OffsetCommitResponse = await self.submit(message.group_id, request)
@@ -284,7 +284,7 @@ class GroupCoordinator:
         return found
 
     async def end_transaction(self, index: int, end: TransactionEnd) -> None:
-        """Write a marker to a partition: what its producer committed is valid, or forgotten."""
+        """Write a marker to a partition: its producer's offsets become valid, or are dropped."""
         runtime = self._runtimes.get(index)
         if runtime is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
@@ -307,7 +307,7 @@ class GroupCoordinator:
         require_stable: bool = False,
     ) -> OffsetFetchResponseGroup:
         """The offsets of one group, by topic name. Replies never show what could still be lost;
-        ``require_stable`` leaves out what a transaction may be about to change, too."""
+        ``require_stable`` also omits what a transaction may be about to change."""
         request = replace(self._request(group, context), require_stable=require_stable)
         try:
             found: OffsetFetchResponseGroup = await self.submit(group.group_id, request)
@@ -394,5 +394,5 @@ class GroupCoordinator:
 
 
 def _shown(host: str) -> str:
-    """An address as Kafka shows and stores it: with Java's mark that it has no name."""
+    """An address as Kafka shows and stores it: with Java's prefix for addresses without a name."""
     return f"/{host}"

@@ -14,9 +14,9 @@ Stable               PreparingRebalance: a member came, changed or went, or the 
 This is the table of classic groups; the one of consumer groups, whose every step is a record, is in
 ``consumer/reconcile.py``.
 
-A generation is written when its leader has synced, and when a group has become empty. All between
-(who has joined, who waits for what, whose session ends when) is volatile: a new leader of the
-partition starts from the last generation written, and what its members send does the rest.
+A generation is written when its leader has synced, and when a group has become empty. Everything in
+between (joined members, parked requests, session deadlines) is volatile: a new leader of the
+partition starts from the last written generation, and its members' requests rebuild the rest.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class GroupMachine(GroupTables):
                 return self._administer(message, request.version)
 
     def _handle_classic(self, request: Request[Any], now_ms: int) -> Result[Any]:
-        """A request of the classic protocol, from a member of whichever kind of group."""
+        """A request of the classic protocol, from a member of either kind of group."""
         message = request.message
         group = self._groups.get(message.group_id)
         if isinstance(group, ConsumerGroup) and group.members:
@@ -201,13 +201,13 @@ class GroupMachine(GroupTables):
             return Result(classic.join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, member_id))
         step = self._step(group or ClassicGroup(group_id, state_since_ms=now_ms), now_ms)
         if group is None:
-            if before is not None:  # a consumer group without members gives way
+            if before is not None:  # a consumer group without members is replaced
                 step.records += passes.tombstones(before)
             step.records.append(new_group_record(group_id, now_ms))
         return step.result(classic.join(step, request))
 
     def _has_room_for(self, message: JoinGroupRequest, group: ClassicGroup | None) -> bool:
-        """A member's metadata stays in memory, so it is limited, alone and in sum."""
+        """A member's metadata stays in memory, so it is limited, per member and in total."""
         size = sum(len(p.name) + len(p.metadata) for p in message.protocols)
         known = group.members.get(message.member_id) if group is not None else None
         more = size - known.metadata_bytes if known is not None else size
@@ -216,7 +216,7 @@ class GroupMachine(GroupTables):
         )
 
     def _heartbeat(self, message: HeartbeatRequest, now_ms: int) -> Result[Any]:
-        """The most frequent of all requests: it makes no draft and, mostly, no timer."""
+        """The most frequent request: it makes no draft and, mostly, no timer."""
         group = self._known(message.group_id)
         response = classic.heartbeat(group, message)
         event, timers = self._heard_of(group, message.member_id, now_ms)
@@ -280,7 +280,7 @@ class GroupMachine(GroupTables):
     # Timers
 
     def _loaded(self, now_ms: int) -> Result[Any]:
-        """Members' sessions begin anew, as nobody knows when they were last heard of."""
+        """Members' sessions restart, because their last heartbeats are unknown."""
         records: list[GroupsRecord] = []
         volatile: list[Any] = []
         effects: list[Effect] = [passes.next_expiry(self._settings)]
@@ -349,7 +349,7 @@ class GroupMachine(GroupTables):
         return passes.remove_offsets(request, group_ids, removed, self._settings)
 
     def _look_again(self, request: TopicsChanged) -> Result[Any]:
-        """The next heartbeat of each group that has one of these topics finds it changed."""
+        """The next heartbeat of each group that uses one of these topics detects the change."""
         notes = [
             MetadataChecked(group.group_id, checked=False)
             for group in self._groups.values()

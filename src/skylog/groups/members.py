@@ -1,8 +1,8 @@
-"""A classic group as a value: who is in it, in which state, with which votes.
+"""A classic group as a value: its members, state and protocol votes.
 
-``ClassicGroup`` knows the rules of membership and nothing of requests, timers or records. A member
-never changes in place, so ``draft`` is a cheap copy: a request works on the draft, and the machine
-puts the draft in the group's place only when it applies the request's outcome.
+``ClassicGroup`` knows the rules of membership but no requests, timers or records. Members are
+immutable, so ``draft`` is a cheap copy: a request changes the draft, and the machine replaces the
+group by it only when it applies the request's result.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PREVIOUS_STATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member; the two ``awaiting`` flags say that a request of its is parked."""
+    """One member; the two ``awaiting`` flags mean that one of its requests is parked."""
 
     member_id: str
     instance_id: str | None
@@ -63,7 +63,7 @@ class Member:
 
     @property
     def protocol_names(self) -> Iterable[str]:
-        """Each name once, in the order of the member's preference."""
+        """Each name once, in the member's order of preference."""
         return list(dict.fromkeys(name for name, _ in self.protocols))
 
     def metadata(self, protocol_name: str | None) -> bytes:
@@ -71,18 +71,18 @@ class Member:
 
     @property
     def metadata_bytes(self) -> int:
-        """What the coordinator keeps for this member on its word."""
+        """The memory that the coordinator keeps for this member's metadata."""
         return sum(len(name) + len(data) for name, data in self.protocols)
 
     @property
     def excused_from_heartbeat(self) -> bool:
-        """A waiting member is alive, but a new one may be a resent request's ghost."""
+        """A waiting member is alive, but a new one may be the leftover of a resent request."""
         return not self.is_new and (self.awaiting_join or self.awaiting_sync)
 
 
 @dataclass(slots=True)
 class ClassicGroup:
-    """One group. ``subscribed_topics`` is None when the coordinator cannot know them."""
+    """One group. ``subscribed_topics`` is None if the coordinator cannot know them."""
 
     group_id: str
     state: GroupState = GroupState.EMPTY
@@ -126,7 +126,7 @@ class ClassicGroup:
     # Members
 
     def put(self, member: Member) -> None:
-        """Add a member, or put its new version in the place of the old one."""
+        """Add a member, or replace it by its new version."""
         old = self.members.get(member.member_id)
         if old is not None:
             self._discount(old)
@@ -143,7 +143,7 @@ class ClassicGroup:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> Member | None:
-        """Take a member, pending or full, out of the group; the next in line leads it."""
+        """Remove a pending or full member; the next one becomes leader."""
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.pop(member_id, None)
         member = self.members.pop(member_id, None)
@@ -156,7 +156,7 @@ class ClassicGroup:
         return member
 
     def replace_static(self, old_id: str, member: Member) -> None:
-        """Put a static member's new incarnation in the place, and the lead, of its old one."""
+        """Replace a static member, also as leader, by its new incarnation."""
         was_leader, was_pending = self.leader == old_id, old_id in self.pending_syncs
         self.remove(old_id)
         self.put(member)
@@ -169,10 +169,10 @@ class ClassicGroup:
         self.joins_awaited -= member.awaiting_join
         self.metadata_bytes -= member.metadata_bytes
         self.supporters.subtract(member.protocol_names)
-        self.supporters += Counter()  # drops the names that nobody supports any more
+        self.supporters += Counter()  # drops names that no member supports any more
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Refuse a stranger, and an instance whose id another member has taken over."""
+        """Refuse an unknown member, and an instance that another member has replaced."""
         if instance_id is not None:
             current = self.static_members.get(instance_id)
             if current is not None and current != member_id:
@@ -191,7 +191,7 @@ class ClassicGroup:
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Let a member lead that has joined; False when nobody has."""
+        """Make a member that has joined the leader; False if there is none."""
         if self.leader is None:
             return False
         leader = self.members.get(self.leader)
@@ -241,7 +241,7 @@ class ClassicGroup:
         )
 
     def find_subscribed_topics(self) -> frozenset[str] | None:
-        """The topics in the members' subscriptions; None when they cannot be read."""
+        """The topics in the members' subscriptions; None if they cannot be decoded."""
         if not self.uses_consumer_protocol:
             return None
         try:
@@ -255,5 +255,5 @@ class ClassicGroup:
 
 
 def _topics(subscription: bytes) -> list[str]:
-    # A version of two bytes, then fields of which version 0's are a prefix in every version.
+    # A two-byte version, then fields of which those of version 0 come first in every version.
     return decode_at(ConsumerProtocolSubscription, subscription, 0, _VERSION_BYTES)[0].topics

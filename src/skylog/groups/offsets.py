@@ -1,4 +1,4 @@
-"""Committed offsets: who may commit, what is answered, and when an offset has had its time."""
+"""Committed offsets: who may commit, responses, and expiry."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NO_OFFSET: Final = -1
 NO_GENERATION: Final = -1
 NO_RETENTION_MS: Final = -1
 _INT64_MAX: Final = 2**63 - 1
-# From this version on, a commit to a group that does not exist says so.
+# From this version on, a commit to a group that does not exist reports that.
 _GROUP_NOT_FOUND_VERSION: Final = 9
 
 PartitionOffsets = dict[int, OffsetCommitValue]
@@ -138,7 +138,7 @@ def check_commit_in_transaction(
 ) -> None:
     """Raise unless the sender may commit offsets of this group in its transaction now.
 
-    Old versions do not say who the consumer is, so only what is said is held against the group.
+    Old versions do not identify the consumer, so only what is given is checked against the group.
     """
     message = request.message
     generation, member_id = message.generation_id_or_member_epoch, message.member_id
@@ -197,14 +197,14 @@ def _commit_value(
         commit_timestamp=now_ms,
         expire_timestamp=expire_ms,
     )
-    if expire_ms < 0:  # the version with an expiry has no room for the rest
+    if expire_ms < 0:  # the version with an expiry has no other fields
         value.leader_epoch = partition.committed_leader_epoch
         value.topic_id = topic.topic_id
     return value
 
 
 def _utf16_units(text: str) -> int:
-    """The length of a string as Java counts it."""
+    """The length of a string in Java (UTF-16 units)."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -216,9 +216,9 @@ def fetch(
     offsets: TopicOffsets,
     unstable: Container[tuple[str, int]] = (),
 ) -> OffsetFetchResponseGroup:
-    """The offsets asked for, all of the group's when no topics are named.
+    """The requested offsets; all of the group's if no topics are named.
 
-    Those that are ``unstable`` may be others in a moment: their reader has to come again.
+    ``unstable`` ones may be about to change: their reader has to retry.
     """
     if request.topics is None:
         topics = [
@@ -312,10 +312,10 @@ def all_tombstones(group_id: str, offsets: Offsets) -> list[OffsetRecord]:
 def expired_tombstones(
     group: ClassicGroup | ConsumerGroup, offsets: Offsets, retention_ms: int, now_ms: int
 ) -> list[OffsetRecord]:
-    """Tombstones for the offsets of a group that nobody has needed for the retention time."""
+    """Tombstones for the offsets of a group that have been unused for the retention time."""
     if not _may_expire(group):
         return []
-    since_ms = -1  # a classic group with a protocol keeps them from when its last member left
+    since_ms = -1  # for a classic group with a protocol, counted from when its last member left
     if isinstance(group, ClassicGroup) and (
         group.state is GroupState.EMPTY and group.protocol_type is not None
     ):

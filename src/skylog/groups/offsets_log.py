@@ -1,6 +1,6 @@
 """A partition of ``__consumer_offsets`` as the log of a group machine.
 
-Groups know nothing of replication: ``OffsetsPartition`` is all that they ask of it.
+Groups do not know about replication: ``OffsetsPartition`` is all that they need.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from skylog.wire.records import decode_records, encode_batch
 
 
 class ReadResult(Protocol):
-    """What a read brought: whole batches, one after the other."""
+    """The result of a read: complete batches, one after another."""
 
     @property
     def buffer(self) -> Buffer: ...

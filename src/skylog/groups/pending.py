@@ -1,8 +1,8 @@
-"""Offsets that were committed in transactions whose end is not known yet.
+"""Offsets committed in transactions that have not ended yet.
 
 A pending offset becomes the committed one when its transaction commits, unless a later record has
-committed another one meanwhile. As long as one is pending, readers who want only what is stable
-are told to wait.
+committed another one meanwhile. While one is pending, clients that require stable offsets are told
+to retry.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class OffsetPlace(NamedTuple):
 
 class _Pending(NamedTuple):
     record_offset: int
-    # None once a later record has committed this place.
+    # None once a later record has committed this partition.
     value: OffsetCommitValue | None
 
 
 class PendingOffsets:
-    """By producer, and by group for those who ask. No level is ever empty."""
+    """By producer, and by group for lookups. No level is ever empty."""
 
     def __init__(self) -> None:
         self._producers: dict[int, dict[OffsetPlace, _Pending]] = {}
@@ -48,7 +48,7 @@ class PendingOffsets:
         return self._groups.get(group_id, {})
 
     def values(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
-        """What would be committed, and where."""
+        """The pending offsets, and their partitions."""
         for partition, producers in self.of_group(group_id).items():
             for producer_id in producers:
                 found = self._producers[producer_id][OffsetPlace(group_id, *partition)]
@@ -56,19 +56,19 @@ class PendingOffsets:
                     yield partition, found.value
 
     def committed(self, place: OffsetPlace, record_offset: int) -> None:
-        """A record has committed this place: what is older is out of date."""
+        """A record has committed this partition: older pending offsets are obsolete."""
         for producer_id in self._of(place):
             pending = self._producers[producer_id]
             if pending[place].record_offset < record_offset:
                 pending[place] = _Pending(pending[place].record_offset, None)
 
     def forget(self, place: OffsetPlace) -> None:
-        """A tombstone: nothing that is pending here will be committed."""
+        """A tombstone: nothing pending here will be committed."""
         for producer_id in tuple(self._of(place)):
             self._drop(producer_id, place)
 
     def end(self, producer_id: int) -> list[tuple[OffsetPlace, _Pending]]:
-        """The transaction is over; returns what was pending and still counts."""
+        """The transaction has ended; returns what was pending and still counts."""
         found = list(self._producers.get(producer_id, {}).items())
         for place, _ in found:
             self._drop(producer_id, place)

@@ -1,7 +1,7 @@
 """The records of ``__consumer_offsets``, in Kafka's own format and versions.
 
 A key is preceded by its type, a value by its version, both of two bytes. Records of other kinds
-(those of share and streams groups) are passed over when a partition is loaded.
+(those of share and streams groups) are skipped when a partition is loaded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from skylog.wire.messages.offset_commit_value import OffsetCommitValue
 from skylog.wire.schema import Message
 
 _TYPE: Final = struct.Struct(">h")
-# Keys of type 0 and 1 are the same: offset commits were keyed by version before by type.
+# Key types 0 and 1 are the same: offset commit keys once carried a version instead of a type.
 _OFFSET_TYPES: Final = (0, OffsetCommitKey.API_KEY)
 _GROUP_VALUE_VERSION: Final = 3
 _OFFSET_VALUE_VERSION: Final = 4
@@ -32,7 +32,7 @@ _CONSUMER_VALUE_VERSION: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class OffsetRecord:
-    """An offset committed for a partition; a tombstone when ``value`` is None."""
+    """An offset committed for a partition; a tombstone if ``value`` is None."""
 
     key: OffsetCommitKey
     value: OffsetCommitValue | None
@@ -40,7 +40,7 @@ class OffsetRecord:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """A group's generation with all its members; a tombstone when ``value`` is None."""
+    """A group's generation with all its members; a tombstone if ``value`` is None."""
 
     key: GroupMetadataKey
     value: GroupMetadataValue | None
@@ -51,7 +51,7 @@ ValueT = TypeVar("ValueT", bound=Message)
 
 
 class GroupRecordCodec:
-    """The runtime's view of these records: a key and a value in bytes."""
+    """The runtime's codec of these records: a key and a value in bytes."""
 
     def encode(self, record: GroupsRecord) -> tuple[bytes, bytes | None]:
         key = encode_key(record.key)
@@ -104,7 +104,7 @@ def group_tombstone(group_id: str) -> GroupRecord:
 
 
 def group_record(group: ClassicGroup) -> GroupRecord:
-    """The group as it stands, with its members' subscriptions and assignments."""
+    """The group's current state, with its members' subscriptions and assignments."""
     return GroupRecord(
         GroupMetadataKey(group=group.group_id),
         GroupMetadataValue(
@@ -119,12 +119,12 @@ def group_record(group: ClassicGroup) -> GroupRecord:
 
 
 def new_group_record(group_id: str, now_ms: int) -> GroupRecord:
-    """The first record of a group, before anybody is a member of it."""
+    """The first record of a group, before it has members."""
     return group_record(ClassicGroup(group_id, state_since_ms=now_ms))
 
 
 def group_from(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The group that a record describes: what a new leader of the partition starts from."""
+    """The group that a record describes: the initial state of a new leader."""
     group = ClassicGroup(
         group_id,
         state=GroupState.STABLE if value.members else GroupState.EMPTY,

@@ -1,4 +1,4 @@
-"""What the group machine is asked and what it notes: requests, timers, volatile events."""
+"""Input of the group machine: requests, timers, volatile events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MessageT_co = TypeVar("MessageT_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ClientContext:
-    """Who asks, and in which version of the API; ``client_host`` is as Java writes addresses."""
+    """The caller and the API version; ``client_host`` is in Java's notation."""
 
     version: int
     client_id: str | None = None
@@ -23,26 +23,27 @@ class ClientContext:
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[MessageT_co]):
-    """A client's request; ``member_suffix`` makes the member id, should one be due."""
+    """A client's request; ``member_suffix`` is used if a member id has to be generated."""
 
     message: MessageT_co
     version: int
     client_id: str = ""
     client_host: str = ""
     member_suffix: str = ""
-    # OffsetFetch: what is pending in a transaction is not answered with what was before it.
+    # OffsetFetch: partitions with pending transactional offsets are not answered with the old
+    # offset.
     require_stable: bool = False
     # OffsetCommit: the offsets count once the transaction has committed.
     transaction: InTransaction | None = None
 
 
-# What timers and the broker submit. A timer may come late, when its deadline has moved or its
-# group has gone on: each handler looks at the deadline in the state first.
+# Submitted by timers and the broker. A timer may fire late, when its deadline has moved or its
+# group has changed: each handler checks the deadline in the state first.
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The partition has been loaded: members' sessions begin anew."""
+    """The partition has been loaded: members' sessions restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +73,14 @@ class EndSync:
 
 @dataclass(frozen=True, slots=True)
 class ExpireOffsets:
-    """A pass over all groups; ``rest`` is what an unfinished pass has left, None begins one."""
+    """A pass over all groups; ``rest`` is the remainder of an unfinished pass, None starts one."""
 
     rest: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsDeleted:
-    """Topics, by name and id, that exist no more; ``rest`` as in ``ExpireOffsets``."""
+    """Deleted topics, by name and id; ``rest`` as in ``ExpireOffsets``."""
 
     topics: tuple[tuple[str, Uuid], ...]
     rest: tuple[str, ...] | None = None
@@ -90,14 +91,14 @@ class TopicsDeleted:
 
 @dataclass(frozen=True, slots=True)
 class GroupChanged:
-    """The group as a request has left it; what of it must last is in the request's records."""
+    """The group after a request; what must be durable is in the request's records."""
 
     group: ClassicGroup
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSet:
-    """A member was heard of: it has until ``deadline_ms``; its timer comes at ``timer_ms``."""
+    """A member is alive: it has until ``deadline_ms``; its timer fires at ``timer_ms``."""
 
     group_id: str
     member_id: str

@@ -1,4 +1,4 @@
-"""Responses of a coordinator that could not ask its machine, and the oddities of old versions."""
+"""Responses of a coordinator that could not ask its machine, and quirks of old versions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from skylog.wire.messages.offset_fetch_response import (
     OffsetFetchResponseTopics,
 )
 
-# What a log's failure means to a group's client.
+# The group error code for a failure of the log.
 _CLIENT_CODES: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -64,8 +64,8 @@ def join_error(code: ErrorCode, member_id: str) -> JoinGroupResponse:
 
 
 def fit_join(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
-    """No protocol is null where it can be, and empty before."""
-    fitted = copy(response)  # which may be the answer to a resent request, too
+    """A missing protocol is null in versions that allow it, and empty before."""
+    fitted = copy(response)  # also for resent requests
     nothing = None if version >= _PROTOCOL_NAME_NULLABLE_VERSION else ""
     fitted.protocol_name = response.protocol_name or nothing
     return fitted
@@ -75,7 +75,7 @@ def fit_join(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
 
 
 def leaving_members(message: LeaveGroupRequest, version: int) -> LeaveGroupRequest:
-    """The request with its ``members`` set, as later versions have them."""
+    """The request with its ``members`` set, as in later versions."""
     if version >= _LEAVE_MEMBERS_VERSION:
         return message
     return LeaveGroupRequest(message.group_id, members=[MemberIdentity(message.member_id)])
@@ -92,7 +92,7 @@ def leave_error(message: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResp
 
 
 def fit_leave(response: LeaveGroupResponse, version: int) -> LeaveGroupResponse:
-    """Early versions have one member only, and its error is the response's."""
+    """Early versions have only one member, whose error is the response's."""
     if version >= _LEAVE_MEMBERS_VERSION or response.error_code != ErrorCode.NONE:
         return response
     return LeaveGroupResponse(error_code=response.members[0].error_code)
@@ -117,7 +117,7 @@ def commit_error(message: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitR
 
 
 def fetched_groups(message: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
-    """The groups asked for, in the form of the later versions."""
+    """The requested groups, in the format of later versions."""
     if version >= GROUPS_VERSION:
         return message.groups
     topics: list[OffsetFetchRequestTopics] | None = None

@@ -1,4 +1,4 @@
-"""What an operator can set about groups and committed offsets, under Kafka's names."""
+"""Operator settings of groups and committed offsets, under Kafka's names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One request's way through a group: a draft of the group, and all that follows from the change.
+"""The processing of one request: a draft of the group, and the consequences of the change.
 
-The rules in ``classic.py`` and ``rebalance.py`` change the draft and say what is to be written,
-answered and timed; ``result`` hands it over. Nothing here touches the machine's state.
+The rules in ``classic.py`` and ``rebalance.py`` change the draft and record what to write, reply
+and time; ``result`` returns it. Nothing here changes the machine's state.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from skylog.wire.messages.sync_group_response import SyncGroupResponse
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """When a member's time is over, and when its timer next looks whether it is.
+    """A member's deadline, and the time at which its timer next checks it.
 
-    A heartbeat moves the deadline and leaves the timer alone, so it costs no timer work.
+    A heartbeat moves only the deadline, not the timer, so it costs no timer work.
     """
 
     deadline_ms: int
@@ -45,7 +45,7 @@ def sync_key(group_id: str, member_id: str) -> tuple[str, str, str]:
 def touch(
     group_id: str, member_id: str, timeout_ms: int, now_ms: int, session: Session | None
 ) -> tuple[SessionSet, StartTimer | None]:
-    """A member was heard of: move its deadline, and its timer only when that is too late."""
+    """A member is alive: move its deadline, and its timer only if that is too late."""
     deadline_ms = now_ms + timeout_ms
     if session is not None and now_ms <= session.timer_ms <= deadline_ms:
         return SessionSet(group_id, member_id, deadline_ms, session.timer_ms), None
@@ -57,7 +57,7 @@ def touch(
 
 @dataclass(slots=True)
 class Step:
-    """The draft and its consequences, in the making."""
+    """The draft and its consequences, under construction."""
 
     group: ClassicGroup
     sessions: Sessions
@@ -96,7 +96,7 @@ class Step:
             self.effects.append(Answer(sync_key(self.group.group_id, member_id), response))
 
     def remove(self, member_id: str, error: ErrorCode = ErrorCode.UNKNOWN_MEMBER_ID) -> None:
-        """Take a member out of the group; what it waits for ends with ``error``."""
+        """Remove a member from the group; its parked requests end with ``error``."""
         if member_id in self.group.members:
             self.answer_join(member_id, JoinGroupResponse(error_code=error))
             self.answer_sync(member_id, SyncGroupResponse(error_code=error))
@@ -106,7 +106,7 @@ class Step:
     # Timers
 
     def start_session(self, member_id: str, timeout_ms: int, *, timer_fired: bool = False) -> None:
-        """Give a member until ``timeout_ms`` from now; a timer that has fired is of no more use."""
+        """Give a member ``timeout_ms`` from now; a timer that has fired cannot be reused."""
         session = None if timer_fired else self._session(member_id)
         event, timer = touch(self.group.group_id, member_id, timeout_ms, self.now_ms, session)
         self.session_events[member_id] = event
@@ -125,7 +125,7 @@ class Step:
         return None if event is not None else self.sessions.get(member_id)
 
     def start_timer(self, kind: str, delay_ms: int, request: Any) -> None:
-        """A timer of the group: a later one of the same kind takes its place."""
+        """A timer of the group, which replaces one of the same kind."""
         self.effects.append(StartTimer((kind, self.group.group_id), delay_ms, request))
 
     def cancel_timer(self, kind: str) -> None:

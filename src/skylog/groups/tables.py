@@ -1,4 +1,4 @@
-"""What the machine of an offsets partition knows, and the only code that changes it."""
+"""The state of an offsets partition's machine, and the only code that changes it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from skylog.wire.messages.group_metadata_value import GroupMetadataValue
 
 
 class GroupTables:
-    """Groups, committed offsets and sessions; records and volatile events change them."""
+    """Groups, committed offsets and sessions; changed by records and volatile events."""
 
     def __init__(self) -> None:
         self._groups: dict[str, AnyGroup] = {}
@@ -31,7 +31,7 @@ class GroupTables:
         self._written: dict[str, GroupMetadataValue] = {}
         self._offsets = offsets.Offsets()
         self._sessions: dict[str, dict[str, Session]] = {}
-        # Of the members of all groups.
+        # Totals over the members of all groups.
         self._metadata_bytes = 0
 
     def apply(self, record: Any, offset: int) -> None:
@@ -104,7 +104,7 @@ class GroupTables:
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             if record.value is None:
-                return  # of a group that has long been another
+                return  # of a group that has since been replaced
             group = ConsumerGroup(group_id)
             self._put(group)
         before = group.metadata_bytes

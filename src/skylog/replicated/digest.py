@@ -13,7 +13,7 @@ def state_digest(machine: Machine[Any], codec: RecordCodec) -> str:
     digest = hashlib.sha256()
     for record in machine.snapshot():
         for part in codec.encode(record):
-            # Length first, so that no two records run together; -1 tells null from empty.
+            # Length first, so that records cannot run together; -1 distinguishes null from empty.
             digest.update((-1 if part is None else len(part)).to_bytes(8, "big", signed=True))
             digest.update(part or b"")
     return digest.hexdigest()

@@ -1,4 +1,5 @@
-"""What the runtime asks of a log: the metadata quorum's, or a partition of an internal topic."""
+"""The log interface of the runtime: the metadata quorum's log, or a partition of an internal
+topic."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Unsubscribe = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class LoadedBatch:
-    """Records read back. Those of a snapshot all carry the offset before the snapshot's end."""
+    """Records read back. Those of a snapshot all have the offset before the snapshot's end."""
 
     base_offset: int
     records: Sequence[KeyValue]
@@ -27,12 +28,12 @@ class LoadedBatch:
 
 
 class RecordCodec(Protocol):
-    """A machine's records as the bytes of a Kafka record, and back."""
+    """Encodes a machine's records as Kafka records, and decodes them."""
 
     def encode(self, record: Any) -> KeyValue: ...
 
     def decode(self, key: bytes | None, value: bytes | None) -> Any | None:
-        """None for a record of a kind that this release does not know: it is passed over."""
+        """None for a record of an unknown kind, which is skipped."""
         ...
 
 
@@ -46,15 +47,15 @@ class RuntimeLog(Protocol):
     def high_watermark(self) -> int: ...
 
     def append(self, records: Sequence[KeyValue]) -> int:
-        """Append one atomic batch and return the log's end after it.
+        """Append one atomic batch and return the log end offset after it.
 
-        Appends of one turn of the event loop may share a sync. A KafkaError that is not ambiguous
-        says that nothing was appended; any other exception leaves the outcome open.
+        Appends of one event-loop iteration may share a sync. After a KafkaError that is not
+        ambiguous nothing was appended; after any other exception the outcome is unknown.
         """
         ...
 
     def on_high_watermark(self, listener: Callable[[int], None]) -> Unsubscribe:
-        """Call ``listener`` on the event loop whenever the high watermark has moved."""
+        """Call ``listener`` on the event loop whenever the high watermark has advanced."""
         ...
 
     def read_all(self) -> AsyncIterator[LoadedBatch]:
@@ -64,12 +65,12 @@ class RuntimeLog(Protocol):
     def snapshot_due(self, now_ms: int) -> bool: ...
 
     async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
-        """Keep the state as of ``end_offset``, which the high watermark has reached."""
+        """Store the state as of ``end_offset``, which the high watermark has reached."""
         ...
 
 
 class TransactionalLog(RuntimeLog, Protocol):
-    """A log whose machine has results with a transaction."""
+    """A log whose machine can produce results with a transaction."""
 
     def append_in_transaction(
         self, records: Sequence[KeyValue], transaction: InTransaction

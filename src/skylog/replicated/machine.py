@@ -1,9 +1,9 @@
 """The shape of every replicated state machine: controller, groups, transactions, coordinators.
 
-``handle`` looks at the state and changes nothing; ``apply`` is the only mutation, is total, and is
+``handle`` reads the state and changes nothing; ``apply`` is the only mutation, never fails, and is
 the same code on a leader, on a follower, while a snapshot loads and in the simulator. What must
-outlive the leader is a record; what may die with it (a member that has joined but whose generation
-is not written yet) is a *volatile* event: applied like a record, never logged.
+survive the leader is a record; what may be lost with it (a member that has joined but whose
+generation is not written yet) is a *volatile* event: applied like a record, never logged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class StartTimer:
-    """Give ``request`` to the machine after a delay; a timer of the same key is replaced."""
+    """Pass ``request`` to the machine after a delay; a timer of the same key is replaced."""
 
     key: Any
     delay_ms: int
@@ -44,7 +44,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line for the log of the process, written once what it tells is decided."""
+    """A line for the process's log, written once its content is decided."""
 
     message: str
     warning: bool = False
@@ -55,25 +55,26 @@ Effect = StartTimer | CancelTimer | Answer | Note
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A reply that is not known yet: an ``Answer`` of the same key brings it."""
+    """A reply that is not known yet: an ``Answer`` with the same key provides it."""
 
     key: Any
 
 
 @dataclass(frozen=True, slots=True)
 class InTransaction:
-    """The producer to whose transaction records belong: they count once it has committed."""
+    """The producer of the records' transaction: they count once it has committed."""
 
     producer_id: int
     producer_epoch: int
-    # What the transaction's coordinator was asked with, see ``log/verification.py``.
+    # The result of the transaction's verification, see ``log/verification.py``.
     guard: Guard | None = None
     is_verified: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionalRecord:
-    """A record of a transaction, as ``apply`` gets it; a ``TransactionEnd`` decides about it."""
+    """A record of a transaction, as passed to ``apply``; a ``TransactionEnd`` decides its
+    outcome."""
 
     producer_id: int
     record: Any
@@ -81,9 +82,9 @@ class TransactionalRecord:
 
 @dataclass(frozen=True, slots=True)
 class Result(Generic[Reply]):
-    """What one request comes to: records (one atomic batch), volatile events, a reply, effects.
+    """The result of one request: records (one atomic batch), volatile events, a reply, effects.
 
-    Records may be part of a transaction, or the result, without records, the end of one.
+    Records may be part of a transaction; a result without records may be the end of one.
     """
 
     reply: Reply | Parked | KafkaError
@@ -94,12 +95,12 @@ class Result(Generic[Reply]):
 
 
 class Machine(Protocol[RequestT_contra]):
-    """A replicated state machine; pure: no I/O, no clock, no randomness of its own."""
+    """A replicated state machine; pure: no I/O, clock or randomness."""
 
     def handle(self, request: RequestT_contra, now_ms: int) -> Result[Any]: ...
 
     def apply(self, record: Any, offset: int) -> None:
-        """``offset`` is the record's place in the log, -1 for a volatile event."""
+        """``offset`` is the record's log offset, -1 for a volatile event."""
         ...
 
     def snapshot(self) -> Iterable[Any]:

@@ -1,4 +1,4 @@
-"""Which partition of an internal topic has a key: its leader is the key's coordinator."""
+"""The partition of a key in an internal topic: its leader is the key's coordinator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partition_count: int) -> int:
-    """The partition that Kafka has the key in."""
-    # Java has no positive value for the smallest number; Kafka takes 0 for it.
+    """The partition of the key, as in Kafka."""
+    # Java has no absolute value for the smallest number; Kafka uses 0 for it.
     number = java_hash(key)
     return (0 if number == -(2**31) else abs(number)) % partition_count

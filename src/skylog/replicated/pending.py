@@ -1,7 +1,7 @@
-"""Requests that wait: for the high watermark (``Pending``), or to be answered later (parked).
+"""Waiting requests: for the high watermark (``Pending``), or for a later answer (parked).
 
-A reply waits for the log end that its ``handle`` saw, so nothing is shown that could still be lost.
-Log ends only grow, so the line is in order and replies leave in the order of their requests.
+A reply waits for the log end that its ``handle`` saw, so it never shows what could still be lost.
+Log ends only grow, so the queue is ordered and replies are sent in the order of their requests.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """One caller; ``appended`` says whether its request has put anything into the log."""
+    """One caller; ``appended`` says whether its request has appended anything to the log."""
 
     future: asyncio.Future[Any]
     appended: bool = False
-    # When it began to wait for the high watermark, on the clock of whoever asks for the overdue.
+    # When it began to wait for the high watermark, on the caller's clock.
     since: float = 0.0
 
     def settle(self, outcome: Any) -> None:
-        if self.future.done():  # the caller has gone away
+        if self.future.done():  # the caller was cancelled
             return
         if isinstance(outcome, KafkaError):
             self.future.set_exception(outcome)
@@ -59,7 +59,7 @@ class Pending:
             self.add(end_offset, waiter, outcome, since)
 
     def forget(self, key: Any, waiter: Waiter) -> None:
-        """The caller of a parked request has gone away."""
+        """The caller of a parked request was cancelled."""
         waiters = self._parked.get(key)
         if waiters is None or waiter not in waiters:
             return
@@ -74,14 +74,14 @@ class Pending:
             waiter.settle(outcome)
 
     def expire(self, since_max: float, code: ErrorCode) -> None:
-        """End those who began to wait by then: what they wrote may take effect all the same."""
+        """Time out callers that began to wait by then: what they wrote may still take effect."""
         while self._line and self._line[0][1].since <= since_max:
             waiter = self._line.popleft()[1]
             waiter.settle(KafkaError(code, ambiguous=waiter.appended))
 
     @property
     def oldest(self) -> float | None:
-        """Since when somebody has waited for the high watermark."""
+        """When the oldest caller began to wait for the high watermark."""
         return self._line[0][1].since if self._line else None
 
     def fail_all(self, nothing_done: ErrorCode, unknown: ErrorCode) -> None:

@@ -1,4 +1,4 @@
-"""With what a runtime ends requests that it cannot bring to a reply."""
+"""Error codes with which a runtime ends requests that it cannot complete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from skylog.kernel.errors import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """The codes with which a runtime ends requests that it cannot bring to a reply."""
+    """The codes with which a runtime ends requests that it cannot complete."""
 
     not_leader: ErrorCode
     loading: ErrorCode

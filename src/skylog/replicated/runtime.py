@@ -9,8 +9,8 @@ active     unloaded: ``unload`` (leadership lost), a failed append, an ``apply``
 =========  =====================================================================================
 
 One request runs at a time and none waits for another: many are in flight while the high watermark
-lags. Records and then volatile events are applied at once, so a machine that may have applied what
-is lost later is never patched back, only unloaded and loaded again.
+lags. Records and then volatile events are applied at once, so a machine that may have applied lost
+records is never rolled back, only unloaded and loaded again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from skylog.replicated.timers import Timer, Timers
 
 _logger = get_logger("replicated.runtime")
 RequestT = TypeVar("RequestT")
-# The log refuses the records for what they are: the machine has not changed and goes on.
+# The log refuses these records: the machine has not changed and continues.
 _REFUSED_RECORDS = frozenset(
     {
         ErrorCode.MESSAGE_TOO_LARGE,
@@ -72,16 +72,16 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MachineKind(Generic[RequestT]):
-    """What the runtime must know of a kind of machine."""
+    """What the runtime must know about a kind of machine."""
 
     name: str
     create: Callable[[], Machine[RequestT]]
     codec: RecordCodec
     refusals: Refusals
-    # Handled first after each load: starts timers, gives up what no longer holds.
+    # Handled first after each load: starts timers, drops what is no longer valid.
     loaded_request: RequestT | None = None
     pending_requests_max: int = RUNTIME_PENDING_REQUESTS_MAX
-    # Longest wait for the high watermark; 0 sets no bound.
+    # Longest wait for the high watermark; 0 means no limit.
     write_timeout_ms: int = 0
 
 
@@ -96,7 +96,8 @@ class Runtime(Generic[RequestT]):
         timers: Timers,
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """``on_failure`` hears of a machine that had to be unloaded; its owner may load again."""
+        """``on_failure`` is called when a machine had to be unloaded; its owner may load it
+        again."""
         self._kind = kind
         self._log = log
         self._clock = clock
@@ -109,7 +110,7 @@ class Runtime(Generic[RequestT]):
         self._running_timers: dict[Any, Timer] = {}
         self._overdue: Timer | None = None
         self._unsubscribe: Unsubscribe | None = None
-        # Each load and unload starts a new life; a load that sees another one gives up.
+        # Incremented by each load and unload; a load that finds it changed stops.
         self._life = 0
 
     @property
@@ -118,7 +119,7 @@ class Runtime(Generic[RequestT]):
 
     @property
     def machine(self) -> Machine[RequestT] | None:
-        """The machine, for looking at; what it shows may not be committed yet."""
+        """The machine, read-only; its state may not be committed yet."""
         return self._machine
 
     @property
@@ -126,7 +127,7 @@ class Runtime(Generic[RequestT]):
         return len(self._pending)
 
     async def submit(self, request: RequestT) -> Any:
-        """Handle ``request`` and return its reply once nothing it shows can be lost."""
+        """Handle ``request`` and return its reply once nothing that it shows can be lost."""
         if self._state is not State.ACTIVE:
             refusals = self._kind.refusals
             loading = self._state is State.LOADING
@@ -143,7 +144,7 @@ class Runtime(Generic[RequestT]):
             raise
 
     async def load(self) -> None:
-        """Build the machine from the log. Raises what the log raises, and stays unloaded then."""
+        """Build the machine from the log. If the log raises, it stays unloaded."""
         invariant(self._state is State.UNLOADED, f"{self._kind.name} is {self._state.value}")
         self._life += 1
         life = self._life
@@ -167,7 +168,8 @@ class Runtime(Generic[RequestT]):
             self._execute(self._kind.loaded_request, None)
 
     def unload(self) -> None:
-        """Give the machine up, for example because leadership is lost; every caller is told."""
+        """Unload the machine, for example because leadership is lost; every caller gets an
+        error."""
         self._life += 1
         self._state = State.UNLOADED
         self._machine = None
@@ -184,7 +186,7 @@ class Runtime(Generic[RequestT]):
         self._pending.fail_all(nothing_done=refusals.not_leader, unknown=refusals.unknown)
 
     async def snapshot_if_due(self) -> bool:
-        """Write a snapshot of the present state, once all of it is committed."""
+        """Write a snapshot of the current state, once all of it is committed."""
         if self._machine is None or not self._log.snapshot_due(self._clock.now_ms()):
             return False
         end_offset = self._log.end_offset
@@ -198,16 +200,17 @@ class Runtime(Generic[RequestT]):
         return True
 
     async def snapshot_standby_if_due(self) -> bool:
-        """Write a snapshot of what is committed, on a node that does not lead.
+        """Write a snapshot of the committed state, on a node that is not the leader.
 
-        Its log grows like the leader's. The state is built for this alone, once in a long while.
+        Its log grows like the leader's. The state is built only for this, which is rare.
         """
         end_offset = self._log.high_watermark
         if self._state is not State.UNLOADED or not self._log.snapshot_due(self._clock.now_ms()):
             return False
         machine = self._kind.create()
         async for batch in self._log.read_all():
-            # A snapshot may have come from the leader meanwhile, and then this one is not needed.
+            # Another snapshot may have arrived from the leader meanwhile; then this one is not
+            # needed.
             if batch.offset_of(len(batch.records)) > end_offset:
                 break
             self._replay(machine, batch)
@@ -226,7 +229,7 @@ class Runtime(Generic[RequestT]):
                 machine.apply(_as_applied(record, transaction), batch.offset_of(index))
 
     def _execute(self, request: RequestT, waiter: Waiter | None) -> Parked | None:
-        """One request from ``handle`` to its place in the line; a timer's has no ``waiter``."""
+        """One request, from ``handle`` to its place in the queue; a timer's has no ``waiter``."""
         invariant(self._machine is not None, f"{self._kind.name} is not loaded")
         result, encoded = self._handle(request)
         appends = result.records or result.transaction is not None
@@ -237,7 +240,7 @@ class Runtime(Generic[RequestT]):
         return self._reply(result, waiter)
 
     def _handle(self, request: RequestT) -> tuple[Result[Any], Sequence[KeyValue]]:
-        """A request that cannot be handled is refused: nothing has changed yet."""
+        """A request whose handling fails is refused: nothing has changed yet."""
         machine = self._machine
         try:
             result = machine.handle(request, self._clock.now_ms())  # type: ignore[union-attr]
@@ -263,7 +266,7 @@ class Runtime(Generic[RequestT]):
                     _logger.error("records refused", machine=self._kind.name, why=str(error))
                 self._reply_at(self._log.end_offset, waiter, error)
             elif error.code is ErrorCode.NOT_ENOUGH_REPLICAS and waiter is not None:
-                # Nothing has changed; the client tries again, and what is known may be read.
+                # Nothing has changed; the client retries, and reads still work.
                 refusal = KafkaError(self._kind.refusals.unknown, error.message)
                 self._reply_at(self._log.end_offset, waiter, refusal)
             else:
@@ -283,7 +286,7 @@ class Runtime(Generic[RequestT]):
         if transaction is None:
             self._log.append(encoded)
             return
-        log = cast("TransactionalLog", self._log)  # or its machine would have no such results
+        log = cast("TransactionalLog", self._log)  # only such a log's machine has these results
         if isinstance(transaction, TransactionEnd):
             log.end_transaction(transaction)
         elif encoded:
@@ -336,7 +339,7 @@ class Runtime(Generic[RequestT]):
         self._release()
 
     def _release(self) -> None:
-        """Answer what is committed, and watch over what is not."""
+        """Send committed replies, and check for overdue ones."""
         self._pending.release(self._log.high_watermark)
         timeout_ms = self._kind.write_timeout_ms
         if timeout_ms and self._overdue is None and self._pending.oldest is not None:

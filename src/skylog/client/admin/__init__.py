@@ -1,4 +1,4 @@
-"""Administration of a cluster: ``Admin(cluster)`` and its parts, one per kind of thing."""
+"""Administration of a cluster: ``Admin(cluster)`` and its parts, one per kind of resource."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Admin"]
 
 
 class Admin:
-    """All administration. Results are by name: a value, or the KafkaError it failed with."""
+    """All administration. Results are by name: a value, or the KafkaError of its failure."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

@@ -1,4 +1,4 @@
-"""Asking the controller, with the patience that administration needs."""
+"""Requests to the controller, with retries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skylog.client.errors import error_of
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.schema import Message
 
-# The broker that was asked does not speak for the controller now.
+# The broker is not the controller now.
 _ELSEWHERE = frozenset(
     {ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT}
 )
@@ -24,7 +24,7 @@ async def ask_controller(
     version_min: int = 0,
     timeout_ms: int = 0,
 ) -> Any:
-    """The controller's answer; asked again, elsewhere, while a broker says it is not the one."""
+    """The controller's response; retried with another broker if this one is not the controller."""
 
     async def ask() -> Any:
         try:
@@ -44,7 +44,7 @@ async def ask_controller(
 
 
 async def ask_any(cluster: Cluster, request: Message, *, version_min: int = 0) -> Any:
-    """Any broker's answer."""
+    """Any broker's response."""
 
     async def ask() -> Any:
         return await (await cluster.any_node()).request(request, version_min=version_min)
@@ -53,5 +53,5 @@ async def ask_any(cluster: Cluster, request: Message, *, version_min: int = 0) -
 
 
 def outcome(number: int, message: str | None) -> KafkaError | None:
-    """The error in an answer, with the broker's own words where it has some."""
+    """The error in a response, with the broker's own message if there is one."""
     return error_of(number, message or None)

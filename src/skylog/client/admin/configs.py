@@ -31,7 +31,7 @@ from skylog.wire.messages.incremental_alter_configs_response import (
 
 
 class ConfigType(IntEnum):
-    """What a configuration belongs to."""
+    """The kind of resource that a configuration belongs to."""
 
     TOPIC = 2
     BROKER = 4
@@ -48,7 +48,7 @@ class ConfigResource(NamedTuple):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from."""
+    """The source of a value."""
 
     UNKNOWN = -1
     NONE = 0
@@ -64,7 +64,7 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A setting as it holds, and the values behind it, first the one that counts."""
+    """A setting's effective value, and the values behind it, first the one that applies."""
 
     name: str
     value: str | None
@@ -84,7 +84,7 @@ class Change(NamedTuple):
 
 
 class ConfigAdmin:
-    """Brokers are asked about themselves; everything else any broker knows."""
+    """Brokers are asked about themselves; any broker knows everything else."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""Looking inside diskless topics, over skylog's own APIs 504 and 505."""
+"""Inspection of diskless topics, with skylog's own APIs 504 and 505."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skylog.wire.schema import Message
 
 
 class DisklessAdmin:
-    """What the brokers of a cluster know of files and coordinators."""
+    """Files and coordinators, as the brokers of a cluster know them."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -36,7 +36,7 @@ class DisklessAdmin:
         return [await self._ask(node, request) for node in nodes]
 
     async def describe_any(self) -> DescribeDisklessCoordinatorsResponse:
-        """Of all brokers, as one of them says."""
+        """Of all brokers, according to one of them."""
         answer: DescribeDisklessCoordinatorsResponse = await self._ask(
             -1, DescribeDisklessCoordinatorsRequest()
         )
@@ -45,7 +45,7 @@ class DisklessAdmin:
     async def files(
         self, prefix: str, page: int = DISKLESS_FILES_LISTED_MAX
     ) -> AsyncIterator[ListedDisklessFile]:
-        """The files whose keys begin with ``prefix``, by key; read as far as is needed."""
+        """The files whose keys begin with ``prefix``, by key; fetched lazily."""
         after = prefix
         while True:
             answer: ListDisklessFilesResponse = await self._ask(

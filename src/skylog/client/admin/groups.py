@@ -34,7 +34,7 @@ from skylog.wire.messages.offset_delete_response import OffsetDeleteResponse
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group in a list; ``coordinator`` is the broker that told of it."""
+    """A group in a list; ``coordinator`` is the broker that returned it."""
 
     group_id: str
     protocol_type: str
@@ -45,7 +45,7 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class GroupMemberDescription:
-    """A member and what it reads."""
+    """A member and its assignment."""
 
     member_id: str
     instance_id: str | None
@@ -56,7 +56,7 @@ class GroupMemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group; ``protocol`` is the assignor that was chosen."""
+    """A group; ``protocol`` is the chosen assignor."""
 
     group_id: str
     type: str
@@ -68,7 +68,7 @@ class GroupDescription:
 
 
 class GroupAdmin:
-    """Each group is asked of its coordinator; lists are put together from all brokers."""
+    """Requests for a group go to its coordinator; lists are merged from all brokers."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -99,7 +99,7 @@ class GroupAdmin:
         return [found[name] for name in sorted(found)]
 
     async def describe(self, groups: Collection[str]) -> dict[str, GroupDescription | KafkaError]:
-        """Groups of either protocol: the new one is tried first, as Kafka's admin does."""
+        """Groups of either protocol: the new one is tried first, as in Kafka's admin client."""
         found: dict[str, GroupDescription | KafkaError] = {}
         for group in groups:
             try:
@@ -150,19 +150,19 @@ class GroupAdmin:
     async def offsets(
         self, group: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What the group committed, of all partitions or some."""
+        """The group's committed offsets, of all partitions or some."""
         return await fetch_committed(self._cluster, group, partitions)
 
     async def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, KafkaError]:
-        """Set the offsets of a group without members; the errors."""
+        """Set the offsets of a group without members; returns the errors."""
         return await commit_offsets(self._cluster, group, offsets)
 
     async def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, KafkaError]:
-        """Forget the offsets of topics that the group does not read; the errors."""
+        """Delete the offsets of topics that the group does not read; returns the errors."""
         topics = [
             OffsetDeleteRequestTopic(
                 name, [OffsetDeleteRequestPartition(index) for index in indexes]
@@ -185,7 +185,7 @@ class GroupAdmin:
     async def remove_members(
         self, group: str, members: Collection[str]
     ) -> dict[str, KafkaError | None]:
-        """Make members leave, by their member ids."""
+        """Remove members by their member ids."""
         request = LeaveGroupRequest(group, members=[MemberIdentity(name) for name in members])
         answer: LeaveGroupResponse = await self._cluster.at_coordinator(
             group, request, lambda got: int(got.error_code), version_min=3
@@ -199,7 +199,7 @@ def _classic_member(protocol_type: str, member: DescribedGroupMember) -> GroupMe
     if protocol_type == PROTOCOL_TYPE:
         try:
             assignment = tuple(decode_assignment(member.member_assignment))
-        except ProtocolError:  # other kinds of groups may call themselves consumers
+        except ProtocolError:  # other kinds of groups may use the protocol type consumer
             assignment = ()
     return GroupMemberDescription(
         member.member_id,

@@ -1,4 +1,4 @@
-"""What is in partitions: offsets by time, deleting records, log directories."""
+"""Contents of partitions: offsets by time, deleting records, log directories."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ReplicaSize:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """One log directory of a broker; sizes are −1 where the broker does not tell them."""
+    """One log directory of a broker; sizes are −1 if the broker does not return them."""
 
     path: str
     error: KafkaError | None
@@ -47,7 +47,7 @@ class LogDir:
 
 
 class PartitionAdmin:
-    """Requests go to the leaders, or to the brokers that are named."""
+    """Requests go to the leaders, or to the given brokers."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -61,7 +61,7 @@ class PartitionAdmin:
     async def delete_records(
         self, before: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | KafkaError]:
-        """Delete what is before the offsets (−1: everything); the new first offsets."""
+        """Delete records before the offsets (−1: all); returns the new first offsets."""
         found: dict[TopicPartition, int | KafkaError] = {}
         by_leader: dict[int, dict[TopicPartition, int]] = {}
         for key, offset in before.items():

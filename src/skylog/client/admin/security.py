@@ -50,7 +50,7 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ScramUser:
-    """A user to be stored."""
+    """A user to create."""
 
     name: str
     mechanism: ScramMechanism
@@ -59,7 +59,7 @@ class ScramUser:
 
 
 class SecurityAdmin:
-    """Passwords are salted and hashed here; they do not travel."""
+    """Passwords are salted and hashed here; they are not sent."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -108,7 +108,7 @@ class SecurityAdmin:
     async def delete_acls(
         self, chosen: Collection[AclFilter]
     ) -> dict[AclFilter, list[AclBinding] | KafkaError]:
-        """Delete what filters match; what was deleted, by filter."""
+        """Delete the ACLs that filters match; returns the deleted ones, by filter."""
         filters = [
             DeleteAclsFilter(
                 wanted.resource_type,
@@ -215,7 +215,7 @@ class SecurityAdmin:
     ) -> dict[QuotaEntity, dict[str, float]]:
         """Quotas whose entity has these names (None: the default) and any name of other types.
 
-        Without either, all quotas.
+        All quotas if neither is given.
         """
         components = [
             ComponentData(kind, _DEFAULT if name is None else _EXACT, name)

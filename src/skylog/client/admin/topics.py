@@ -1,4 +1,4 @@
-"""Topics: create, delete, list, describe, grow; and the cluster they live in."""
+"""Topics: create, delete, list, describe, add partitions; and the cluster's nodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from skylog.wire.messages.describe_cluster_response import DescribeClusterRespon
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made; −1 leaves a number to the broker, ``assignments`` replaces both."""
+    """A topic to create; −1 uses the broker's default, ``assignments`` replaces both."""
 
     name: str
     partitions: int = -1
@@ -44,7 +44,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What became of it."""
+    """The result of a creation."""
 
     name: str
     topic_id: Uuid
@@ -54,7 +54,7 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """Who is in the cluster."""
+    """The nodes of the cluster."""
 
     cluster_id: str
     controller_id: int
@@ -62,7 +62,7 @@ class ClusterDescription:
 
 
 class TopicAdmin:
-    """Changes go to the controller and take effect before the answer."""
+    """Changes are made by the controller and take effect before the response."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -125,7 +125,8 @@ class TopicAdmin:
         *,
         validate_only: bool = False,
     ) -> dict[str, KafkaError | None]:
-        """Grow topics to these counts; ``assignments`` are the replicas of the new partitions."""
+        """Increase topics to these partition counts; ``assignments`` are the replicas of new
+        partitions."""
         timeout_ms = self._cluster.settings.request_timeout_ms
         topics = []
         for name, count in counts.items():

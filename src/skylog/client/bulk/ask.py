@@ -1,7 +1,7 @@
-"""Asking for APIs of skylog's own, with patience.
+"""Requests of skylog's own APIs, with retries.
 
-Any other broker closes the connection at the first byte of them. That looks like a lost connection,
-so after a few of these the error asks whether this is skylog.
+Any other broker closes the connection on such a request. That looks like a lost connection, so
+after a few of these the error asks whether this is skylog.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from skylog.wire.schema import Message
 ResultT = TypeVar("ResultT")
 
 _CLOSED_TIMES_MAX: Final = 3
-# The broker that was asked is not the one to ask, or not yet; others are for the caller to judge.
+# The request went to the wrong broker, or too early; the caller handles other errors.
 ANOTHER_TRY: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -35,7 +35,7 @@ ANOTHER_TRY: Final = frozenset(
 
 
 async def leader_of(cluster: Cluster, partition: TopicPartition) -> int:
-    """-1, any broker, for a partition without leader: its answer says what is wrong."""
+    """-1, any broker, for a partition without a leader: its response has the error."""
     try:
         _, leader = await cluster.leader(partition)
     except KafkaError as error:
@@ -50,14 +50,14 @@ async def settled(
     count: int,
     ask: Callable[[Sequence[int], list[ResultT | None]], Awaitable[None]],
 ) -> list[ResultT]:
-    """Ask for ``count`` things; again for those that another try may get."""
+    """Ask for ``count`` items; retry those that another attempt may get."""
     results: list[ResultT | None] = [None] * count
 
     async def ask_round() -> None:
         await ask([place for place in range(count) if _is_open(results[place])], results)
         for result in results:
             if _is_open(result):
-                raise _error(result) or KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no answer")
+                raise _error(result) or KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no response")
 
     try:
         await cluster.retry(ask_round)
@@ -84,7 +84,7 @@ def code_of(number: int) -> ErrorCode:
 
 
 async def request_of_ours(cluster: Cluster, node_id: int, message: Message, wait_ms: int) -> Any:
-    """Ask a broker (-1: any). One that closes the connection each time is not skylog."""
+    """Ask a broker (-1: any). A broker that closes the connection each time is not skylog."""
     closed = 0
     while True:
         connection = await (cluster.any_node() if node_id < 0 else cluster.node(node_id))

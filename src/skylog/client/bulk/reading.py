@@ -1,4 +1,4 @@
-"""Where a topic's bytes lie: splits of about the same size, and the batches of a split."""
+"""Where a topic's bytes are: splits of about equal size, and the batches of a split."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from skylog.wire.messages import plan_ranges_response as plan_response
 from skylog.wire.messages.locate_batches_request import LocateBatchesRequest, LocateRange
 from skylog.wire.messages.locate_batches_response import LocateBatchesResponse
 
-# So long may a broker plan, on top of the usual patience.
+# How long a broker may plan, in addition to the usual time-out.
 _PLAN_MS: Final = 300_000
 
 
 async def plan_ranges(cluster: Cluster, ranges: Sequence[PartitionRange], split_bytes: int) -> Plan:
-    """Split ranges by bytes, between batches. Errors stand in the partitions."""
+    """Split ranges by bytes, between batches. Errors are per partition."""
     url: str | None = None
 
     async def ask(places: Sequence[int], plans: list[PartitionPlan | None]) -> None:
@@ -56,7 +56,7 @@ async def plan_ranges(cluster: Cluster, ranges: Sequence[PartitionRange], split_
 def _plan_request(
     ranges: Sequence[PartitionRange], split_bytes: int
 ) -> plan_request.PlanRangesRequest:
-    """A topic for each range, so that the answers stand in the same order."""
+    """One topic entry per range, so that the responses have the same order."""
     return plan_request.PlanRangesRequest(
         split_bytes,
         [
@@ -110,7 +110,7 @@ async def locate_batches(
     min_timestamp: int = -1,
     max_batches: int = BULK_LOCATED_BATCHES_MAX,
 ) -> Located:
-    """The next batches of a split of a diskless topic; raises what stands in the way.
+    """The next batches of a split of a diskless topic; raises its error.
 
     UNKNOWN_TOPIC_ID: the topic was deleted and created again since the split was planned.
     """
@@ -137,10 +137,10 @@ async def locate_many(
     min_timestamp: int = -1,
     max_batches: int = BULK_LOCATED_BATCHES_MAX,
 ) -> list[Located | KafkaError | None]:
-    """The next batches of many splits, each from an offset on: one request for each leader.
+    """The next batches of many splits, each from an offset on: one request per leader.
 
-    This is one attempt. What failed, or is None because the answer was full before its turn, is for
-    ``locate_batches``, which has patience.
+    This is a single attempt. What failed, or is None because the response was full, is left to
+    ``locate_batches``, which retries.
     """
     by_leader: dict[int, list[int]] = {}
     for place, (split, _) in enumerate(wanted):

@@ -1,4 +1,4 @@
-"""What bulk readers and writers ask for, and what they get. Pure data."""
+"""Requests and results of bulk readers and writers. Pure data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skylog.kernel.ids import Uuid
 class PartitionRange:
     """Offsets of a partition; -2 starts at the log's start, -1 ends at its high watermark.
 
-    Batches whose records are all older than ``min_timestamp`` are left out.
+    Batches whose records are all older than ``min_timestamp`` are skipped.
     """
 
     topic: str
@@ -24,7 +24,7 @@ class PartitionRange:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A piece of a partition that one task reads: about as many bytes as were asked for."""
+    """The part of a partition that one task reads: about the requested number of bytes."""
 
     topic: str
     topic_id: Uuid
@@ -53,7 +53,7 @@ class PartitionPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """In the order of the ranges. ``storage_url`` is None where no bucket is in use."""
+    """In the order of the ranges. ``storage_url`` is None if no bucket is in use."""
 
     storage_url: str | None
     partitions: tuple[PartitionPlan, ...]
@@ -61,7 +61,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class BatchLocation:
-    """Where a batch lies, and what its records are called."""
+    """Where a batch is, and the offsets of its records."""
 
     object_key: str
     byte_offset: int
@@ -75,7 +75,7 @@ class BatchLocation:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """``next_offset``: where to go on; the split's end when it is done."""
+    """``next_offset``: where to continue; the split's end when it is done."""
 
     batches: tuple[BatchLocation, ...]
     next_offset: int
@@ -96,7 +96,7 @@ class StagedBatch:
 
 @dataclass(frozen=True, slots=True)
 class StagedObject:
-    """An uploaded object, and its batches in the order in which they shall get offsets."""
+    """An uploaded object, and its batches in the order in which they get offsets."""
 
     key: str
     size: int

@@ -1,4 +1,4 @@
-"""Staged objects: where they may lie, keeping them, and giving offsets to their batches."""
+"""Staged objects: where to put them, pinning them, and committing them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from skylog.wire.messages import commit_staged_response as commit_response
 from skylog.wire.messages import pin_staged_request as pin_request
 from skylog.wire.messages import pin_staged_response as pin_response
 
-# So long may a broker work on one request, on top of the usual patience.
+# How long a broker may work on one request, in addition to the usual time-out.
 _WORK_MS: Final = 60_000
 
 
@@ -46,7 +46,8 @@ async def pin_staged(
     *,
     release: bool = False,
 ) -> list[PinResult]:
-    """Keep staged objects from the orphan scan, and committable, for so long; or let go of them."""
+    """Pin staged objects, so that they are kept and can be committed for this long; or unpin
+    them."""
 
     async def ask(places: Sequence[int], results: list[PinResult | None]) -> None:
         for part in _parts(objects, places):
@@ -86,7 +87,8 @@ def _pin_object(staged: StagedObject) -> pin_request.PinObject:
 async def commit_staged(
     cluster: Cluster, writer_id: str, epoch: int, objects: Sequence[StagedObject]
 ) -> list[CommitStagedResult]:
-    """Give offsets to the batches of staged objects. May be repeated: the first answer holds."""
+    """Commit staged objects, which assigns offsets. Repeatable: the first result is returned
+    again."""
 
     async def ask(places: Sequence[int], results: list[CommitStagedResult | None]) -> None:
         for part in _parts(objects, places):
@@ -134,7 +136,7 @@ def _committed(answer: commit_response.CommittedObject) -> CommitStagedResult:
 
 
 def _parts(objects: Sequence[StagedObject], places: Sequence[int]) -> Iterator[list[int]]:
-    """Places of objects that go into one request: not too many batches, not too many bytes."""
+    """Positions of objects for one request: not too many batches, not too many bytes."""
     part: list[int] = []
     batches = size = 0
     for place in places:

@@ -1,7 +1,8 @@
-"""The APIs of consumer groups on a coordinator: requests are checked here, decided in the machine.
+"""The APIs of consumer groups on a coordinator: requests are validated here, decided in the
+machine.
 
-The machine says which patterns are to be looked up; that is done here, in turns, since there may
-be very many topics.
+The machine says which patterns to resolve; that is done here, in steps, since there may be very
+many topics.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ class Machines(Protocol):
     def by_partition(self, group_ids: Iterable[str]) -> list[list[str]]: ...
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this in the background."""
+        """Run this in the background."""
         ...
 
 
 class ConsumerGroupApis:
-    """Always answers: what a machine refuses becomes the error code of the answer."""
+    """Always responds: an error of the machine becomes the error code of the response."""
 
     def __init__(
         self, settings: GroupSettings, machines: Machines, topics: Topics, clock: Clock
@@ -62,7 +63,7 @@ class ConsumerGroupApis:
     async def heartbeat(
         self, request: Request[ConsumerGroupHeartbeatRequest], may_describe: MayDescribe
     ) -> ConsumerGroupHeartbeatResponse:
-        """``may_describe`` says of a topic's name whether the member may know of it."""
+        """``may_describe`` says whether the member may describe a topic."""
         group_id = request.message.group_id
         try:
             check_heartbeat(request.message, request.version, self._settings.consumer_assignors)
@@ -120,7 +121,7 @@ class ConsumerGroupApis:
             for begin in range(0, len(names), GROUP_REGEX_NAMES_PER_TURN):
                 part = names[begin : begin + GROUP_REGEX_NAMES_PER_TURN]
                 matched += [name for name in part if matches(name) and may_describe(name)]
-                await asyncio.sleep(0)  # let others have their turn
+                await asyncio.sleep(0)  # yield to other tasks
             found[regex] = frozenset(matched)
         return RegexesResolved(group_id, version, begun_ms, found)
 
@@ -128,7 +129,7 @@ class ConsumerGroupApis:
 def check_heartbeat(
     message: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]
 ) -> None:
-    """Refuse what no group could make sense of."""
+    """Refuse invalid requests."""
     epoch = message.member_epoch
     if version >= _MEMBER_ID_VERSION or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH:
         _check_text(message.member_id, "MemberId")

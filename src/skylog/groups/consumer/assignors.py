@@ -1,7 +1,8 @@
 """The server's assignors: pure functions from subscriptions and the last target to the next one.
 
-``uniform`` keeps what it can and gives everybody as many partitions as possible alike; ``range``
-gives neighbours of each topic to the same members, in the order of their ids, and keeps nothing.
+``uniform`` keeps existing assignments where possible and balances the number of partitions;
+``range`` gives each member a contiguous range of each topic, in the order of member ids, and keeps
+nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from skylog.kernel.ids import Uuid
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A member as an assignor sees it: its topics, and the partitions it has had so far."""
+    """A member as an assignor sees it: its topics, and its current partitions."""
 
     topic_ids: frozenset[Uuid]
     current: Partitions = field(default_factory=dict)
@@ -31,7 +32,7 @@ Assignor = Callable[[Subscribers, PartitionCounts], Assignment]
 
 
 def uniform(members: Subscribers, counts: PartitionCounts) -> Assignment:
-    """Members get as many partitions as each other, or one more; what they have they keep."""
+    """Members get equal numbers of partitions, or one more; they keep what they have."""
     subscriptions = {member.topic_ids for member in members.values()}
     kept = _kept(members, counts)
     if len(subscriptions) <= 1:
@@ -47,7 +48,7 @@ Draft = dict[str, list[TopicPartition]]
 
 
 def _kept(members: Subscribers, counts: PartitionCounts) -> Draft:
-    """What members had and may still have; a partition that two had stays with the first."""
+    """Partitions that members had and may keep; one with two owners stays with the first."""
     taken: set[TopicPartition] = set()
     kept: Draft = {}
     for member_id in sorted(members):
@@ -73,7 +74,7 @@ def _missing(
 
 
 def _assign_equal(kept: Draft, unassigned: list[TopicPartition]) -> None:
-    """All have the same topics: some get one more than the others, those first that have it."""
+    """All have the same topics: some get one more than others, preferably those that have it."""
     total = len(unassigned) + sum(map(len, kept.values()))
     least, extras = divmod(total, len(kept)) if kept else (0, 0)
     quotas: dict[str, int] = {}
@@ -95,7 +96,7 @@ def _assign_equal(kept: Draft, unassigned: list[TopicPartition]) -> None:
 
 
 def range_(members: Subscribers, counts: PartitionCounts) -> Assignment:
-    """Each topic for itself: its partitions in one run per subscriber, static members first."""
+    """Each topic separately: one contiguous range per subscriber, static members first."""
     ordered = sorted(
         members, key=lambda m: (members[m].instance_id is None, members[m].instance_id or m)
     )

@@ -1,4 +1,4 @@
-"""The uniform assignor where members have different topics: spread what is free, then level out."""
+"""The uniform assignor for different subscriptions: assign free partitions, then balance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from skylog.kernel.ids import Uuid
 
-# Overlapping subscriptions may need several rounds; each about halves what is still uneven.
+# Overlapping subscriptions may need several rounds; each about halves the imbalance.
 _ROUNDS_MAX: Final = 16
 Draft = dict[str, list[tuple[Uuid, int]]]
 
@@ -74,7 +74,7 @@ class _Leveller:
                 heapreplace(heap, (size + 1, member_id))
 
     def _level(self, topic_id: Uuid) -> int:
-        """Move partitions of a topic from who has most to who has least; returns how many."""
+        """Move partitions of a topic from the largest to the smallest owner; returns how many."""
         owners, sizes = self._owners[topic_id], self._sizes
         fullest = [(-sizes[m], m) for m, found in owners.items() if found]
         emptiest = [(sizes[m], m) for m in self._subscribers[topic_id]]
@@ -84,7 +84,7 @@ class _Leveller:
         while fullest:
             size, giver = heappop(fullest)
             if not owners[giver] or -size != sizes[giver]:
-                continue  # it has changed since; who may still give is in the heap again
+                continue  # stale entry; members that can still give are in the heap again
             least, taker = emptiest[0]
             if least != sizes[taker]:
                 heapreplace(emptiest, (sizes[taker], taker))

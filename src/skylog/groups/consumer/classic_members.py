@@ -1,7 +1,7 @@
-"""Members of the classic protocol in a consumer group, on their way from one to the other.
+"""Classic members in a consumer group, during the migration.
 
-To them the group looks like a classic one without a leader: they join, get what the coordinator
-has assigned to them from SyncGroup, and are told by heartbeats to join again.
+To them the group looks like a classic one without a leader: they join, get the coordinator's
+assignment from SyncGroup, and are told by heartbeats to rejoin.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _join_downgraded(
     *,
     changed: bool,
 ) -> ConsumerMember:
-    """The last member of the consumer protocol has come back with the classic one."""
+    """The last member of the consumer protocol has returned with the classic one."""
     group = step.group
     stale = group.target_epoch < epoch
     if not stale:  # else there is a rebalance anyway
@@ -194,7 +194,7 @@ def sync(step: ConsumerStep, request: Request[SyncGroupRequest]) -> SyncGroupRes
         message.protocol_name is not None and message.protocol_name != name
     ):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    # One that has joined and still gives up partitions finishes that first.
+    # A member that has joined and is still revoking partitions finishes that first.
     behind = group.target_epoch > member.epoch
     if behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
         return SyncGroupResponse(error_code=_join_again(step, member))
@@ -228,7 +228,7 @@ def _beat(step: ConsumerStep, member: ConsumerMember) -> None:
 
 
 def _join_again(step: ConsumerStep, member: ConsumerMember) -> ErrorCode:
-    """Tell a member to join; from the first time on it has its rebalance time-out for that."""
+    """Tell a member to rejoin; from the first time on it has its rebalance time-out for that."""
     if (member.member_id, JOIN) not in step.group.waits:
         step.start_wait(JOIN, member.member_id, member.rebalance_timeout_ms)
     return ErrorCode.REBALANCE_IN_PROGRESS
@@ -238,7 +238,7 @@ def _join_again(step: ConsumerStep, member: ConsumerMember) -> ErrorCode:
 
 
 def leave(step: ConsumerStep, request: Request[LeaveGroupRequest]) -> LeaveGroupResponse:
-    """Members of either protocol; administrators remove static ones by their instance alone."""
+    """Members of either protocol; administrators remove static ones by instance id alone."""
     leaving: dict[str, ConsumerMember] = {}
     responses = []
     for identity in request.message.members:

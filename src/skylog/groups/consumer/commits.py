@@ -1,4 +1,4 @@
-"""Who may commit and read offsets of a consumer group: members, in an epoch that still counts."""
+"""Which members may commit and read offsets of a consumer group, and in which epoch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skylog.groups.consumer.member import ConsumerMember
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 
-# The first version of OffsetCommit that knows members of the consumer protocol.
+# The first version of OffsetCommit that supports members of the consumer protocol.
 _EPOCHS_VERSION: Final = 9
 
 
@@ -23,7 +23,7 @@ def check_commit(
 ) -> None:
     """Raise unless the member may commit all these partitions (name, id and number) now.
 
-    An epoch before the member's own is good for partitions that it has had since before that.
+    An epoch before the member's own is valid for partitions that it has owned since then.
     """
     if epoch < 0 and not group.members:
         return  # an administrator, or a consumer that assigns partitions to itself
@@ -40,7 +40,7 @@ def check_commit(
 def check_commit_in_transaction(
     group: ConsumerGroup, member_id: str, epoch: int, partitions: Iterable[tuple[str, Uuid, int]]
 ) -> None:
-    """The same for a transaction; producers know only one word for an epoch that is wrong."""
+    """The same for a transaction; producers know only one error code for a wrong epoch."""
     member = group.member(member_id)
     try:
         check_epoch(member, epoch, partitions)

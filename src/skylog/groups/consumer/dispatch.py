@@ -1,4 +1,4 @@
-"""Brings requests and timers to the rules of consumer groups, and notes what they say."""
+"""Passes requests and timers to the rules of consumer groups, and collects the results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def handle_heartbeat(
     request: Request[ConsumerGroupHeartbeatRequest],
     group: ClassicGroup | ConsumerGroup | None,
 ) -> Result[Any]:
-    """``group`` is what there is under the group's id; the step's is new unless it is the same."""
+    """``group`` is what exists under the group's id; the step's is new unless it is the same."""
     message = request.message
     leaving = message.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH)
     if not isinstance(group, ConsumerGroup):
@@ -47,7 +47,7 @@ def handle_heartbeat(
 
 
 def _begin(step: ConsumerStep, group: ClassicGroup | None, epoch: int) -> None:
-    """Begin a consumer group, in the place of a classic one if there is one."""
+    """Create a consumer group, replacing a classic one if there is one."""
     if epoch != JOIN_EPOCH:
         if group is not None:
             why = f"Group {step.group_id} is not a consumer group."

@@ -1,4 +1,4 @@
-"""The consumer protocol that members of the classic protocol carry: subscriptions, assignments."""
+"""The consumer protocol embedded in the classic protocol: subscriptions, assignments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _decode(cls: type[EmbeddedT], data: bytes) -> EmbeddedT:
 
 
 def _known_version(cls: type[EmbeddedT], data: bytes) -> int:
-    """The version of some data; a later one begins like the last that is known."""
+    """The version of some data; a later one starts like the last known version."""
     if len(data) < _VERSION.size:
         raise ProtocolError(f"a {cls.__name__} without a version")
     version: int = _VERSION.unpack_from(data)[0]

@@ -1,7 +1,8 @@
-"""A consumer group: its members, their target, and who owns which partition.
+"""A consumer group: its members, their target assignment, and the owners of partitions.
 
-Nothing but the records of the group changes it (``records.py``), so a new leader of the partition
-has the same group. The notes at the end die with the leader and cost at most a second look.
+Only the records of the group change it (``records.py``), so a new leader of the partition has the
+same group. The volatile fields at the end are lost with the leader, which costs at most one more
+check.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class ConsumerGroupState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
-    """The topics that matched, when, and in which version of the metadata."""
+    """The topics that matched, when, and in which metadata version."""
 
     topics: frozenset[str]
     version: int
@@ -39,7 +40,7 @@ class ResolvedRegex:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """One group; ``target`` is what every member is on its way to."""
+    """One group; ``target`` is the assignment that every member is reconciled with."""
 
     group_id: str
     epoch: int = 1
@@ -52,7 +53,7 @@ class ConsumerGroup:
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     # A record of Kafka before 4.1, to be deleted with the next change.
     has_partition_metadata: bool = False
-    # Sums over the members.
+    # Totals over the members.
     subscribers: Counter[str] = field(default_factory=Counter)
     regex_subscribers: Counter[str] = field(default_factory=Counter)
     assignors: Counter[str] = field(default_factory=Counter)
@@ -60,7 +61,7 @@ class ConsumerGroup:
     classic_count: int = 0
     metadata_bytes: int = 0
     owned_epochs: dict[tuple[Uuid, int], int] = field(default_factory=dict)
-    # Notes.
+    # Volatile fields.
     metadata_checked: bool = False
     resolving: bool = False
     resolve_from_ms: int = 0
@@ -133,7 +134,7 @@ class ConsumerGroup:
         return self.members[self.static_members[instance_id]]
 
     def owned_epoch(self, topic_id: Uuid, partition: int) -> int:
-        """The epoch of the member that owns a partition, -1 when nobody does."""
+        """The epoch of the member that owns a partition, -1 if there is none."""
         return self.owned_epochs.get((topic_id, partition), NO_EPOCH)
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -142,7 +143,7 @@ class ConsumerGroup:
     def subscribed_after(
         self, old: Iterable[ConsumerMember], new: ConsumerMember | None
     ) -> set[str]:
-        """The topics of the group once ``new`` has taken the place of the old members."""
+        """The topics of the group once ``new`` has replaced the old members."""
         names, regexes = self.subscribers.copy(), self.regex_subscribers_after(old, new)
         for member in old:
             _add(names, member.topics, -1)
@@ -165,7 +166,7 @@ class ConsumerGroup:
     def preferred_assignor(
         self, default: str, old: ConsumerMember | None = None, new: ConsumerMember | None = None
     ) -> str:
-        """The assignor that most members ask for."""
+        """The assignor that most members prefer."""
         counts = self.assignors.copy()
         if old is not None and old.assignor is not None:
             _add(counts, [old.assignor], -1)
@@ -174,14 +175,14 @@ class ConsumerGroup:
         return max(counts, key=counts.__getitem__, default=default)
 
     def target_of(self, member: ConsumerMember) -> Partitions:
-        """A static member that has come back has the target of its last incarnation."""
+        """A static member that has returned has the target of its last incarnation."""
         member_id: str | None = member.member_id
         if member.instance_id is not None:
             member_id = self.static_members.get(member.instance_id)
         return self.target.get(member_id or "", {})
 
     def is_waiting_for_others(self, member: ConsumerMember) -> bool:
-        """Whether others still own a part of what the member is to have."""
+        """Whether others still own a part of the member's target."""
         return member.state is MemberState.UNRELEASED_PARTITIONS and any(
             partition not in member.assigned.get(topic_id, {})
             and self.owned_epoch(topic_id, partition) != NO_EPOCH
@@ -200,7 +201,7 @@ def _keys(owned: Owned) -> Iterable[tuple[Uuid, int]]:
 
 
 def _add(counts: Counter[str], names: Iterable[str], sign: int) -> None:
-    """Count up or down; a name that nobody has is not kept."""
+    """Count up or down; a name with count zero is dropped."""
     for name in names:
         counts[name] += sign
         if counts[name] <= 0:

@@ -1,4 +1,4 @@
-"""The hash by which a group notices that its topics have changed, as Kafka 4.3 computes it."""
+"""The hash by which a group detects changes of its topics, as Kafka 4.3 computes it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _MAGIC = b"\x00"
 
 
 def metadata_hash(names: Iterable[str], topics: Topics) -> int:
-    """Of the topics that exist: their ids, names, partitions and racks; 0 for none."""
+    """The hash of existing topics: ids, names, partitions and racks; 0 for none."""
     found = (topics.info(name) for name in sorted(names, key=_java_order))
     hashes = [topic_hash(topic) for topic in found if topic is not None]
     return _signed(xxh3_64(struct.pack(f"<{len(hashes)}Q", *hashes))) if hashes else 0
 
 
-# Many groups have the same topics, and all of them look when one has changed.
+# Many groups have the same topics, and all of them check when one has changed.
 @lru_cache(maxsize=10_000)
 def topic_hash(topic: TopicInfo) -> int:
     high, low = struct.unpack(">QQ", topic.topic_id)
@@ -33,7 +33,7 @@ def topic_hash(topic: TopicInfo) -> int:
 
 
 def _text(text: str) -> bytes:
-    """As hash4j feeds a string: its UTF-16 units, then how many they are."""
+    """A string as hash4j processes it: its UTF-16 units, then their number."""
     return text.encode("utf-16-le", "surrogatepass") + struct.pack("<i", _units(text))
 
 

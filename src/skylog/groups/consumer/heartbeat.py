@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: one request by which members join, change, confirm and leave."""
+"""ConsumerGroupHeartbeat: the one request by which members join, change, confirm and leave."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NOT_GIVEN: Final = -1
 def heartbeat(
     step: ConsumerStep, request: Request[ConsumerGroupHeartbeatRequest]
 ) -> HeartbeatReply:
-    """A heartbeat that is not a farewell."""
+    """A heartbeat that does not leave."""
     message, group = request.message, step.group
     member_id = message.member_id or request.member_suffix
     check_room(step, member_id)
@@ -74,7 +74,7 @@ def heartbeat(
 
 
 def _is_full(message: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether a member says all: it (re)joins, or does not know what became of its last words."""
+    """Whether a heartbeat is full: the member (re)joins, or its last response was lost."""
     if message.member_epoch == JOIN_EPOCH:
         return True
     return (
@@ -106,7 +106,7 @@ def check_room(step: ConsumerStep, member_id: str) -> None:
 def check_metadata_bytes(
     step: ConsumerStep, member: ConsumerMember, updated: ConsumerMember
 ) -> None:
-    """What members say stays in memory, so it is limited, for each and in sum."""
+    """Members' metadata stays in memory, so it is limited, per member and in total."""
     more = updated.metadata_bytes - member.metadata_bytes
     if more > 0 and (
         updated.metadata_bytes > GROUP_MEMBER_METADATA_BYTES_MAX
@@ -154,7 +154,7 @@ def _static_member(
 
 
 def known_static(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
-    """The member of an instance; refused when it is another one by now."""
+    """The member of an instance; refused if another member has replaced it."""
     known = group.static_member(instance_id)
     if known is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -168,7 +168,7 @@ def known_static(group: ConsumerGroup, instance_id: str, member_id: str) -> Cons
 
 
 def replace_static(step: ConsumerStep, known: ConsumerMember, member_id: str) -> ConsumerMember:
-    """A static member's new incarnation takes the place of the old one, with all that it has."""
+    """A static member's new incarnation replaces the old one, with all its partitions."""
     new = replace(known, member_id=member_id, epoch=0, previous_epoch=0)
     group_id = step.group_id
     step.records += tombstones_of(group_id, known.member_id)
@@ -185,7 +185,7 @@ def _check_epoch(member: ConsumerMember, message: ConsumerGroupHeartbeatRequest)
     received = message.member_epoch
     if received == member.epoch:
         return
-    # The answer with the new epoch may have been lost: then the member owns nothing else yet.
+    # The response with the new epoch may have been lost: then the member owns nothing else yet.
     if received == member.previous_epoch < member.epoch and _owns_at_most(message, member.assigned):
         return
     how = "greater" if received > member.epoch else "smaller"
@@ -260,7 +260,7 @@ def move(
     *,
     subscription_changed: bool,
 ) -> ConsumerMember:
-    """Bring a member nearer to its target."""
+    """Reconcile a member with its target."""
     group, (target_epoch, partitions) = step.group, target
     if not subscription_changed and member.is_reconciled_to(target_epoch):
         return member
@@ -294,7 +294,7 @@ def _time_rebalance(step: ConsumerStep, member: ConsumerMember) -> None:
 
 
 def leave(step: ConsumerStep, message: ConsumerGroupHeartbeatRequest) -> HeartbeatReply:
-    """A member leaves for good, or a static one for a while."""
+    """A member leaves for good, or a static one temporarily."""
     member_id, epoch = message.member_id, message.member_epoch
     if message.instance_id is None:
         member = step.group.member(member_id)
@@ -308,14 +308,14 @@ def leave(step: ConsumerStep, message: ConsumerGroupHeartbeatRequest) -> Heartbe
 
 
 def _pause(step: ConsumerStep, member: ConsumerMember) -> None:
-    """Its partitions wait for it, as if its next incarnation had had them from the start."""
+    """Its partitions are kept for it, as if its next incarnation had owned them from the start."""
     assigned = {t: dict.fromkeys(found, 0) for t, found in member.assigned.items()}
     gone = replace(member, epoch=LEAVE_STATIC_EPOCH, assigned=assigned, revoking={})
     step.records.append(current_record(step.group_id, gone))
 
 
 def restart_timers(step: ConsumerStep, members: Iterable[ConsumerMember]) -> None:
-    """A new leader gives every member its whole time."""
+    """A new leader restarts every member's session."""
     timeout_ms = step.world.config(step.group_id).session_timeout_ms
     for member in members:
         step.start_session(member.member_id, timeout_ms)

@@ -1,4 +1,4 @@
-"""The end of members: they leave, their time is over, or a classic group goes on without them."""
+"""Removal of members: they leave, time out, or their group becomes classic without them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skylog.replicated.machine import StartTimer
 
 
 def fence(step: ConsumerStep, members: Sequence[ConsumerMember]) -> None:
-    """Take members out of the group. When only classic ones are left, so is their group."""
+    """Remove members from the group. If only classic ones remain, the group becomes classic."""
     group = step.group
     if not members:
         return
@@ -34,7 +34,7 @@ def fence(step: ConsumerStep, members: Sequence[ConsumerMember]) -> None:
     step.records.append(epoch_record(group.group_id, group.epoch + 1, new_hash))
 
 
-# Timers. Each may come late: the state says whether it still counts.
+# Timers. Each may fire late: the state says whether it still applies.
 
 
 def check_session(step: ConsumerStep, timer: CheckSession) -> None:
@@ -43,7 +43,7 @@ def check_session(step: ConsumerStep, timer: CheckSession) -> None:
     if session is None or member is None:
         return
     if step.now_ms < session.deadline_ms:
-        # A clock set back must not give a dead member hours.
+        # A clock that was set back must not keep a dead member for hours.
         remaining_ms = min(session.deadline_ms - step.now_ms, _session_ms_max(step, member))
         step.start_session(timer.member_id, remaining_ms, timer_fired=True)
     else:
@@ -56,7 +56,7 @@ def _session_ms_max(step: ConsumerStep, member: ConsumerMember) -> int:
 
 
 def end_rebalance(step: ConsumerStep, timer: EndRebalance) -> None:
-    """A member that was to give up partitions, and has not moved since, loses its place."""
+    """A member that had to revoke partitions, and has not, is removed."""
     member = step.group.members.get(timer.member_id)
     if member is not None and member.epoch == timer.epoch:
         fence(step, [member])

@@ -1,4 +1,4 @@
-"""A member of a consumer group as a value: what it asked for, what it owns, where it stands."""
+"""A member of a consumer group as a value: its subscription, assignment and epochs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LEAVE_STATIC_EPOCH: Final = -2
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to the target; numbers are those of Kafka's records."""
+    """How far a member has been reconciled; numbers are those of Kafka's records."""
 
     STABLE = 0
-    UNREVOKED_PARTITIONS = 1  # it still owns what it was asked to give up
-    UNRELEASED_PARTITIONS = 2  # others still own what it is to have
-    UNKNOWN = 127  # a later release wrote this
+    UNREVOKED_PARTITIONS = 1  # it still owns partitions that it must revoke
+    UNRELEASED_PARTITIONS = 2  # others still own partitions of its target
+    UNKNOWN = 127  # written by a later release
 
     @classmethod
     def of(cls, number: int) -> MemberState:
@@ -35,7 +35,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClassicMetadata:
-    """What a member that still speaks the classic protocol sent when it joined."""
+    """What a member that still uses the classic protocol sent when it joined."""
 
     session_timeout_ms: int
     protocols: Protocols
@@ -43,7 +43,7 @@ class ClassicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """One member. ``regex`` is empty for none; ``classic`` tells those of the classic protocol."""
+    """One member. ``regex`` is empty for none; ``classic`` is set for the classic protocol."""
 
     member_id: str
     epoch: int = 0
@@ -66,7 +66,7 @@ class ConsumerMember:
 
     @property
     def metadata_bytes(self) -> int:
-        """What the coordinator keeps for this member on its word."""
+        """The memory that the coordinator keeps for this member's metadata."""
         size = len(self.regex) + sum(map(len, self.topics))
         if self.classic is not None:
             size += sum(len(name) + len(data) for name, data in self.classic.protocols)
@@ -78,7 +78,7 @@ class ConsumerMember:
         return ("", b"") if self.classic is None else self.classic.protocols[0]
 
     def partition_epoch(self, topic_id: Uuid, partition: int) -> int | None:
-        """Since when the member owns a partition; None when it does not."""
+        """The epoch since which the member owns a partition; None if it does not."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch
 

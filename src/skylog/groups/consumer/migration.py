@@ -1,5 +1,6 @@
-"""A live group changes its protocol: classic to consumer with the first member that speaks it,
-back to classic when the last one has gone. Members keep their partitions meanwhile."""
+"""A live group changes its protocol: to the consumer protocol with the first member that uses
+it, and back to classic when the last such member has left. Members keep their partitions
+meanwhile."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def _no_upgrade(group: ClassicGroup, why: str) -> KafkaError:
 
 
 def upgrade(group: ClassicGroup, step: ConsumerStep) -> None:
-    """Make the step's new group of a classic one; who waits in it is to join again."""
+    """Convert a classic group to the step's new group; waiting members must rejoin."""
     _answer_all(step, group.members.values())
     new = step.group = _converted(group, step.world)
     step.records.append(group_tombstone(group.group_id))
@@ -90,7 +91,7 @@ def _converted(group: ClassicGroup, world: World) -> ConsumerGroup:
         new.target[member.member_id] = target
         new.put(converted)
     new.metadata_hash = metadata_hash(new.subscribed_after((), None), world.topics)
-    # A group is what its records make of it, also before they are written.
+    # A group is defined by its records, also before they are written.
     written = ConsumerGroup(group.group_id)
     for record in group_records(new):
         apply_record(written, record)
@@ -98,7 +99,7 @@ def _converted(group: ClassicGroup, world: World) -> ConsumerGroup:
 
 
 def _assigned(group: ClassicGroup, member: Member, world: World) -> Partitions:
-    if not member.assignment:  # it has joined and not synced yet
+    if not member.assignment:  # it has joined but not synced yet
         return {}
     assignment = decode_assignment(member.assignment)
     if assignment.user_data:
@@ -137,14 +138,14 @@ def _consumer_member(group: ClassicGroup, member: Member, target: Partitions) ->
 
 
 def may_downgrade(step: ConsumerStep, leaving: Sequence[ConsumerMember]) -> bool:
-    """Whether members leave, or one is replaced, after which only classic ones are left."""
+    """Whether only classic members remain after members leave or one is replaced."""
     left = len(step.group.members) - len(leaving)
     classic = step.group.classic_count - sum(m.classic is not None for m in leaving)
     return left > 0 and classic == left and _allowed(step, left)
 
 
 def may_downgrade_by(step: ConsumerStep, replaced: ConsumerMember | None) -> bool:
-    """The same for a static member that comes back with the classic protocol."""
+    """The same for a static member that returns with the classic protocol."""
     group = step.group
     if replaced is None or replaced.classic is not None:
         return False
@@ -163,7 +164,7 @@ def downgrade(
     *,
     rebalance: bool = True,
 ) -> None:
-    """Go on as a classic group with the members that are left, and ``joining`` for its instance."""
+    """Continue as a classic group with the remaining members, and ``joining`` for its instance."""
     group = step.group
     replaced = group.static_member(joining.instance_id) if joining is not None else None
     renamed = {replaced.member_id: joining.member_id} if replaced and joining else {}

@@ -1,4 +1,4 @@
-"""A member's way from what it owns to its target.
+"""Reconciles a member's assignment with its target.
 
 ===================== ============================================================================
 state of a member     goes to
@@ -9,7 +9,7 @@ unrevoked             the same, once it no longer reports what it was asked to g
 unreleased            the same, whenever others have let go
 ===================== ============================================================================
 
-A partition has one owner: nobody gets it before the last owner has said that it is gone.
+A partition has one owner: no member gets it before the previous owner has confirmed its revocation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from skylog.groups.consumer.member import ConsumerMember, MemberState, Owned, Pa
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 
-# The partitions that a member says it owns, None when it does not say.
+# The partitions that a member reports as owned, None if it does not report them.
 Reported = Collection[tuple[Uuid, int]] | None
 STABLE, UNREVOKED, UNRELEASED = (
     MemberState.STABLE,
@@ -33,7 +33,7 @@ STABLE, UNREVOKED, UNRELEASED = (
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What decides a member's next step; ``owned_epoch`` is -1 for a partition nobody owns."""
+    """The input of a member's next step; ``owned_epoch`` is -1 for a partition without an owner."""
 
     target_epoch: int
     target: Partitions
@@ -44,7 +44,7 @@ class Goal:
 
 
 def reconcile(member: ConsumerMember, goal: Goal) -> ConsumerMember:
-    """The member after its next step; the same one when there is none to take."""
+    """The member after its next step; the same one if there is nothing to do."""
     match member.state:
         case MemberState.STABLE:
             if member.epoch == goal.target_epoch:
@@ -69,7 +69,7 @@ def _reports_any(owned: Owned, reported: Reported) -> bool:
 
 
 def _unsubscribe(member: ConsumerMember, goal: Goal) -> ConsumerMember:
-    """A member that stays in its epoch gives up the topics that it no longer wants."""
+    """A member that stays in its epoch revokes topics that it no longer subscribes to."""
     gone = {t: found for t, found in member.assigned.items() if t not in goal.topic_ids}
     if not gone:
         return member
@@ -95,7 +95,7 @@ def _advance(member: ConsumerMember, goal: Goal) -> ConsumerMember:
         for partition in sorted(wanted):
             if partition in assigned.get(topic_id, {}):
                 continue
-            # What the member itself is giving up is nobody else's.
+            # Partitions that the member itself is revoking have no other owner.
             mine = partition in member.revoking.get(topic_id, {})
             if mine or goal.owned_epoch(topic_id, partition) == NO_EPOCH:
                 pending.setdefault(topic_id, []).append(partition)

@@ -1,4 +1,4 @@
-"""The records of consumer groups, in Kafka's format: how they are made and what they change."""
+"""The records of consumer groups, in Kafka's format: how they are built and applied."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ from skylog.wire.schema import Message
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRecord:
-    """A record of a consumer group; a tombstone when ``value`` is None."""
+    """A record of a consumer group; a tombstone if ``value`` is None."""
 
     key: Any
     value: Any | None
 
 
-# Of each type of record, the classes of its key and its value.
+# The key and value classes of each record type.
 KEY_CLASSES: Final[Mapping[int, tuple[type[Message], type[Message]]]] = {
     cls.API_KEY: (cls, value)
     for cls, value in (
@@ -85,7 +85,7 @@ KEY_CLASSES: Final[Mapping[int, tuple[type[Message], type[Message]]]] = {
 
 
 def member_record(group_id: str, member: ConsumerMember) -> ConsumerRecord:
-    """What a member asked for."""
+    """A member's subscription."""
     classic = None
     if member.classic is not None:
         classic = ClassicMemberMetadata(
@@ -127,7 +127,7 @@ def target_epoch_record(group_id: str, epoch: int, now_ms: int) -> ConsumerRecor
 
 
 def current_record(group_id: str, member: ConsumerMember) -> ConsumerRecord:
-    """What a member owns."""
+    """A member's current assignment."""
     return ConsumerRecord(
         ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id),
         ConsumerGroupCurrentMemberAssignmentValue(
@@ -173,7 +173,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[ConsumerRecord]:
 
 
 def group_tombstones(group: ConsumerGroup, replaced: Mapping[str, str]) -> list[ConsumerRecord]:
-    """The end of a group; ``replaced`` has members whose id is another by now."""
+    """The tombstones of a group; ``replaced`` has members whose id has changed."""
     group_id = group.group_id
     member_ids = [replaced.get(member_id, member_id) for member_id in group.members]
     owned, target, metadata = (
@@ -193,7 +193,7 @@ def group_tombstones(group: ConsumerGroup, replaced: Mapping[str, str]) -> list[
 
 
 def group_records(group: ConsumerGroup) -> Iterator[ConsumerRecord]:
-    """All that rebuilds a group."""
+    """All records that rebuild a group."""
     group_id, members = group.group_id, group.members.values()
     for member in members:
         yield member_record(group_id, member)
@@ -211,7 +211,7 @@ def group_records(group: ConsumerGroup) -> Iterator[ConsumerRecord]:
 
 
 def apply_record(group: ConsumerGroup, record: ConsumerRecord) -> None:
-    """Change a group as its record says; the group's own tombstone is its owner's matter."""
+    """Apply a record to a group; the group's own tombstone is handled by the caller."""
     key, value = record.key, record.value
     match key:
         case ConsumerGroupMetadataKey():
@@ -298,7 +298,7 @@ def _apply_current(
 
 
 def _owned(topics: Iterable[TopicPartitions], epoch: int) -> Owned:
-    """Records of releases before assignment epochs have none: the member's own stands in."""
+    """Records of releases before assignment epochs have none: the member's own epoch is used."""
     found: dict[Any, dict[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs or ()

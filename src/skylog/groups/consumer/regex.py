@@ -1,4 +1,4 @@
-"""Subscriptions by regular expression, with the semantics of RE2: linear time, whole names."""
+"""Regular-expression subscriptions, with RE2's semantics: linear time, whole names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Matches = Callable[[str], bool]
 
 
 def compile_regex(regex: str) -> Matches:
-    """What tells whether the whole of a name matches; INVALID_REGULAR_EXPRESSION if none can."""
-    # Loaded when first needed: most brokers never see a pattern.
+    """A matcher of whole names; INVALID_REGULAR_EXPRESSION if the pattern is invalid."""
+    # Imported on first use: most brokers never see a pattern.
     import re2  # type: ignore[import-untyped]  # noqa: PLC0415
 
     if len(regex) > GROUP_REGEX_CHARACTERS_MAX:
@@ -38,8 +38,8 @@ def _invalid(shown: str, why: str) -> KafkaError:
 
 
 def matcher(regex: str) -> Matches:
-    """The same for an expression that was checked when it came: now it fails for no name."""
+    """The same for an expression that was already validated: never raises."""
     try:
         return compile_regex(regex)
-    except KafkaError:  # another engine may have checked it
+    except KafkaError:  # another engine may have validated it
         return lambda name: False

@@ -1,4 +1,4 @@
-"""When a group's patterns are to be looked up, and what follows from what they match."""
+"""When a group's patterns are resolved, and the consequences of the matches."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from skylog.groups.consumer.step import ConsumerStep
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import GROUP_REGEXES_MAX
 
-# A group's patterns are not looked up more often than this.
+# A group's patterns are resolved at most this often.
 REFRESH_INTERVAL_MIN_MS: Final = 10_000
 
 
 class RegexChange(Enum):
-    """What a heartbeat changed about its member's pattern."""
+    """How a heartbeat changed its member's pattern."""
 
     NONE = 0
-    UNRESOLVED = 1  # the group's epoch moves once it has been looked up
+    UNRESOLVED = 1  # the group's epoch is bumped once it has been resolved
     RESOLVED = 2
 
 
@@ -37,7 +37,7 @@ class RegexOutcome:
 def change_regex(
     step: ConsumerStep, member: ConsumerMember, updated: ConsumerMember
 ) -> RegexOutcome:
-    """Take a member's new pattern, if it has one, and see whether the group's are out of date."""
+    """Set a member's new pattern, if it has one, and check whether the group's are out of date."""
     change, is_new = RegexChange.NONE, False
     after = step.group.regex_subscribers
     if member.regex != updated.regex:
@@ -69,7 +69,7 @@ def _changed(
 
 
 def drop_regex(step: ConsumerStep, member: ConsumerMember) -> bool:
-    """A member gives up its pattern, if it has one: nobody's are forgotten."""
+    """A member drops its pattern, if it has one: unused ones are forgotten."""
     if member.regex and step.group.regex_subscribers[member.regex] == 1:
         step.records.append(regex_tombstone(step.group_id, member.regex))
     return bool(member.regex)
@@ -98,9 +98,9 @@ def _soon(step: ConsumerStep) -> int:
 
 
 def resolved(step: ConsumerStep, outcome: RegexesResolved) -> None:
-    """Take what the patterns of a group matched; other topics than before begin a new epoch."""
+    """Store the matches of a group's patterns; if the topics changed, a new epoch begins."""
     group, changed = step.group, False
-    from_ms = 0 if outcome.topics else _soon(step)  # what failed may fail again
+    from_ms = 0 if outcome.topics else _soon(step)  # do not retry a failure at once
     step.volatile.append(Resolving(group.group_id, resolving=False, from_ms=from_ms))
     found: dict[str, ResolvedRegex] = dict(group.regexes)
     for regex, names in outcome.topics.items():

@@ -1,4 +1,4 @@
-"""What timers and the broker ask of consumer groups, and what is noted about them."""
+"""Requests of timers and the broker to consumer groups, and volatile events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skylog.wire.messages.consumer_group_heartbeat_response import ConsumerGroup
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReply:
-    """The answer to a heartbeat, and the patterns that are to be looked up again because of it."""
+    """The response to a heartbeat, and the patterns to resolve because of it."""
 
     response: ConsumerGroupHeartbeatResponse
     regexes: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class HeartbeatReply:
 
 @dataclass(frozen=True, slots=True)
 class EndRebalance:
-    """A member was asked, in this epoch, to give up partitions."""
+    """A member was asked, in this epoch, to revoke partitions."""
 
     group_id: str
     member_id: str
@@ -30,7 +30,7 @@ class EndRebalance:
 
 @dataclass(frozen=True, slots=True)
 class EndWait:
-    """A member of the classic protocol was told to join again, or was to sync."""
+    """A classic member was told to rejoin, or must sync."""
 
     group_id: str
     member_id: str
@@ -39,7 +39,7 @@ class EndWait:
 
 @dataclass(frozen=True, slots=True)
 class RegexesResolved:
-    """The topics that matched; nothing when they could not be looked up."""
+    """The topics that matched; empty if they could not be resolved."""
 
     group_id: str
     version: int = 0
@@ -49,7 +49,7 @@ class RegexesResolved:
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
-    """Topics, by name, that came, went, or got partitions or other replicas."""
+    """Topics, by name, that were created, deleted, or got partitions or other replicas."""
 
     names: frozenset[str]
 
@@ -59,7 +59,7 @@ class TopicsChanged:
 
 @dataclass(frozen=True, slots=True)
 class MetadataChecked:
-    """The group has seen the topics as they are now; or it has to look again."""
+    """The group has seen the current topics; or it must check again."""
 
     group_id: str
     checked: bool = True
@@ -67,7 +67,7 @@ class MetadataChecked:
 
 @dataclass(frozen=True, slots=True)
 class Resolving:
-    """Whether the group's patterns are being looked up, and from when on they may be again."""
+    """Whether the group's patterns are being resolved, and when they may be resolved again."""
 
     group_id: str
     resolving: bool
@@ -76,7 +76,7 @@ class Resolving:
 
 @dataclass(frozen=True, slots=True)
 class WaitSet:
-    """A member of the classic protocol has until then; None: it has done what it was to do."""
+    """A classic member has until then; None: it has done what was required."""
 
     group_id: str
     member_id: str

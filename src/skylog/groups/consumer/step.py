@@ -1,6 +1,6 @@
-"""One request's way through a consumer group: what is to be written, noted and timed.
+"""The processing of one request to a consumer group: what to write, note and time.
 
-The group itself is only looked at; what the records say is applied once they are in the log.
+The group itself is only read; the records are applied once they are in the log.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from skylog.groups.settings import GroupSettings
 from skylog.groups.step import Session, Sessions, touch
 from skylog.replicated.machine import CancelTimer, Effect, Result, StartTimer
 
-# What a member of the classic protocol has its rebalance time-out for.
+# What the rebalance time-out of a classic member applies to.
 JOIN, SYNC = "join", "sync"
 
 
 @dataclass(slots=True)
 class ConsumerStep:
-    """The group before the request, and the consequences in the making."""
+    """The group before the request, and the consequences under construction."""
 
     group: ConsumerGroup
     sessions: Sessions
     settings: GroupSettings
     world: World
     now_ms: int
-    # What the members of all groups say, in sum.
+    # Metadata size of the members of all groups.
     metadata_bytes: int = 0
     records: list[GroupsRecord] = field(default_factory=list)
     volatile: list[Any] = field(default_factory=list)
@@ -54,7 +54,7 @@ class ConsumerStep:
             self.effects.append(timer)
 
     def end_timers(self, member_id: str) -> None:
-        """Forget the timers of a member that is gone."""
+        """Drop the timers of a removed member."""
         self.volatile.append(SessionEnded(self.group_id, member_id))
         self.effects.append(CancelTimer(("session", self.group_id, member_id)))
         self.effects.append(CancelTimer(("rebalance", self.group_id, member_id)))

@@ -1,4 +1,5 @@
-"""The group's target: computed when its epoch has moved, not more often than its settings say."""
+"""The group's target assignment: computed when its epoch was bumped, at most as often as
+configured."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from skylog.kernel.ids import Uuid
 def check_metadata(
     step: ConsumerStep, member: ConsumerMember, updated: ConsumerMember, *, changed: bool
 ) -> int:
-    """The group's epoch, a new one when subscriptions or their topics have changed."""
+    """The group's epoch, a new one if subscriptions or their topics have changed."""
     group = step.group
     if not changed and group.metadata_checked:
         return group.epoch
@@ -38,7 +39,7 @@ def check_metadata(
 def find_target(
     step: ConsumerStep, member: ConsumerMember, updated: ConsumerMember, epoch: int
 ) -> tuple[int, Partitions]:
-    """The epoch and the part of the target that hold for a member now."""
+    """The epoch and target assignment that apply to a member now."""
     group = step.group
     if group.target_epoch >= epoch or not _may_compute(step):
         return group.target_epoch, group.target_of(updated)
@@ -66,14 +67,15 @@ def find_target(
 
 
 def _may_compute(step: ConsumerStep) -> bool:
-    """A target has its time to settle, unless nobody knows how old it is."""
+    """A target is kept for a minimum time, unless its age is unknown."""
     interval_ms = step.world.config(step.group_id).assignment_interval_ms
     since_ms = step.group.target_timestamp_ms
     return not since_ms or not interval_ms or step.now_ms >= since_ms + interval_ms
 
 
 class _Subscriptions:
-    """The topics of members by id; members mostly want the same, so each wish is resolved once."""
+    """The topics of members by id; most members want the same, so each subscription is resolved
+    once."""
 
     def __init__(self, group: ConsumerGroup, topics: Topics) -> None:
         self._group = group
@@ -92,7 +94,7 @@ class _Subscriptions:
 
 
 def subscribed_ids(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> frozenset[Uuid]:
-    """The ids of the topics that a member wants and that exist."""
+    """The ids of the subscribed topics that exist."""
     names = member.topics
     resolved = group.regexes.get(member.regex) if member.regex else None
     if resolved is not None:

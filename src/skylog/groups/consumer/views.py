@@ -1,4 +1,4 @@
-"""Consumer groups as administrators see them: ConsumerGroupDescribe."""
+"""Consumer groups for administrators: ConsumerGroupDescribe."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _describe(group_id: str, group: Any, topics: Topics, default_assignor: str) 
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> Member:
-    # A member answers for what it gives up until it has done so.
+    # A member owns the partitions that it revokes until it has done so.
     owned: dict[Uuid, list[int]] = {}
     for part in (member.assigned, member.revoking):
         for topic_id, partitions in part.items():

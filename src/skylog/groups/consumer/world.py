@@ -1,4 +1,4 @@
-"""What consumer groups ask of the rest of the broker: topics, settings of groups, patterns."""
+"""What consumer groups need from the broker: topics, settings of groups, patterns."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class TopicInfo:
 
 
 class Topics(Protocol):
-    """The topics there are now. Versions only grow."""
+    """The current topics. Versions only grow."""
 
     @property
     def version(self) -> int: ...
 
     @property
     def created_version(self) -> int:
-        """The version that brought the newest topic."""
+        """The version that added the newest topic."""
         ...
 
     def topic_id(self, name: str) -> Uuid | None: ...
@@ -54,7 +54,7 @@ class ConsumerConfig:
 
 
 class FixedTopics:
-    """Topics that are given, by name, with their ids and numbers of partitions."""
+    """A fixed set of topics, by name, with their ids and partition counts."""
 
     def __init__(self, topics: Mapping[str, tuple[Uuid, int]] | None = None) -> None:
         self.version = self.created_version = 0
@@ -81,7 +81,7 @@ class FixedTopics:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The surroundings of a group machine: all of it may change between two requests."""
+    """The environment of a group machine: all of it may change between two requests."""
 
     topics: Topics = field(default_factory=FixedTopics)
     config: Callable[[str], ConsumerConfig] = lambda group_id: ConsumerConfig()
