@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from skylog.diskless import listeners
+from skylog.diskless.coordinator import apply, commit, machine, queries
+from skylog.diskless.coordinator.memory import MemoryState
+from skylog.diskless.coordinator.overlay import Overlay
+from skylog.diskless.coordinator.state import FileState
 from skylog.diskless.plane import BatchCoordinate, CommitResult, FileToCommit
-from skylog.diskless.planes import memory
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.rules import commits, offsets
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -28,26 +31,19 @@ caught_by = planted_in(BUGS)
 
 @caught_by("offsets_are_dense")
 def an_offset_is_skipped(patch: Patch) -> None:
-    state = offsets.LogState
+    def gap(original: Any, self: MemoryState, partition: Any, log: Any) -> None:
+        moved = log.high_watermark > self._logs[partition][1].high_watermark
+        original(self, partition, log._replace(high_watermark=log.high_watermark + moved))
 
-    def gap(original: Any, *args: Any) -> Any:
-        plan = original(*args)
-        for tp, log in plan.logs.items():
-            plan.logs[tp] = state(*log)._replace(high_watermark=log.high_watermark + 1)
-        return plan
-
-    wrap(patch, commits, "plan_commit", gap)
+    wrap(patch, MemoryState, "set_log", gap)
 
 
 @caught_by("offsets_are_dense")
 def the_bytes_of_a_log_are_not_counted(patch: Patch) -> None:
-    def uncounted(original: Any, *args: Any) -> Any:
-        plan = original(*args)
-        for tp, log in plan.logs.items():
-            plan.logs[tp] = log._replace(byte_size=0)
-        return plan
+    def uncounted(original: Any, self: MemoryState, partition: Any, log: Any) -> None:
+        original(self, partition, log._replace(byte_size=0))
 
-    wrap(patch, commits, "plan_commit", uncounted)
+    wrap(patch, MemoryState, "set_log", uncounted)
 
 
 @caught_by("parts_of_lanes_are_committed_one_by_one")
@@ -64,24 +60,23 @@ def coordinators_share_their_files_only_in_name(patch: Patch) -> None:
 
 @caught_by("the_same_key_gets_the_first_answer")
 def a_known_key_gets_new_offsets(patch: Patch) -> None:
-    async def forgetful(original: Any, self: Any, file: FileToCommit) -> list[CommitResult]:
-        self._files.pop(file.object_key, None)
-        return list(await original(self, file))
-
-    wrap(patch, MemoryPlane, "commit_file", forgetful)
+    patch.setattr(Overlay, "file", lambda _self, _key: None)
 
 
 @caught_by("the_same_key_gets_the_first_answer")
 def a_repeated_commit_looks_like_the_first(patch: Patch) -> None:
-    patch.setattr(commits, "repeated", list)
+    def fresh(original: Any, *args: Any) -> list[CommitResult]:
+        return [result._replace(duplicate=False) for result in original(*args)]
+
+    wrap(patch, machine, "repeat_committed", fresh)
 
 
 @caught_by("the_same_key_gets_the_first_answer")
 def a_known_key_is_an_error(patch: Patch) -> None:
-    def refuse(_results: Any) -> Any:
+    def refuse(*_: Any) -> Any:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "known")
 
-    patch.setattr(commits, "repeated", refuse)
+    patch.setattr(machine, "repeat_committed", refuse)
 
 
 @caught_by("a_known_key_is_one_file")
@@ -97,7 +92,7 @@ def keys_of_any_age_are_committed(patch: Patch) -> None:
 @caught_by("old_keys_are_refused")
 def known_keys_are_too_old_as_well(patch: Patch) -> None:
     async def early(original: Any, self: Any, file: FileToCommit) -> Any:
-        commits.check_age(file.object_key, self._clock.now_ms(), self._rules)
+        commits.check_age(file.object_key, self._clock.now_ms(), self._machine._rules)
         return await original(self, file)
 
     wrap(patch, MemoryPlane, "commit_file", early)
@@ -113,7 +108,7 @@ def clocks_ahead_are_trusted(patch: Patch) -> None:
 
 @caught_by("malformed_files_are_refused")
 def extents_may_overlap(patch: Patch) -> None:
-    patch.setattr(commits, "check_file", lambda _file: None)
+    patch.setattr(machine, "check_file", lambda _file: None)
 
 
 @caught_by("a_commit_fails_in_part")
@@ -144,11 +139,10 @@ def append_time_is_told_for_create_time(patch: Patch) -> None:
 
 @caught_by("a_file_without_accepted_batches_waits_for_deletion")
 def files_without_batches_are_kept(patch: Patch) -> None:
-    def unmarked(original: Any, self: Any, file: FileToCommit, *args: Any) -> None:
-        original(self, file, *args)
-        self._files[file.object_key].marked_ms = None
+    def unmarked(original: Any, self: MemoryState, file: FileState, answers: Any) -> None:
+        original(self, replace(file, live_batches=max(file.live_batches, 1)), answers)
 
-    wrap(patch, MemoryPlane, "_keep", unmarked)
+    wrap(patch, MemoryState, "add_file", unmarked)
 
 
 # --- Duties ---------------------------------------------------------------------------------------
@@ -232,7 +226,7 @@ def duplicates_tell_the_end_of_the_log(patch: Patch) -> None:
 
 @caught_by("five_batches_are_remembered")
 def one_batch_is_remembered(patch: Patch) -> None:
-    patch.setattr(commits, "remember", lambda _entries, entry: (entry,))
+    patch.setattr(apply, "remember", lambda _entries, entry: (entry,))
 
 
 @caught_by("five_batches_are_remembered")
@@ -270,43 +264,33 @@ def producers_expire_by_the_time_in_their_records(patch: Patch) -> None:
         def __new__(cls, *fields: Any) -> Any:
             return commits.ProducerEntry.__new__(commits.ProducerEntry, *fields[:4], 1)
 
-    patch.setattr(commits, "ProducerEntry", Dated)
+    patch.setattr(apply, "ProducerEntry", Dated)
 
 
 @caught_by("silent_producers_expire")
 def expired_producers_are_remembered(patch: Patch) -> None:
-    def only_in_checks(original: Any, *args: Any) -> Any:
-        expired = original(*args)
-        patch.setattr(commits, "is_expired", lambda *_: False)
-        return expired
-
-    wrap(patch, commits, "is_expired", only_in_checks)
+    """A producer that comes back goes on where it was."""
+    patch.setattr(apply, "is_expired", lambda *_: False)
+    patch.setattr(MemoryState, "expire", lambda *_: None)
 
 
 @caught_by("a_topic_created_anew_is_empty")
 def producers_outlive_their_topic(patch: Patch) -> None:
-    kept: dict[Any, Any] = {}
+    def keep(original: Any, self: MemoryState, partition: Any) -> None:
+        producers = dict(self._producers)
+        original(self, partition)
+        self._producers = producers
 
-    async def keep(original: Any, self: Any, topic_ids: Any) -> None:
-        kept.update({tp: log.producers for tp, log in self._logs.items()})
-        await original(self, topic_ids)
-
-    async def restore(original: Any, self: Any, topics: Any) -> None:
-        await original(self, topics)
-        for tp, producers in kept.items():
-            self._logs[tp].producers = producers
-
-    wrap(patch, MemoryPlane, "delete_topics", keep)
-    wrap(patch, MemoryPlane, "create_partitions", restore)
+    wrap(patch, MemoryState, "drop_partition", keep)
 
 
 @caught_by("producers_outlive_their_records")
 def deleted_records_take_their_producers(patch: Patch) -> None:
-    def drop(original: Any, self: Any, log: Any, offset: int) -> Any:
-        log.producers.clear()
-        return original(self, log, offset)
+    def drop(original: Any, self: MemoryState, *args: Any) -> Any:
+        self._producers.clear()
+        return original(self, *args)
 
-    wrap(patch, MemoryPlane, "_start_at", drop)
+    wrap(patch, MemoryState, "remove_batches", drop)
 
 
 # --- Find and ListOffsets -------------------------------------------------------------------------
@@ -405,24 +389,29 @@ def pruned_offsets_are_out_of_range(patch: Patch) -> None:
 
 @caught_by("a_find_starts_with_the_batch_that_holds_the_offset")
 def a_find_starts_behind_the_offset(patch: Patch) -> None:
-    def behind(original: Any, self: Any, request: Any, budget: Any) -> Any:
-        found = original(self, request, budget)
+    def behind(original: Any, state: Any, request: Any, budget: Any) -> Any:
+        found = original(state, request, budget)
         return replace(found, batches=[b for b in found.batches if b.base_offset >= request.offset])
 
-    wrap(patch, MemoryPlane, "_find", behind)
+    wrap(patch, queries, "_find", behind)
 
 
 @caught_by("the_first_batch_at_or_after_a_time")
 def the_nearest_time_wins_over_the_first_offset(patch: Patch) -> None:
-    def nearest(original: Any, batches: Any, *args: Any) -> Any:
-        return original(sorted(batches, key=lambda b: b.timestamp), *args)
+    def nearest(self: MemoryState, partition: Any, timestamp: int, from_offset: int) -> Any:
+        young = [b for b in self.batches(partition, from_offset) if b.timestamp >= timestamp]
+        return min(young, key=lambda b: b.timestamp, default=None)
 
-    wrap(patch, offsets, "choose_batch", nearest)
+    patch.setattr(MemoryState, "batch_at_time", nearest)
 
 
 @caught_by("the_largest_timestamp")
 def the_last_of_the_largest_timestamps(patch: Patch) -> None:
-    wrap(patch, offsets, "choose_batch", lambda f, batches, *args: f(list(batches)[::-1], *args))
+    def last(self: MemoryState, partition: Any, from_offset: int) -> Any:
+        backwards = list(self.batches(partition, from_offset))[::-1]
+        return max(backwards, key=lambda b: b.timestamp, default=None)
+
+    patch.setattr(MemoryState, "latest_batch", last)
 
 
 @caught_by("times_of_log_append_time")
@@ -441,42 +430,38 @@ def times_point_at_deleted_records(patch: Patch) -> None:
 @caught_by("creating_again_changes_nothing")
 def creating_again_empties(patch: Patch) -> None:
     async def anew(original: Any, self: Any, topics: Sequence[Any]) -> None:
-        for topic_id, _, total in topics:
-            for partition in range(total):
-                self._logs.pop((topic_id, partition), None)
         await original(self, topics)
+        for topic_id, name, total in topics:
+            for partition in range(total):
+                self._state.create_partition((topic_id, partition), name)
 
     wrap(patch, MemoryPlane, "create_partitions", anew)
 
 
 @caught_by("a_deleted_topic_is_unknown")
 def deleted_topics_keep_their_files(patch: Patch) -> None:
-    async def keep(_original: Any, self: Any, topic_ids: Any) -> None:
-        self._logs = {tp: log for tp, log in self._logs.items() if tp[0] not in topic_ids}
-
-    wrap(patch, MemoryPlane, "delete_topics", keep)
+    patch.setattr(apply, "_drop", lambda store, partition, _ms: store.drop_partition(partition))
 
 
 @caught_by("deleting_to_the_middle_of_a_batch")
 def the_straddling_batch_goes(patch: Patch) -> None:
-    def greedy(original: Any, self: Any, log: Any, offset: int) -> Any:
-        whole = [b.last_offset + 1 for b in log.batches if b.base_offset < offset]
-        gone = original(self, log, max([offset, *whole]))
-        log.state = log.state._replace(wal_start_offset=offset)
-        return gone
+    def greedy(original: Any, self: MemoryState, partition: Any, below: int) -> Any:
+        whole = [b.last_offset + 1 for b in self._batches[partition] if b.base_offset < below]
+        return original(self, partition, max([below, *whole]))
 
-    wrap(patch, MemoryPlane, "_drop_below", greedy)
+    wrap(patch, MemoryState, "remove_batches", greedy)
 
 
 @caught_by("the_log_start_never_moves_back")
 def the_log_start_moves_back(patch: Patch) -> None:
-    def back(original: Any, self: Any, log: Any, offset: int) -> Any:
-        gone = original(self, log, offset)
-        log.state = log.state._replace(log_start_offset=offset)
-        return gone
+    async def back(original: Any, self: Any, requests: Any) -> Any:
+        results = await original(self, requests)
+        for topic_id, index, offset in requests:
+            log = self._state.log((topic_id, index))._replace(log_start_offset=offset)
+            self._state.set_log((topic_id, index), log)
+        return results
 
-    wrap(patch, MemoryPlane, "_start_at", back)
-    patch.setattr(offsets, "delete_target", lambda offset, log: offset)
+    wrap(patch, MemoryPlane, "delete_records", back)
 
 
 @caught_by("deleting_everything")
@@ -491,12 +476,7 @@ def deleting_stops_at_the_end(patch: Patch) -> None:
 
 @caught_by("pruned_batches_are_in_tiered_storage")
 def pruning_moves_the_log_start(patch: Patch) -> None:
-    def both(original: Any, self: Any, log: Any, offset: int) -> Any:
-        gone = original(self, log, offset)
-        log.state = log.state._replace(log_start_offset=log.state.wal_start_offset)
-        return gone
-
-    wrap(patch, MemoryPlane, "_drop_below", both)
+    patch.setattr(apply, "_remove_below", apply._start_at)
 
 
 @caught_by("retention_is_bounded")
@@ -547,19 +527,17 @@ def retention_takes_what_is_just_old_enough(patch: Patch) -> None:
 
 @caught_by("a_file_lives_while_it_has_a_batch")
 def a_file_is_freed_by_its_first_deletion(patch: Patch) -> None:
-    def at_once(original: Any, self: Any, batches: Any) -> None:
-        original(self, batches)
-        for batch in batches:
-            self._files[batch.object_key].marked_ms = self._clock.now_ms()
+    def at_once(original: Any, self: MemoryState, log_offset: int, _count: int, now: int) -> None:
+        original(self, log_offset, self._files[self._keys[log_offset]].live_batches, now)
 
-    wrap(patch, MemoryPlane, "_release", at_once)
+    wrap(patch, MemoryState, "release_batches", at_once)
 
 
 @caught_by("only_marked_files_are_forgotten")
 def live_files_are_forgotten(patch: Patch) -> None:
     async def forget(_original: Any, self: Any, keys: Any) -> None:
         for key in keys:
-            self._files.pop(key, None)
+            self._state._files.pop(key, None)
 
     wrap(patch, MemoryPlane, "confirm_deleted", forget)
 
@@ -612,7 +590,7 @@ async def test_the_suite_finds(name: str, monkeypatch: Patch) -> None:
 
 
 def test_bugs_are_planted_in_what_runs() -> None:
-    """The plane must look its rules up in their modules, or a patch would not reach it."""
-    assert memory.commits is commits
-    assert memory.offsets is offsets
+    """The machine must look its rules up in their modules, or a patch would not reach it."""
+    assert commit.commits is commits
+    assert machine.offsets is queries.offsets is offsets
     assert len(BUGS) >= 15

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from skylog.diskless.coordinator import machine, queries
+from skylog.diskless.coordinator import memory as state
+from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.plane import FileToCommit
-from skylog.diskless.planes import memory
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.rules import commits, pins, ranges
 from skylog.kernel.errors import ErrorCode
@@ -142,24 +144,20 @@ def a_pin_keeps_its_object_for_ever(patch: Patch) -> None:
 
 @caught_by("a_pin_remembers_the_answer")
 def a_deleted_file_is_committed_again(patch: Patch) -> None:
-    async def forgetful(original: Any, self: Any, file: FileToCommit, **more: Any) -> Any:
-        pin = self._pins.get(file.object_key)
-        if pin is not None:
-            pin.file = None
-        return await original(self, file, **more)
-
-    wrap(patch, MemoryPlane, "commit_file", forgetful)
+    patch.setattr(CoordinatorMachine, "_committed_pin", lambda _self, _key: None)
 
 
 @caught_by("a_pin_can_be_prolonged")
 def a_later_pin_shortens_an_earlier_one(patch: Patch) -> None:
-    def shortening(original: Any, self: Any, request: Any) -> Any:
-        error = original(self, request)
-        if error is None:
-            self._pins[request.object_key].expires_ms = request.expires_ms
-        return error
+    async def shortening(original: Any, self: Any, requests: Any) -> Any:
+        errors = await original(self, requests)
+        for request, error in zip(requests, errors, strict=True):
+            if error is None:
+                pin = self._state.pins.get(request.object_key)
+                self._state.pins.put(pin._replace(expires_ms=request.expires_ms))
+        return errors
 
-    wrap(patch, MemoryPlane, "_pin", shortening)
+    wrap(patch, MemoryPlane, "pin_files", shortening)
 
 
 @caught_by("a_pin_can_be_prolonged")
@@ -182,7 +180,7 @@ def a_release_does_nothing(patch: Patch) -> None:
 @caught_by("a_released_pin_is_none")
 def a_release_takes_all_pins(patch: Patch) -> None:
     async def everything(_original: Any, self: Any, _keys: Any) -> None:
-        self._pins.clear()
+        self._state.pins.expire(1 << 62)
 
     wrap(patch, MemoryPlane, "release_pins", everything)
 
@@ -211,6 +209,6 @@ async def test_the_suite_finds(name: str, monkeypatch: Patch) -> None:
 
 
 def test_bugs_are_planted_in_what_runs() -> None:
-    """The plane must look its rules up in their modules, or a patch would not reach it."""
-    assert memory.pins is pins
-    assert memory.ranges is ranges
+    """The machine must look its rules up in their modules, or a patch would not reach it."""
+    assert machine.pins is queries.pins is pins
+    assert state.ranges is queries.ranges is ranges

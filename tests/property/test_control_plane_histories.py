@@ -189,12 +189,13 @@ class Run:
             wanted = [b for b in self.model.live(partition) if not one.error and b[1] >= offset]
             for expected, got in zip(wanted, one.batches, strict=False):
                 assert (got.base_offset, got.last_offset, got.object_key) == expected
-                assert spent < fetch_bytes or not granted
+                assert spent + got.byte_size <= fetch_bytes or not granted
                 spent += got.byte_size
                 granted = True
             assert len(one.batches) <= len(wanted)
             complete = len(one.batches) == len(wanted)
-            assert complete or (granted and spent >= fetch_bytes)
+            # Every batch has 100 bytes: the next one does not fit.
+            assert complete or (granted and spent + 100 > fetch_bytes)
 
     async def compare(self) -> None:
         found = await self.scene.plane.find_batches([], PLENTY)

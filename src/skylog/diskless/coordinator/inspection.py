@@ -9,7 +9,7 @@ from dataclasses import replace
 from skylog.diskless.coordinator.registry import DisklessCoordinators
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime
 from skylog.diskless.coordinator.snapshots import Snapshots
-from skylog.diskless.coordinator.state import Counts, StateView
+from skylog.diskless.coordinator.state import Counts, FileState, StateView
 from skylog.diskless.plane import CoordinatorInfo, FileInfo
 from skylog.kernel.errors import KafkaError
 
@@ -59,22 +59,23 @@ async def list_files(coordinators: DisklessCoordinators, after: str, limit: int)
             for coordinator_id in coordinators.led()
         )
     )
-    files = [
-        [
-            FileInfo(
-                file.object_key,
-                file.size,
-                file.committed_ms,
-                file.live_batches,
-                live_bytes,
-                file.deletable_since_ms,
-                file.coordinator_ids,
-            )
-            for file, live_bytes in page
-        ]
-        for page in pages
+    return merged_pages(map(file_infos, pages), limit)
+
+
+def file_infos(page: Iterable[tuple[FileState, int]]) -> list[FileInfo]:
+    """Pure: files with their live bytes, as a coordinator's state lists them."""
+    return [
+        FileInfo(
+            file.object_key,
+            file.size,
+            file.committed_ms,
+            file.live_batches,
+            live_bytes,
+            file.deletable_since_ms,
+            file.coordinator_ids,
+        )
+        for file, live_bytes in page
     ]
-    return merged_pages(files, limit)
 
 
 def merged_pages(pages: Iterable[Sequence[FileInfo]], limit: int) -> list[FileInfo]:

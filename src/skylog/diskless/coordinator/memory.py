@@ -18,9 +18,9 @@ from skylog.diskless.coordinator.state import (
     StoredBatch,
 )
 from skylog.diskless.plane import BatchCoordinate, TopicPartition
+from skylog.diskless.rules import ranges
 from skylog.diskless.rules.commits import Entries
 from skylog.diskless.rules.offsets import LogState
-from skylog.diskless.rules.ranges import SizedBatch, Span, SplitPage, split_page, within
 from skylog.kernel.ids import Uuid
 
 
@@ -80,13 +80,14 @@ class MemoryState:
         return max(batches, key=lambda batch: batch.timestamp, default=None)
 
     def split_page(
-        self, partition: TopicPartition, span: Span, split_bytes: int, limit: int
-    ) -> SplitPage:
-        batches = within(self.batches(partition, span.start), span, limit)
+        self, partition: TopicPartition, span: ranges.Span, split_bytes: int, limit: int
+    ) -> ranges.SplitPage:
+        batches = ranges.within(self.batches(partition, span.start), span, limit)
         sized = (
-            SizedBatch(b.base_offset, b.last_offset, b.byte_size, b.timestamp) for b in batches
+            ranges.SizedBatch(b.base_offset, b.last_offset, b.byte_size, b.timestamp)
+            for b in batches
         )
-        return split_page(sized, span, split_bytes)
+        return ranges.split_page(sized, span, split_bytes)
 
     def free_files(
         self, marked_before_ms: int, limit: int, coordinator_id: int, *, waiting: bool = False

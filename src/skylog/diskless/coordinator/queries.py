@@ -7,7 +7,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
-from skylog.diskless.bulk import LocatedRange, PlannedRange
 from skylog.diskless.coordinator.requests import (
     DescribeFiles,
     DescribeLogs,
@@ -86,7 +85,7 @@ def find_batches(state: Findable, request: FindBatches) -> list[FindResult]:
     return [_find(state, one, budget) for one in request.requests]
 
 
-def look(state: StateView, request: Look) -> list[PlannedRange] | list[LocatedRange]:
+def look(state: StateView, request: Look) -> Any:
     match request:
         case PlanRanges(requests, split_bytes, max_batches):
             plan = ranges.plan(requests, max_batches, state.log)

@@ -123,22 +123,6 @@ def _wal_start(log: LogState) -> int:
     return max(log.log_start_offset, log.wal_start_offset)
 
 
-def choose_batch(
-    batches: Iterable[BatchCoordinate], timestamp: int, from_offset: int
-) -> BatchCoordinate | None:
-    """The batch that ListOffsets by time, or for MAX_TIMESTAMP, points at."""
-    best: BatchCoordinate | None = None
-    for batch in batches:
-        if batch.last_offset < from_offset:
-            continue
-        if timestamp != MAX_TIMESTAMP:
-            if batch.timestamp >= timestamp:
-                return batch
-        elif best is None or batch.timestamp > best.timestamp:
-            best = batch
-    return best
-
-
 def chosen_offset(
     batch: BatchCoordinate | None, timestamp: int, log: LogState
 ) -> ListOffsetsResult:

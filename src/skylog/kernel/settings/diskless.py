@@ -117,13 +117,10 @@ class DisklessSettings:
         "diskless.metadata.topic.num.partitions", "Number of coordinators."
     )
     metadata_replication_factor: int = setting(
-        "diskless.metadata.topic.replication.factor",
-        "Replicas of each coordinator's log; 1 by default where one node is the whole cluster.",
+        "diskless.metadata.topic.replication.factor", "Replicas of each coordinator's log."
     )
     metadata_isr_min: int = setting(
-        "diskless.metadata.topic.min.isr",
-        "Minimum in-sync replicas of a coordinator's log; 1 by default where one node is the whole "
-        "cluster.",
+        "diskless.metadata.topic.min.isr", "Minimum in-sync replicas of a coordinator's log."
     )
     snapshot_bytes: int = setting(
         "diskless.metadata.snapshot.bytes",
