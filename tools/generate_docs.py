@@ -55,6 +55,11 @@ A node with both roles and neither `controller.quorum.voters` nor
 `controller.quorum.bootstrap.servers` is a quorum of its own. The one default that differs from
 Kafka's: `listeners` binds the loopback address.
 
+The internal topics have three replicas by default, as in Kafka. If a node is the whole cluster when
+it creates one of them (the only voter, however it is named, and the only broker that has
+registered), the topic gets one replica instead, and a warning is logged. A setting that is given is
+always used: give `offsets.topic.replication.factor` and its kin if other brokers are to join.
+
 *Changes*: **cluster** – may be set for one broker or for all while they run; **broker** – for one
 broker; empty – with a restart.
 """

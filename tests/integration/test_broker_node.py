@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -20,9 +21,13 @@ import pytest
 
 from skylog.kernel.errors import ConfigError
 from skylog.testing import Broker
+from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from tests.integration.broker_client import FETCH_BY_NAME, Client, batch, fetch_request, values
+from tests.integration.cluster_support import until
+from tests.integration.processes import MAIN, BrokerProcess
 from tests.integration.wire_client import frame, request_bytes
+from tests.ports import free_port
 
 pytest_plugins = ["pytester"]
 
@@ -234,3 +239,36 @@ def test_the_fixtures(pytester: pytest.Pytester) -> None:
     if not entry_points(group="pytest11", name="skylog"):  # skylog is not installed, only found
         options += ["-p", "skylog.testing.plugin"]
     pytester.runpytest_inprocess("-q", *options).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    "voters",
+    ["controller.quorum.voters=1@127.0.0.1:{}", "controller.quorum.bootstrap.servers=127.0.0.1:{}"],
+    ids=["voters", "bootstrap"],
+)
+def test_a_node_that_names_only_itself_works_with_a_file_as_it_is(
+    tmp_path: Path, voters: str
+) -> None:
+    """Groups, transactions and diskless topics, none of which could have three replicas."""
+    port, file = free_port(), tmp_path / "server.properties"
+    lines = [
+        "process.roles=broker,controller",
+        "node.id=1",
+        voters.format(port),
+        f"listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:{port}",
+        "controller.listener.names=CONTROLLER",
+        "http.listener=",
+        f"log.dirs={tmp_path / 'data'}",
+    ]
+    file.write_text("\n".join(lines))
+    process = BrokerProcess(tmp_path / "data")
+    process.command = [sys.executable, "-c", MAIN, "server", str(file)]
+    with process, Client(process.address) as client:
+        client.create("diskless", configs={"diskless.enable": "true"})
+        assert client.produce("diskless", b"x").error_code == 0
+        for kind in (0, 1):  # of a group, of transactions
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=["any"])
+            until(lambda asked=request: client.ask(asked).coordinators[0].error_code == 0)
+        found = client.metadata("__consumer_offsets", "__transaction_state", "__diskless_metadata")
+        for topic in found.topics:
+            assert {len(one.replica_nodes) for one in topic.partitions} == {1}

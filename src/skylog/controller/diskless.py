@@ -52,6 +52,8 @@ def with_coordinators(
 def _require_room_for_coordinators(state: ControllerState) -> None:
     """Without the coordinators' topic, which the first diskless one brings, nobody could write."""
     wanted = state.settings.diskless_metadata_replicas
+    if state.is_one_node and not state.settings.diskless_metadata_replicas_chosen:
+        wanted = min(wanted, 1)
     brokers = sum(1 for _ in state.usable_brokers())
     if brokers < wanted:
         raise KafkaError(

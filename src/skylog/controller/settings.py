@@ -100,4 +100,6 @@ class ControllerSettings:
     diskless_coordinators: int = 1
     # Replicas that this topic gets with the first diskless one; 0 where there is no such topic.
     diskless_metadata_replicas: int = 1
+    # Whether somebody chose that: a cluster of one node takes 1 for Kafka's default.
+    diskless_metadata_replicas_chosen: bool = True
     replica_pacing: ReplicaPacing = ReplicaPacing()

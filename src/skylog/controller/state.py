@@ -76,6 +76,12 @@ class ControllerState:
             )
         return broker
 
+    @property
+    def is_one_node(self) -> bool:
+        """Whether this controller is the only voter, and the only broker that has registered."""
+        own = {self.settings.node_id}
+        return set(self.settings.quorum_node_ids) == own and self.image.brokers.by_id.keys() == own
+
     def usable_brokers(self) -> Iterator[UsableBroker]:
         """Brokers that take new replicas: not those that are going, nor those without room."""
         for broker in self.image.brokers.by_id.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,13 +32,17 @@ def settings(*overrides: str) -> Any:
 # Topics on demand
 
 
+def never() -> bool:
+    return False
+
+
 def created(name: str = "t", code: ErrorCode = ErrorCode.NONE) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=[CreatableTopicResult(name, error_code=code)])
 
 
 async def test_who_ask_at_once_share_the_creation() -> None:
     controller = FakeController(created())
-    auto = AutoCreate(settings(), controller)
+    auto = AutoCreate(settings(), controller, never)
     outcomes = await soon(asyncio.gather(*(auto.create(["t"]) for _ in range(5))))
     assert outcomes == [{"t": ErrorCode.NONE}] * 5
     assert len(controller.requests) == 1
@@ -49,7 +54,7 @@ async def test_who_ask_at_once_share_the_creation() -> None:
 async def test_who_goes_away_does_not_end_it_for_the_others() -> None:
     controller = FakeController(created())
     controller.hold = asyncio.Event()
-    auto = AutoCreate(settings(), controller)
+    auto = AutoCreate(settings(), controller, never)
     leaving = asyncio.ensure_future(auto.create(["t"]))
     staying = asyncio.ensure_future(auto.create(["t"]))
     await asyncio.sleep(0)
@@ -68,20 +73,54 @@ async def test_who_goes_away_does_not_end_it_for_the_others() -> None:
     ],
 )
 async def test_how_it_went_is_told(answer: Any, outcome: ErrorCode) -> None:
-    auto = AutoCreate(settings(), FakeController(answer))
+    auto = AutoCreate(settings(), FakeController(answer), never)
     assert await soon(auto.create(["t"])) == {"t": outcome}
 
 
 async def test_the_offsets_topic_has_settings_of_its_own() -> None:
     controller = FakeController(created())
     chosen = settings("offsets.topic.num.partitions=7", "num.partitions=3")
-    auto = AutoCreate(chosen, controller)
+    auto = AutoCreate(chosen, controller, never)
     await soon(auto.create(["__consumer_offsets", "t"]))
     topics = {r.topics[0].name: r.topics[0] for r in controller.requests}
     offsets = topics["__consumer_offsets"]
     assert offsets.num_partitions == 7
     assert {c.name: c.value for c in offsets.configs}["cleanup.policy"] == "compact"
     assert (topics["t"].num_partitions, topics["t"].configs) == (-1, [])
+
+
+FROM_FILE = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@localhost:9093
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+"""
+INTERNAL = ("__consumer_offsets", "__transaction_state", "__diskless_metadata")
+
+
+@pytest.mark.parametrize(
+    ("given", "is_whole_cluster", "replicas", "isr"),
+    [
+        ("", True, [1, 1, 1], ["1", "1"]),
+        ("", False, [3, 3, 3], ["2", "2"]),
+        ("offsets.topic.replication.factor=3", True, [3, 1, 1], ["1", "1"]),
+        ("diskless.metadata.topic.min.isr=2", True, [1, 1, 1], ["1", "2"]),
+    ],
+)
+async def test_internal_topics_have_one_replica_where_there_is_one_node(
+    tmp_path: Path, given: str, is_whole_cluster: bool, replicas: list[int], isr: list[str]
+) -> None:
+    """Unless somebody has chosen; and never where there are others."""
+    file = tmp_path / "server.properties"
+    file.write_text(FROM_FILE + given)
+    controller = FakeController(created())
+    auto = AutoCreate(load_settings(file, {}, []), controller, lambda: is_whole_cluster)
+    for name in INTERNAL:
+        await soon(auto.create([name]))
+    topics = [request.topics[0] for request in controller.requests]
+    assert [topic.replication_factor for topic in topics] == replicas
+    configs = [{c.name: c.value for c in topic.configs} for topic in topics[1:]]
+    assert [found["min.insync.replicas"] for found in configs] == isr
 
 
 # Producer ids

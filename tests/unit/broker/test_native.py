@@ -34,6 +34,6 @@ def test_a_node_warns_once_when_it_starts(monkeypatch: pytest.MonkeyPatch) -> No
 def test_metrics_tell_of_each_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node, "native_libraries", lambda: SOME)
     metrics = Metrics()
-    metrics.registry.register(node.NativeCollector())
+    metrics.register(node.NativeCollector())
     shown = [line for line in metrics.exposition().decode().splitlines() if line[0] != "#"]
     assert shown == [f'skylog_native{{library="{name}"}} {float(on)}' for name, on in SOME.items()]

@@ -12,6 +12,7 @@ from skylog.wire.messages.create_partitions_request import (
 from skylog.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from skylog.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from skylog.wire.messages.topic_record import TopicRecord
+from tests.unit.controller.racks_support import DisklessConfigs, diskless
 from tests.unit.controller.support import Bench, directory, topic
 
 
@@ -311,3 +312,16 @@ def test_a_name_is_free_again_after_deletion() -> None:
     assert outcome(bench.create(topic("a_b"))) == [("a_b", 0)]
     names = [record.name for record in bench.log if isinstance(record, TopicRecord)]
     assert names == ["a.b", "a_b"]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "chosen", "refused"),
+    [(1, False, False), (1, True, True), (2, False, True), (3, False, False)],
+)
+def test_coordinators_need_their_replicas_unless_one_node_is_all(
+    brokers: int, chosen: bool, refused: bool
+) -> None:
+    settings = {"diskless_metadata_replicas": 3, "diskless_metadata_replicas_chosen": chosen}
+    bench = Bench(brokers, configs=DisklessConfigs(), **settings)
+    code = bench.create(diskless("t")).topics[0].error_code
+    assert code == (ErrorCode.INVALID_REPLICATION_FACTOR if refused else ErrorCode.NONE)

@@ -6,8 +6,8 @@ from skylog.kernel.metrics import Metrics
 
 
 def test_brokers_of_one_process_do_not_meet() -> None:
-    one, other = Metrics(), Metrics()
-    Gauge("skylog_partitions", "Partitions.", registry=one.registry).set(3)
-    Gauge("skylog_partitions", "Partitions.", registry=other.registry).set(4)
-    assert "skylog_partitions 3.0" in one.exposition().decode().splitlines()
-    assert "skylog_partitions 4.0" in other.exposition().decode().splitlines()
+    for number in (3, 4):
+        metrics, gauge = Metrics(), Gauge("skylog_partitions", "Partitions.", registry=None)
+        metrics.register(gauge)
+        gauge.set(number)
+        assert f"skylog_partitions {number}.0" in metrics.exposition().decode().splitlines()

@@ -102,6 +102,12 @@ class QuorumPart:
         incarnation, told = random_uuid(self._base.ports.rng), listeners.of_controllers()
         return [ControllerPresence(node.node_id, incarnation, told, self.link, start)]
 
+    def is_whole_cluster(self) -> bool:
+        """Whether this node is the only voter, and the only broker that has ever registered."""
+        own = {self._base.settings.node.node_id}
+        voters = {key.id for key in self.quorum.voters.keys}
+        return voters == own and self._base.publisher.image.brokers.by_id.keys() == own
+
     async def snapshot_if_due(self) -> None:
         if self.controller is not None:
             await self.controller.snapshot_if_due()

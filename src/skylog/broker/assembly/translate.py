@@ -56,6 +56,8 @@ def controller_settings(
         ),
         diskless_coordinators=diskless.metadata_partitions,
         diskless_metadata_replicas=coordinator_replicas(diskless),
+        diskless_metadata_replicas_chosen="diskless.metadata.topic.replication.factor"
+        in settings.static,
     )
 
 

@@ -295,7 +295,7 @@ class Node:
             fetch_sessions=FetchSessions(sessions, clock, self._rng),
             quotas=QuotaGate(self._client_quotas, clock),
             authorizer=new_authorizer(settings.security, clock),
-            auto_create=AutoCreate(settings, channel),
+            auto_create=AutoCreate(settings, channel, part.is_whole_cluster),
             features=Features(SUPPORTED_FEATURES, self._publisher, lambda: quorum.kraft_version),
             traffic=traffic,
             memory=self._memory,

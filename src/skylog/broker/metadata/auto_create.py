@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -28,9 +28,16 @@ DISKLESS = ("diskless.enable", "true")
 class AutoCreate:
     """Creates topics with the cluster's defaults; who ask for one at once share its creation."""
 
-    def __init__(self, settings: BrokerSettings, controller: ControllerChannel) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        controller: ControllerChannel,
+        is_whole_cluster: Callable[[], bool],
+    ) -> None:
+        """``is_whole_cluster``: this node is the only voter and the only broker registered."""
         self._settings = settings
         self._controller = controller
+        self._is_whole_cluster = is_whole_cluster
         self._under_way: dict[str, asyncio.Task[ErrorCode]] = {}
 
     async def create(self, names: Iterable[str]) -> dict[str, ErrorCode]:
@@ -83,7 +90,7 @@ class AutoCreate:
         return CreatableTopic(
             name,
             groups.offsets_topic_partitions,
-            groups.offsets_topic_replication_factor,
+            self._replicas("offsets.topic.replication.factor"),
             configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
         )
 
@@ -92,14 +99,14 @@ class AutoCreate:
         configs = {
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
-            "min.insync.replicas": str(transactions.topic_isr_min),
+            "min.insync.replicas": str(self._replicas("transaction.state.log.min.isr")),
             "segment.bytes": str(transactions.topic_segment_bytes),
             "unclean.leader.election.enable": "false",
         }
         return CreatableTopic(
             TRANSACTION_STATE,
             transactions.topic_partitions,
-            transactions.topic_replication_factor,
+            self._replicas("transaction.state.log.replication.factor"),
             configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
         )
 
@@ -110,13 +117,25 @@ class AutoCreate:
             "cleanup.policy": "delete",
             "retention.ms": "-1",
             "retention.bytes": "-1",
-            "min.insync.replicas": str(diskless.metadata_isr_min),
+            "min.insync.replicas": str(self._replicas("diskless.metadata.topic.min.isr")),
             "unclean.leader.election.enable": "false",
             "compression.type": "producer",
         }
         return CreatableTopic(
             DISKLESS_METADATA,
             diskless.metadata_partitions,
-            diskless.metadata_replication_factor,
+            self._replicas("diskless.metadata.topic.replication.factor"),
             configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
         )
+
+    def _replicas(self, setting: str) -> int:
+        """What a setting says of an internal topic's replicas.
+
+        Kafka's defaults are for three brokers. Where they were not chosen, and there is nobody but
+        this node, a topic with one replica is better than none.
+        """
+        wanted = int(self._settings[setting])
+        if wanted == 1 or setting in self._settings.static or not self._is_whole_cluster():
+            return wanted
+        log.warning("1 is used: this node is the whole cluster", setting=setting, default=wanted)
+        return 1

@@ -117,10 +117,13 @@ class DisklessSettings:
         "diskless.metadata.topic.num.partitions", "Number of coordinators."
     )
     metadata_replication_factor: int = setting(
-        "diskless.metadata.topic.replication.factor", "Replicas of each coordinator's log."
+        "diskless.metadata.topic.replication.factor",
+        "Replicas of each coordinator's log; 1 by default where one node is the whole cluster.",
     )
     metadata_isr_min: int = setting(
-        "diskless.metadata.topic.min.isr", "Minimum in-sync replicas of a coordinator's log."
+        "diskless.metadata.topic.min.isr",
+        "Minimum in-sync replicas of a coordinator's log; 1 by default where one node is the whole "
+        "cluster.",
     )
     snapshot_bytes: int = setting(
         "diskless.metadata.snapshot.bytes",

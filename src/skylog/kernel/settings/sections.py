@@ -290,7 +290,7 @@ class GroupSettings:
     )
     offsets_topic_replication_factor: int = setting(
         "offsets.topic.replication.factor",
-        "Replicas of __consumer_offsets. On a single node the default is 1.",
+        "Replicas of __consumer_offsets; 1 by default where one node is the whole cluster.",
     )
     offsets_topic_segment_bytes: int = setting(
         "offsets.topic.segment.bytes", "Segment size of __consumer_offsets."

@@ -39,12 +39,12 @@ class TransactionSettings:
     )
     topic_replication_factor: int = setting(
         "transaction.state.log.replication.factor",
-        "Replicas of __transaction_state. On a single node the default is 1.",
+        "Replicas of __transaction_state; 1 by default where one node is the whole cluster.",
     )
     topic_isr_min: int = setting(
         "transaction.state.log.min.isr",
-        "In-sync replicas of __transaction_state that a write needs. On a single node the default "
-        "is 1.",
+        "In-sync replicas of __transaction_state that a write needs; 1 by default where one node "
+        "is the whole cluster.",
     )
     topic_segment_bytes: int = setting(
         "transaction.state.log.segment.bytes", "Segment size of __transaction_state."
