@@ -1,4 +1,4 @@
-"""What a controller does first: found the cluster, or take it over."""
+"""The first actions of an active controller: initialize the cluster, or take it over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skylog.wire.schema import Message
 
 
 def activate(state: ControllerState, now_ms: int) -> Result[None]:
-    """Write what is missing, and give every broker that was alive a full session."""
+    """Write missing records, and give every live broker a full session."""
     records: list[Message] = []
     if state.image.in_transaction:
         records.append(AbortTransactionRecord("Controller failover"))
@@ -31,7 +31,8 @@ def activate(state: ControllerState, now_ms: int) -> Result[None]:
     contacts = [
         Contact(broker.broker_id, broker.epoch, now_ms, -1)
         for broker in alive
-        # A broker that shares our process is as new as we are: nobody holds its old session.
+        # A broker in our process is as new as the controller: no other process holds its old
+        # session.
         if not (settings.combined and broker.broker_id == settings.node_id)
     ]
     timers = [session_timer(broker, settings.session_timeout_ms) for broker in alive]
@@ -41,7 +42,7 @@ def activate(state: ControllerState, now_ms: int) -> Result[None]:
 
 
 def _first_records(state: ControllerState) -> list[Message]:
-    """In one metadata transaction, as Kafka founds its clusters."""
+    """In one metadata transaction, as in Kafka."""
     bootstrap = state.settings.bootstrap
     records: list[Message] = [BeginTransactionRecord("Bootstrap records"), *bootstrap]
     elr = [

@@ -1,4 +1,4 @@
-"""What leaders report of their partitions: who is in sync, and in which directory a replica is."""
+"""Reports of leaders about their partitions: the ISR, and the directory of a replica."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _alter(
         records.append(record)
         partition = partition.merge(record)
         if record.leader not in (leader, NO_LEADER_CHANGE):
-            # The ISR completed a reassignment that moved the leader: it must look again.
+            # The ISR completed a reassignment that moved the leader: it must refresh its state.
             return alter_partition_response.PartitionData(index, ErrorCode.NEW_LEADER_ELECTED)
     return alter_partition_response.PartitionData(
         partition_index=index,
@@ -91,12 +91,12 @@ def _refusal(
     data: PartitionData,
     isr: list[BrokerState],
 ) -> ErrorCode:
-    """NONE where the report may be taken. A leader that knows more than we do is not ours."""
+    """NONE if the report is acceptable. A leader with a newer epoch than ours is not in our log."""
     partition = topic.partitions.get(data.partition_index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if partition.is_pure:
-        return ErrorCode.INVALID_REQUEST  # who is in sync follows from who is alive
+        return ErrorCode.INVALID_REQUEST  # the ISR follows from which brokers are alive
     ahead = (
         data.leader_epoch > partition.leader_epoch
         or data.partition_epoch > partition.partition_epoch
@@ -117,7 +117,7 @@ def _refusal(
 
 
 def _is_isr(partition: Partition, data: PartitionData, isr: list[int]) -> bool:
-    """Replicas, each once, with the leader; and nobody else while the leader recovers."""
+    """Distinct replicas including the leader; only the leader while it recovers."""
     recovery = data.leader_recovery_state
     return (
         partition.leader in isr

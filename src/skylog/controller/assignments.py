@@ -1,4 +1,4 @@
-"""The replicas of new partitions: placed by the controller, or given by hand."""
+"""The replicas of new partitions: placed by the controller, or assigned manually."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def assigned_partition(
 def check_assignment(
     state: ControllerState, replicas: Sequence[int], replication_factor: int | None = None
 ) -> None:
-    """Kafka's rules for an assignment by hand; INVALID_REPLICA_ASSIGNMENT says which failed."""
+    """Kafka's rules for a manual assignment; INVALID_REPLICA_ASSIGNMENT says which failed."""
     if not replicas:
         raise bad_assignment("The manual partition assignment includes an empty replica list.")
     seen: set[int] = set()

@@ -52,7 +52,7 @@ _OFFSET_MAX: Final = 2**63 - 1
 
 
 class _Next(Enum):
-    """What becomes of a broker after a heartbeat."""
+    """What a heartbeat does to its broker."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -66,7 +66,7 @@ def register_broker(
     message: BrokerRegistrationRequest,
     now_ms: int,
 ) -> Result[BrokerRegistrationResponse]:
-    """A new incarnation gets a new epoch, and what the one before it led is given up."""
+    """A new incarnation gets a new epoch, and its predecessor's leaderships are given up."""
     settings = state.settings
     if message.cluster_id != settings.cluster_id:
         raise KafkaError(
@@ -151,7 +151,8 @@ def _bad_registration(why: str) -> KafkaError:
 
 
 def _shutdown_updates(state: ControllerState, broker_id: int, *, clean: bool) -> list[Message]:
-    """What an incarnation leaves behind; one that crashed may have lost what it said it had."""
+    """Cleanup after an incarnation; one that crashed may have lost data that it had
+    acknowledged."""
     in_sync = state.partitions_in_sync_with(broker_id)
     if clean or not state.elr_enabled:
         return state.updates(in_sync, removed=broker_id)

@@ -1,4 +1,4 @@
-"""Altering configs: one resource succeeds or fails as a whole, by itself."""
+"""Altering configs: each resource succeeds or fails as a whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from skylog.wire.schema import Message
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """One key's change; only a deletion has no value."""
+    """The change of one key; only a deletion has no value."""
 
     operation: Operation
     value: str | None
@@ -87,7 +87,7 @@ def incremental_alter_configs(
 def alter_configs(
     state: ControllerState, _request: ControllerRequest, message: AlterConfigsRequest
 ) -> Result[AlterConfigsResponse]:
-    """The old way: what is not named is deleted."""
+    """The legacy API: keys that are not named are deleted."""
     response = AlterConfigsResponse()
     records: list[Message] = []
     repeated = _repeated(message.resources)
@@ -117,7 +117,7 @@ def alter_resource(
     *,
     new: bool = False,
 ) -> list[Message]:
-    """The records of the changes; a KafkaError, and none of them, where one cannot be."""
+    """The records of the changes; a KafkaError, and none of them, if one is invalid."""
     current = state.image.configs.of(resource)
     values = {
         name: _changed_value(state, resource, name, current.get(name), change)
@@ -143,7 +143,7 @@ def _set_values(
     new: bool = False,
 ) -> list[Message]:
     current = state.image.configs.of(resource)
-    # Brokers load their configs again on a record, so theirs are written even if unchanged.
+    # Brokers reload their configs on a record, so it is written even if nothing changed.
     records = [
         ConfigRecord(resource.type, resource.name, name, value)
         for name, value in values.items()
@@ -199,7 +199,7 @@ def _check_record(state: ControllerState, record: ConfigRecord) -> None:
         )
     if record.name != MIN_ISR or record.resource_type != ConfigResourceType.BROKER:
         return
-    # Eligible leaders rest on one minimum for the whole cluster.
+    # Eligible leader replicas require one minimum ISR for the whole cluster.
     if state.elr_enabled and record.resource_name:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
@@ -244,7 +244,7 @@ def _check_existence(state: ControllerState, resource: ConfigResource) -> None:
 def _forget_eligible_leaders(
     state: ControllerState, records: Iterable[ConfigRecord]
 ) -> list[Message]:
-    """Another minimum ISR gives another meaning to who was eligible so far."""
+    """Another minimum ISR invalidates the eligible leader replicas so far."""
     if not state.elr_enabled:
         return []
     return [

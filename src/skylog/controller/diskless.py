@@ -1,7 +1,7 @@
 """Which topics are diskless, and which coordinator each of their partitions has.
 
-A partition gets its coordinator when it is created and keeps it; that it has one is what makes it
-diskless. The setting ``diskless.enable`` says the same, for people.
+A partition gets its coordinator when it is created and keeps it; having one makes it diskless. The
+setting ``diskless.enable`` says the same, for users.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DISKLESS_ENABLE: Final = "diskless.enable"
 
 
 def is_wanted(state: ControllerState, name: str, overrides: Mapping[str, str]) -> bool:
-    """Whether a new topic is to be diskless; a topic of the system never is."""
+    """Whether a new topic will be diskless; an internal topic never is."""
     value = state.configs.topic_value(DISKLESS_ENABLE, state.layers(overrides))
     if value != "true":
         return False
@@ -37,7 +37,7 @@ def is_wanted(state: ControllerState, name: str, overrides: Mapping[str, str]) -
 def with_coordinators(
     state: ControllerState, partitions: Sequence[Partition], draws: Draws
 ) -> list[Partition]:
-    """Spread new partitions over the coordinators, from a random one on."""
+    """Distribute new partitions over the coordinators, starting at a random one."""
     metadata = state.image.topic(DISKLESS_METADATA)
     if metadata is None:
         _require_room_for_coordinators(state)
@@ -50,7 +50,8 @@ def with_coordinators(
 
 
 def _require_room_for_coordinators(state: ControllerState) -> None:
-    """Without the coordinators' topic, which the first diskless one brings, nobody could write."""
+    """The first diskless topic also creates the coordinators' topic, without which nothing can
+    be written."""
     wanted = state.settings.diskless_metadata_replicas
     if state.is_one_node and not state.settings.diskless_metadata_replicas_chosen:
         wanted = min(wanted, 1)
@@ -67,7 +68,7 @@ def _require_room_for_coordinators(state: ControllerState) -> None:
 def check_unchanged(
     state: ControllerState, resource: ConfigResource, after: Mapping[str, str]
 ) -> None:
-    """What a topic is, it stays; turning a classic topic diskless is a migration."""
+    """A topic's type cannot change; turning a classic topic diskless is a migration."""
     if resource.type != ConfigResourceType.TOPIC:
         return
     topic = state.image.topic(resource.name)

@@ -1,5 +1,5 @@
-"""Randomness for one request, drawn from a seed that comes with it: replaying a request with its
-seed gives the same records."""
+"""Randomness for one request, derived from a seed that comes with it: replaying a request with
+its seed gives the same records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Draws:
         return (int.from_bytes(self.randbytes(8), "big") >> 11) / (1 << 53)
 
     def randrange(self, stop: int) -> int:
-        """Taken modulo ``stop``: with 64 bits the skew is far below what placement could show."""
+        """Taken modulo ``stop``: with 64 bits the bias is negligible."""
         invariant(stop > 0, "there is something to choose from")
         return int.from_bytes(self.randbytes(8), "big") % stop
 

@@ -1,4 +1,4 @@
-"""Feature levels: what brokers must support to join, and how levels are changed."""
+"""Feature levels: what brokers must support to register, and how levels change."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from skylog.wire.messages.update_features_response import (
 )
 from skylog.wire.schema import Message
 
-# Levels of the metadata version that brought new or changed records: no way back across them.
+# Metadata versions with new or changed records: no downgrade across them.
 _METADATA_CHANGES: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
-# What a level of a feature needs of the metadata version.
+# The metadata version that a feature level requires.
 _DEPENDENCIES: Final = {(ELR_VERSION, 1): 23}
 _METADATA_VERSION_MIN: Final = 7
 _DISABLED: Final = (0, 0)
 
 
 class UpgradeType(IntEnum):
-    """How a level may move."""
+    """The direction in which a level may change."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -56,7 +56,7 @@ class _Update:
 
 
 def check_broker_features(state: ControllerState, message: BrokerRegistrationRequest) -> None:
-    """A broker must support every finalized level, those it does not name at level 0 only."""
+    """A broker must support every finalized level; features it does not name only at level 0."""
     ranges = {
         feature.name: (feature.min_supported_version, feature.max_supported_version)
         for feature in message.features
@@ -172,7 +172,7 @@ def _reason_unsupported(state: ControllerState, update: _Update) -> str | None:
 
 def _update_kraft_version(update: _Update, current: int) -> list[Message]:
     if update.level == current:
-        # One record, so that the answer has an offset to wait for.
+        # One record, so that the response has an offset to wait for.
         return [NoOpRecord()] if update.upgrade is UpgradeType.UPGRADE else []
     if update.level < current:
         raise _invalid(update, "Can't downgrade the version of this feature.")
@@ -213,7 +213,7 @@ def _invalid(update: _Update, why: str) -> KafkaError:
 
 
 def _elr_safety_records(state: ControllerState) -> list[Message]:
-    """Eligible leaders need one minimum ISR for all brokers: the cluster's."""
+    """Eligible leader replicas need one minimum ISR for all brokers: the cluster's."""
     configs = state.image.configs
     records: list[Message] = []
     if MIN_ISR not in configs.of(CLUSTER_DEFAULT):

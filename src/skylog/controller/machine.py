@@ -1,8 +1,8 @@
-"""The controller: the machine that alone decides what the metadata log says.
+"""The controller: the only machine that writes the metadata log.
 
 Requests are Kafka's own messages; each family has a module whose functions read the state and
-answer with a reply and records. A request that fails as a whole raises KafkaError: whoever speaks
-to the client turns that into the response that the API has for it.
+return a reply and records. A request that fails as a whole raises KafkaError, which the caller
+turns into the API's response.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ _HANDLERS: dict[type[Message], _Handler] = {
     AlterUserScramCredentialsRequest: alter_user_scram_credentials,
     AlterClientQuotasRequest: alter_client_quotas,
 }
-# Those whose outcome depends on the time.
+# Requests whose outcome depends on the time.
 _TIMED_HANDLERS: dict[type[Message], _TimedHandler] = {
     BrokerRegistrationRequest: register_broker,
     BrokerHeartbeatRequest: heartbeat,
@@ -152,7 +152,7 @@ class ControllerMachine:
         if any(isinstance(record, _OF_BROKERS) for record in result.records):
             timers.append(offline_timer())
         if any(map(_sets_pacing, result.records)):
-            # Both have waited for as long as was set before: they look at what is set now.
+            # These timers were set with the old settings: check with the current ones.
             timers += [offline_timer(), warning_timer(0)]
         return replace(result, effects=[*result.effects, *timers]) if timers else result
 
@@ -207,7 +207,7 @@ class ControllerMachine:
         return self.state.image.snapshot()
 
     def _forget_session(self, broker_id: int, epoch: int) -> None:
-        """The session of an earlier incarnation says nothing of this one."""
+        """The session of an earlier incarnation does not count for this one."""
         session = self.state.sessions.get(broker_id)
         if session is not None and session.epoch != epoch:
             del self.state.sessions[broker_id]

@@ -1,6 +1,6 @@
-"""Replicas of diskless partitions: the controller says how many there are, and where.
+"""Replicas of diskless partitions: the controller decides their number and placement.
 
-Nobody copies anything to a new replica, so a reassignment is one change of metadata, done at once.
+Nothing is copied to a new replica, so a reassignment is a single metadata change, complete at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLACEMENT_IS_MANAGED: Final = (
 
 
 def check_managed(*, assigned: bool, replication_factor: int = -1) -> None:
-    """Refuse what a client would decide by itself; tools that must name a factor may say 1."""
+    """Refuse placement by clients; tools that must give a factor may use 1."""
     if assigned:
         raise KafkaError(ErrorCode.INVALID_REQUEST, _PLACEMENT_IS_MANAGED)
     if replication_factor not in _ALLOWED_FACTORS:
@@ -38,7 +38,7 @@ def check_managed(*, assigned: bool, replication_factor: int = -1) -> None:
 
 
 def managed_partitions(state: ControllerState, count: int, placer: RackPlacer) -> list[Partition]:
-    """New partitions with a replica in each rack that there is now."""
+    """New partitions with a replica in each current rack."""
     if not placer.has_active:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -56,7 +56,7 @@ def managed_partitions(state: ControllerState, count: int, placer: RackPlacer) -
 def move_replicas(
     state: ControllerState, topic: Topic, index: int, target: Sequence[int]
 ) -> PartitionChangeRecord | None:
-    """Give a partition other replicas in one step; one at least must be alive."""
+    """Replace a partition's replicas in one step; at least one must be alive."""
     if not any(state.image.brokers.is_active(replica) for replica in target):
         raise bad_assignment(
             f"All brokers of the assignment of {topic.name}-{index} are fenced or in controlled "
@@ -72,7 +72,7 @@ def move_replicas(
 def placement_notes(
     state: ControllerState, topic: Topic, index: int, replicas: Sequence[int]
 ) -> Iterator[Note]:
-    """What operators should know of a placement: several replicas in one rack, or a single one."""
+    """Placements to warn about: several replicas in one rack, or a single one."""
     racks = [state.rack_of(replica) for replica in replicas]
     if not rack_aware(racks):
         yield Note(
@@ -105,7 +105,8 @@ def warning_timer(delay_ms: int) -> StartTimer:
 
 
 def warn_of_placement(state: ControllerState) -> Result[None]:
-    """Say again what is still so; of very many only the first, and how many more there are."""
+    """Repeat warnings that still apply; if there are very many, only the first and the number of
+    others."""
     notes: list[Effect] = []
     left = 0
     for note in _all_notes(state):

@@ -1,4 +1,4 @@
-"""Replicas of diskless partitions on brokers that are away are given to brokers that are there.
+"""Moves replicas of diskless partitions from brokers that are down to live ones.
 
 =============================  ==================================================================
 a replica's broker is          then
@@ -11,9 +11,9 @@ registered, just gone          as above, but only after a grace, lest each resta
                                that keeps it in its rack, or is the only one
 =============================  ==================================================================
 
-Looked at when the controller starts, when brokers come and go, and from time to time; a bounded
-number per step. A broker that comes back gets nothing back. Where nobody is left to take a replica
-over it stays, and waits for a broker.
+Checked when the controller starts, when brokers join or leave, and periodically; a bounded number
+per step. A broker that returns gets nothing back. If no broker can take over a replica, it stays
+until one joins.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def offline_timer(delay_ms: int = 0) -> StartTimer:
 
 
 def replace_offline_replicas(state: ControllerState, now_ms: int) -> Result[None]:
-    """One step; what is left is done after the interval that paces it."""
+    """One step; the rest follows after the pacing interval."""
     pacing = state.replica_pacing()
     watch = _looked(state, now_ms)
     early_ms = watch.replaced_ms + pacing.interval_ms - now_ms
@@ -54,7 +54,7 @@ def replace_offline_replicas(state: ControllerState, now_ms: int) -> Result[None
 
 
 def _looked(state: ControllerState, now_ms: int) -> ReplicaWatch:
-    """Times are counted from when the controller sees something first."""
+    """Times are counted from when the controller first notices."""
     before, brokers = state.watch, state.image.brokers.by_id
     registered = frozenset(brokers)
     return replace(
@@ -70,7 +70,7 @@ def _looked(state: ControllerState, now_ms: int) -> ReplicaWatch:
 
 
 def offline_partitions(state: ControllerState) -> Iterator[tuple[Topic, int, Partition]]:
-    """Diskless partitions with a replica on a broker that is not there."""
+    """Diskless partitions with a replica on a broker that is down."""
     brokers = state.image.brokers
     counts = state.image.topics.replica_counts
     away = {broker_id for broker_id in counts if not brokers.is_active(broker_id)}
@@ -85,7 +85,7 @@ def offline_partitions(state: ControllerState) -> Iterator[tuple[Topic, int, Par
 
 @dataclass(slots=True)
 class _Step:
-    """One look at all of them."""
+    """One check of all of them."""
 
     state: ControllerState
     watch: ReplicaWatch
@@ -94,7 +94,7 @@ class _Step:
     records: list[Message] = field(default_factory=list)
     notes: list[Effect] = field(default_factory=list)
     replaced: int = 0
-    # When to look again.
+    # When to check again.
     next_ms: int = 0
 
     def run(self) -> None:
@@ -106,7 +106,7 @@ class _Step:
         for topic, index, partition in offline_partitions(self.state):
             if self._alive(partition):
                 waiting.append((topic, index, partition))
-            else:  # nobody leads these: they go first
+            else:  # these have no leader: they come first
                 self._repair(placer, topic, index, partition)
         for topic, index, partition in waiting:
             self._repair(placer, topic, index, partition)
@@ -154,8 +154,9 @@ class _Step:
         since = self.watch.offline_since
         offline = [replica for replica in partition.replicas if replica in since]
         due = [one for one in offline if self._is_due(since[one] + self.pacing.grace_ms)]
-        # Nobody is alive: one moves at once, but racks are given up only after the grace. Brokers
-        # serve the partition meanwhile, and a cluster that is shut down finds its racks again.
+        # No replica is alive: one moves at once, but leaves its rack only after the grace period.
+        # Any broker serves the partition meanwhile, and a cluster that was shut down keeps its
+        # racks.
         urgent = not due and len(offline) == len(partition.replicas)
         target = list(partition.replicas)
         moves: list[tuple[int, int]] = []

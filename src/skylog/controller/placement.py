@@ -1,9 +1,9 @@
 """Where new replicas go: Kafka's striped placement.
 
-Leaders go round the racks and, within a rack, round its brokers, starting at random places; the
-replicas of one partition lie in as many racks as there are; fenced brokers are taken last and
-never as leaders. After as many partitions as there are unfenced brokers everything is shuffled, so
-that the same pairs of brokers do not share all their partitions.
+Leaders rotate through the racks and, within a rack, through its brokers, from random starting
+points; the replicas of one partition are spread over as many racks as possible; fenced brokers come
+last and never lead. After as many partitions as there are unfenced brokers everything is shuffled,
+so that the same pairs of brokers do not share all their partitions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class UsableBroker:
 def place(
     brokers: Iterable[UsableBroker], partitions: int, replicas: int, draws: Draws
 ) -> list[list[int]]:
-    """Replicas for each of ``partitions``; INVALID_REPLICATION_FACTOR where it cannot be done."""
+    """Replicas for each of ``partitions``; INVALID_REPLICATION_FACTOR if it is impossible."""
     racks = _Racks(brokers, draws)
     if replicas <= 0:
         raise _refusal(f"Invalid replication factor {replicas}: it must be positive.")
@@ -48,7 +48,7 @@ def _refusal(why: str) -> KafkaError:
 
 
 class _Ring:
-    """Brokers that are handed out once per round; each round starts one further."""
+    """Brokers that are used once per round; each round starts one further."""
 
     def __init__(self, brokers: list[int], draws: Draws) -> None:
         self._brokers = sorted(brokers)
@@ -88,7 +88,7 @@ class _Rack:
 
 
 class _Racks:
-    """All racks, in order of name, brokers without one first."""
+    """All racks, sorted by name, brokers without a rack first."""
 
     def __init__(self, brokers: Iterable[UsableBroker], draws: Draws) -> None:
         by_rack: dict[str | None, list[UsableBroker]] = {}
@@ -105,7 +105,7 @@ class _Racks:
         )
 
     def next_replicas(self, count: int) -> list[int]:
-        # A single broker has nothing to shuffle, and its ring would never start a new round.
+        # A single broker needs no shuffle, and its ring would never start a new round.
         if self._round == self.unfenced_count and self.unfenced_count > 1:
             self._shuffle()
             self._round = 0
@@ -116,7 +116,7 @@ class _Racks:
         index = self._start
         skipped = False
         while len(replicas) < count:
-            # The leader's rack sits out once: the second replica is to lie in another one.
+            # The leader's rack is skipped once: the second replica goes to another one.
             if index == leader_rack and not skipped:
                 skipped = True
             else:
@@ -129,7 +129,7 @@ class _Racks:
         return replicas
 
     def _next_leader(self) -> tuple[int, int]:
-        """Some rack has an unfenced broker: ``place`` has looked."""
+        """Some rack has an unfenced broker: ``place`` has checked."""
         index = self._start
         while True:
             found = self._racks[index].unfenced.next(self._round)

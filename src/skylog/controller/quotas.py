@@ -24,7 +24,7 @@ from skylog.wire.messages.describe_client_quotas_request import (
 from skylog.wire.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 from skylog.wire.schema import Message
 
-# The largest value of each key, None for those that may be fractions.
+# The largest value of each key, None for those that may be fractional.
 _CLIENT_KEYS: Final[Mapping[str, int | None]] = {
     "producer_byte_rate": 2**63 - 1,
     "consumer_byte_rate": 2**63 - 1,
@@ -48,7 +48,7 @@ def alter_client_quotas(
     records: list[Message] = []
     seen: set[QuotaEntity] = set()
     for entry in message.entries:
-        # Of a type that is named twice the last one counts.
+        # If a type is repeated, the last one counts.
         entry.entity = list({part.entity_type: part for part in entry.entity}.values())
         result = alter_client_quotas_response.EntryData(
             0,
@@ -93,7 +93,7 @@ def _parts(entity: QuotaEntity) -> list[EntityData]:
 
 
 def _keys_of(entity: QuotaEntity) -> Mapping[str, int | None]:
-    """The keys that this kind of entity may have; INVALID_REQUEST if there is no such kind."""
+    """The keys allowed for this kind of entity; INVALID_REQUEST for an unknown kind."""
     if not entity:
         raise _invalid("Invalid empty client quota entity")
     kinds = [kind for kind, _ in entity]
@@ -113,7 +113,7 @@ def _keys_of(entity: QuotaEntity) -> Mapping[str, int | None]:
 
 
 def _is_address(text: str) -> bool:
-    """By its form alone: the controller looks no names up."""
+    """By its syntax alone: the controller does not resolve names."""
     return _IPV4.fullmatch(text) is not None or _IPV6.fullmatch(text) is not None
 
 
@@ -134,7 +134,7 @@ def _check_value(limits: Mapping[str, int | None], key: str, value: float) -> No
 def describe_client_quotas(
     image: ClusterImage, message: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    """Raises INVALID_REQUEST or UNSUPPORTED_VERSION for a filter that makes no sense."""
+    """Raises INVALID_REQUEST or UNSUPPORTED_VERSION for an invalid filter."""
     exact: dict[str, str | None] = {}
     named: set[str] = set()
     for component in message.components:

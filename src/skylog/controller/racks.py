@@ -1,4 +1,4 @@
-"""Where replicas of diskless partitions go: one in every rack, on the broker that has least to do.
+"""Placement of diskless replicas: one in every rack, on the least loaded broker.
 
 Their data is shared, so a replica is an address and a possible leader, not a copy. A broker
 without a rack belongs to the rack ``unknown``. Pure: reads nothing but its arguments.
@@ -26,18 +26,18 @@ def rack_aware(racks: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RackBroker:
-    """A registered broker as a place for replicas."""
+    """A registered broker that can hold replicas."""
 
     broker_id: int
     rack: str
     # Whether it may lead and be in sync.
     active: bool
-    # Whether it takes new partitions; one that does not is taken only when its rack has no other.
+    # Whether it takes new partitions; otherwise it is used only if its rack has no other.
     willing: bool = True
 
 
 class RackPlacer:
-    """Chooses brokers and counts what it has handed out: one placer serves one request."""
+    """Chooses brokers and counts its assignments: one placer serves one request."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class RackPlacer:
         for broker in self._by_id.values():
             self._racks.setdefault(broker.rack, []).append(broker)
         self._names = sorted(self._racks)
-        # The brokers of each rack by preference, as it was when they were last looked at.
+        # The brokers of each rack by preference, as of the last lookup.
         self._heaps = {
             rack: sorted(map(self._preference, members)) for rack, members in self._racks.items()
         }
@@ -67,9 +67,9 @@ class RackPlacer:
         return any(broker.active for broker in self._by_id.values())
 
     def one_per_rack(self, keep: Iterable[int] = ()) -> list[int]:
-        """A replica in each rack; the rack that comes first changes from partition to partition.
+        """A replica in each rack; the first rack rotates from partition to partition.
 
-        A broker of ``keep`` stays where it is the first of its rack.
+        A broker in ``keep`` stays if it is the first of its rack.
         """
         kept: dict[str, RackBroker] = {}
         for broker_id in keep:
@@ -90,7 +90,7 @@ class RackPlacer:
     def replacement(
         self, gone: int, replicas: Collection[int], *, in_rack: bool = False
     ) -> int | None:
-        """An active broker instead of ``gone``, which is one of ``replicas``; None: there is none.
+        """An active broker to replace ``gone``, one of ``replicas``; None if there is none.
 
         In the same rack if possible (``in_rack``: only there), else in one that has no replica
         yet, else anywhere.
@@ -118,7 +118,7 @@ class RackPlacer:
         return chosen.broker_id
 
     def _least_loaded(self, rack: str) -> RackBroker:
-        """Loads only grow, so whoever is on top and as it was then is the least loaded."""
+        """Loads only grow, so an unchanged broker at the top of the heap is the least loaded."""
         heap = self._heaps[rack]
         while True:
             broker = self._by_id[heap[0][-1]]
@@ -138,7 +138,8 @@ class RackPlacer:
         )
 
     def _first_turn(self) -> int:
-        """The rack that leads least begins, so that topics of one partition spread as well."""
+        """The rack with the fewest leaders comes first, so that single-partition topics spread
+        too."""
 
         def leaders(index: int) -> tuple[bool, int]:
             brokers = self._racks[self._names[index]]

@@ -1,8 +1,8 @@
 """Moving partitions to other brokers (KIP-455).
 
-A reassignment first adds the new replicas and names those that come and go; when those that come
-are in sync, the ones that go are dropped. One that needs no new replica is done at once, and so is
-that of a diskless partition, whose replicas have nothing to copy.
+A reassignment first adds the new replicas and records those being added and removed; when the added
+ones are in sync, the removed ones are dropped. One without new replicas completes at once, and so
+does that of a diskless partition, whose replicas have nothing to copy.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def alter_partition_reassignments(
         allow_replication_factor_change=message.allow_replication_factor_change,
         error_message=None if message.topics else "",
     )
-    # Two changes of one partition would each start from what the other makes untrue.
+    # Each of two changes of one partition would invalidate the other.
     named = Counter(
         (topic.name, wanted.partition_index)
         for topic in message.topics
@@ -111,13 +111,13 @@ def _alter(
 def _start(
     state: ControllerState, topic: Topic, index: int, partition: Partition, target: list[int]
 ) -> PartitionChangeRecord | None:
-    """Those that are still being added by an earlier reassignment count as replicas already."""
+    """Replicas that an earlier reassignment is still adding already count as replicas."""
     current = set(partition.replicas)
     removing = sorted(current - set(target))
     adding = sorted(set(target) - current)
     change = state.change(topic, index)
     change.replicas = [*target, *removing]
-    # As in Kafka, a target that names nobody new leaves what is under way as it is.
+    # As in Kafka, a target without new replicas leaves the current reassignment unchanged.
     change.removing = removing or change.removing
     change.adding = adding or change.adding
     return change.build()

@@ -1,4 +1,4 @@
-"""What the controller machine is asked: Kafka's own requests, and what its timers bring."""
+"""Input of the controller machine: Kafka's own requests, and timers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from skylog.wire.schema import Message
 
 
 def no_charge(_partitions: int) -> None:
-    """Nobody limits how fast this caller changes partitions."""
+    """Does not limit partition changes of this caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerRequest:
-    """A request of a client or broker, already authorized, with what a pure machine cannot have."""
+    """An authorized request of a client or broker, with the input that a pure machine lacks."""
 
     message: Message
     version: int
-    # Randomness: the ids and placements of this request are drawn from it.
+    # Randomness: the ids and placements of this request are derived from it.
     seed: bytes = b""
-    # The log's end: a broker's epoch is the offset at which its registration is written.
+    # The log end offset: a broker's epoch is the offset of its registration record.
     next_offset: int = 0
-    # Counts changed partitions against the caller's quota; raises THROTTLING_QUOTA_EXCEEDED.
+    # Charges changed partitions to the caller's quota; raises THROTTLING_QUOTA_EXCEEDED.
     charge: Callable[[int], None] = no_charge
 
 
@@ -33,7 +33,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class SessionExpired:
-    """A broker's session has had its time, unless a heartbeat came since."""
+    """A broker's session has expired, unless a heartbeat arrived since."""
 
     broker_id: int
     epoch: int
@@ -41,22 +41,22 @@ class SessionExpired:
 
 @dataclass(frozen=True, slots=True)
 class ElectPreferredLeaders:
-    """Give partitions back to their preferred leaders."""
+    """Return leadership to preferred leaders."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectUncleanLeaders:
-    """Elect leaders that are not in sync where nobody else is left and it is allowed."""
+    """Elect out-of-sync leaders where no other replica is left and it is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceOfflineReplicas:
-    """Look for offline replicas of diskless partitions and give some of them to other brokers."""
+    """Find offline replicas of diskless partitions and move some of them to other brokers."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarnOfPlacement:
-    """Tell of diskless partitions that a rack's failure would hurt more than it has to."""
+    """Warn about diskless partitions with avoidable exposure to a rack failure."""
 
 
 Request = (
@@ -72,33 +72,33 @@ Request = (
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """A broker was heard. Volatile: a new leader of the quorum starts to count anew."""
+    """A broker sent a heartbeat. Volatile: a new leader of the quorum starts over."""
 
     broker_id: int
     epoch: int
     now_ms: int
     metadata_offset: int
-    # The offset others must have reached before this broker may go; -1 while it stays.
+    # The offset that others must have reached before this broker may shut down; -1 if it does not.
     controlled_shutdown_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Departed:
-    """A broker was told that it may go: another of its id may come at once."""
+    """A broker was told to shut down: another one with its id may register at once."""
 
     broker_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaWatch:
-    """What the last look for offline replicas found; a new leader of the quorum starts anew."""
+    """The result of the last check for offline replicas; a new leader of the quorum starts over."""
 
-    # Since when each registered broker that is not active has been away.
+    # Since when each registered but inactive broker has been down.
     offline_since: Mapping[int, int] = field(default_factory=dict)
     registered: frozenset[int] = frozenset()
-    # When a broker registered that had not been known.
+    # When an unknown broker last registered.
     newcomer_ms: int = 0
-    # When replicas were last replaced, and how many in all.
+    # When replicas were last replaced, and how many in total.
     replaced_ms: int = 0
     replaced: int = 0
 

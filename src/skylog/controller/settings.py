@@ -1,4 +1,4 @@
-"""What the controller is told once, and what it asks about configs."""
+"""The controller's fixed settings, and its interface to configs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skylog.wire.messages.create_topics_response import CreatableTopicConfigs
 from skylog.wire.messages.feature_level_record import FeatureLevelRecord
 from skylog.wire.schema import Message
 
-# What a controller of Kafka 4.3 supports.
+# What a Kafka 4.3 controller supports.
 SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
     "metadata.version": (7, 30),
     "kraft.version": (0, 1),
@@ -31,7 +31,7 @@ def bootstrap_records(levels: Mapping[str, int]) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ConfigLayers:
-    """Where a topic's setting may come from, the strongest first."""
+    """The sources of a topic's setting, the strongest first."""
 
     topic: Mapping[str, str]
     node: Mapping[str, str]
@@ -39,12 +39,12 @@ class ConfigLayers:
 
 
 class ConfigSchema(Protocol):
-    """What is known of configs outside of the metadata log."""
+    """Definitions of configs outside the metadata log."""
 
     def validate(
         self, resource: ConfigResource, configs: Mapping[str, str], existing: Mapping[str, str]
     ) -> None:
-        """KafkaError or ConfigError where ``configs`` cannot be the overrides of the resource."""
+        """KafkaError or ConfigError if ``configs`` are not valid overrides of the resource."""
         ...
 
     def is_list(self, resource_type: int, name: str) -> bool: ...
@@ -56,13 +56,13 @@ class ConfigSchema(Protocol):
         ...
 
     def describe_topic(self, layers: ConfigLayers) -> Sequence[CreatableTopicConfigs]:
-        """All effective settings of a topic as CreateTopics answers them, in order of name."""
+        """All effective settings of a topic, sorted by name, as in a CreateTopics response."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPacing:
-    """How offline replicas of diskless partitions are replaced, unless it is set dynamically."""
+    """How offline replicas of diskless partitions are replaced, unless set dynamically."""
 
     batch_size: int = 500
     interval_ms: int = 1_000
@@ -74,19 +74,19 @@ class ReplicaPacing:
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """Settled before the controller starts."""
+    """Fixed when the controller starts."""
 
     node_id: int
     cluster_id: str
-    # Who votes, at any time.
+    # The voters, at any time.
     quorum_node_ids: Collection[int]
-    # Written to an empty log: feature levels first, then whatever a cluster is formatted with.
+    # Written to an empty log: feature levels first, then the cluster's initial records.
     bootstrap: tuple[Message, ...]
     supported_features: Mapping[str, VersionRange] = field(
         default_factory=lambda: SUPPORTED_FEATURES
     )
     kraft_version: int = 1
-    # Whether a broker of the same id runs in this process: then no older one can be alive.
+    # Whether a broker with the same id runs in this process: then no older one can be alive.
     combined: bool = True
     partition_count_default: int = 1
     replication_factor_default: int = 1
@@ -96,9 +96,9 @@ class ControllerSettings:
     leader_check_interval_ms: int = 300_000
     unclean_election_interval_ms: int = 300_000
     elections_per_check_max: int = 1_000
-    # How many diskless coordinators there will be, until their topic says how many there are.
+    # The number of diskless coordinators, until their topic exists.
     diskless_coordinators: int = 1
-    # Replicas that this topic gets with the first diskless one; 0 where there is no such topic.
+    # Replicas of that topic, created with the first diskless topic; 0 if there is no such topic.
     diskless_metadata_replicas: int = 1
     # Whether somebody chose that: a cluster of one node takes 1 for Kafka's default.
     diskless_metadata_replicas_chosen: bool = True

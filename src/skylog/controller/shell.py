@@ -1,4 +1,4 @@
-"""The controller as it runs: its machine over the metadata log of the quorum."""
+"""The controller's runtime: its machine over the quorum's metadata log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Controller:
         timers: Timers | None = None,
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """``on_failure`` hears of a machine that had to be given up; ``start`` may try again."""
+        """``on_failure`` is called when a machine had to be unloaded; ``start`` may retry."""
         self._log = log
         self._rng = rng
         self._on_failure = on_failure
@@ -65,11 +65,11 @@ class Controller:
         await self._runtime.load()
 
     def stop(self) -> None:
-        """Stop answering, for example because another node leads; callers are told so."""
+        """Stop answering, for example because another node leads; callers get an error."""
         self._runtime.unload()
 
     def lead(self, leads: bool) -> None:
-        """The node of this controller begins to lead the quorum, or no longer does."""
+        """This controller's node gained or lost the leadership of the quorum."""
         if not leads:
             self.stop()
             return
@@ -88,7 +88,7 @@ class Controller:
 
     @property
     def state(self) -> ControllerState | None:
-        """What the active controller knows, for looking at; not all of it may be committed."""
+        """The active controller's state, read-only; not all of it may be committed."""
         machine = self._runtime.machine
         return machine.state if isinstance(machine, ControllerMachine) else None
 
@@ -98,9 +98,10 @@ class Controller:
         version: int,
         charge: Callable[[int], None] = no_charge,
     ) -> Any:
-        """The response, once what it says is committed; KafkaError if the request fails whole.
+        """The response, once its contents are committed; KafkaError if the request fails as a
+        whole.
 
-        ``charge`` is told of changed partitions and may refuse them by THROTTLING_QUOTA_EXCEEDED.
+        ``charge`` is called with changed partitions and may raise THROTTLING_QUOTA_EXCEEDED.
         """
         return await self._runtime.submit(
             ControllerRequest(

@@ -1,4 +1,4 @@
-"""What the controller's decisions read: the image, the sessions of brokers, the settings."""
+"""The input of the controller's decisions: the image, broker sessions, settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from skylog.wire.schema import Message
 
 MIN_ISR = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
-# Fields of ReplicaPacing and the settings that they are.
+# Fields of ReplicaPacing and their settings.
 _PACING = {
     known.name: bound(ManagedReplicationSettings)[known.name].name
     for known in fields(ReplicaPacing)
@@ -38,7 +38,7 @@ PACING_SETTINGS = frozenset(_PACING.values())
 
 @dataclass(slots=True)
 class ControllerState:
-    """Changed by the machine's ``apply`` alone."""
+    """Changed only by the machine's ``apply``."""
 
     settings: ControllerSettings
     configs: ConfigSchema
@@ -46,9 +46,9 @@ class ControllerState:
     sessions: dict[int, Contact] = field(default_factory=dict)
     # A broker may be unfenced once it has read its own registration.
     registration_offsets: dict[int, int] = field(default_factory=dict)
-    # What is known of offline replicas of diskless partitions.
+    # State of offline replicas of diskless partitions.
     watch: ReplicaWatch = field(default_factory=ReplicaWatch)
-    # What holds where nobody has set it while the cluster ran.
+    # Static values, used unless set dynamically.
     static_values: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class ControllerState:
         return self.image.features.elr_enabled
 
     def broker_of_epoch(self, broker_id: int, epoch: int) -> Broker:
-        """The broker, or STALE_BROKER_EPOCH if the caller is not the one that is registered."""
+        """The broker, or STALE_BROKER_EPOCH if the caller is not the registered one."""
         broker = self.image.broker(broker_id)
         if broker is None:
             raise KafkaError(
@@ -83,14 +83,14 @@ class ControllerState:
         return set(self.settings.quorum_node_ids) == own and self.image.brokers.by_id.keys() == own
 
     def usable_brokers(self) -> Iterator[UsableBroker]:
-        """Brokers that take new replicas: not those that are going, nor those without room."""
+        """Brokers that take new replicas: neither shutting down nor without usable directories."""
         for broker in self.image.brokers.by_id.values():
             going = broker.in_controlled_shutdown and not broker.fenced
             if broker.takes_partitions and not going:
                 yield UsableBroker(broker.broker_id, broker.rack, broker.fenced)
 
     def rack_placer(self) -> RackPlacer:
-        """Chooses among all that are registered: a rack that is away for a while is still one."""
+        """Chooses among all registered brokers: a rack that is temporarily down still counts."""
         topics = self.image.topics
         brokers = (
             RackBroker(
@@ -108,7 +108,7 @@ class ControllerState:
         return len({rack_name(broker.rack) for broker in self.image.brokers.by_id.values()})
 
     def replica_pacing(self) -> ReplicaPacing:
-        """How offline replicas are replaced, as it is set now."""
+        """How offline replicas are replaced, with the current settings."""
         layers = self.layers({})
         dynamic = {}
         for name, setting in _PACING.items():
@@ -127,7 +127,7 @@ class ControllerState:
         return ConfigLayers(topic_overrides, configs.of(node), configs.of(CLUSTER_DEFAULT))
 
     def min_isr(self, topic: Topic) -> int:
-        """Never more than there are replicas."""
+        """At most the number of replicas."""
         configured = int(self._topic_value(topic.name, MIN_ISR))
         return min(configured, len(topic.partitions[0].replicas))
 
@@ -135,7 +135,8 @@ class ControllerState:
         return self._topic_value(topic, UNCLEAN_ELECTION).lower() == "true"
 
     def _topic_value(self, topic: str, name: str) -> str:
-        """Asked per partition, so without the schema: these two are called alike at all levels."""
+        """Called per partition, so without the schema: these two have the same name at all
+        levels."""
         layers = self.layers(self.image.topic_configs(topic))
         for layer in (layers.topic, layers.node, layers.cluster):
             if name in layer:
@@ -151,10 +152,10 @@ class ControllerState:
         added: int = NO_LEADER,
         partition: Partition | None = None,
     ) -> PartitionChange:
-        """A change of a partition, not built yet.
+        """A change of a partition, under construction.
 
-        The brokers in ``removed`` are about to be inactive and ``added`` is about to be active,
-        though their registrations do not say so yet.
+        The brokers in ``removed`` are about to become inactive and ``added`` active, although their
+        registrations do not show it yet.
         """
         partition = topic.partitions[index] if partition is None else partition
         brokers = self.image.brokers
@@ -184,7 +185,7 @@ class ControllerState:
         added: int = NO_LEADER,
         unclean_shutdown: int = NO_LEADER,
     ) -> list[Message]:
-        """New leaders and ISRs after a broker went or came."""
+        """New leaders and ISRs after a broker left or returned."""
         records: list[Message] = []
         for topic, index in partitions:
             change = self.change(topic, index, removed=(removed, unclean_shutdown), added=added)
@@ -200,7 +201,7 @@ class ControllerState:
         return records
 
     def partitions_in_sync_with(self, broker_id: int) -> Iterator[tuple[Topic, int]]:
-        """Looks at all partitions: brokers go seldom."""
+        """Scans all partitions: brokers leave rarely."""
         for topic, index, partition in self.all_partitions():
             if broker_id in partition.isr:
                 yield topic, index
@@ -219,7 +220,7 @@ class ControllerState:
             yield topics.by_id[topic_id], index
 
     def waiting_for(self, broker_id: int) -> Iterator[tuple[Topic, int]]:
-        """What changes when a broker is back: partitions without a leader, and diskless ones."""
+        """The changes when a broker returns: partitions without a leader, and diskless ones."""
         yield from self.leaderless()
         for topic, index, partition in self.all_partitions():
             back = broker_id in partition.replicas and broker_id not in partition.isr
@@ -233,7 +234,7 @@ class ControllerState:
 
 
 def bounded(records: list[Message]) -> list[Message]:
-    """Refuse what one request may not write."""
+    """Refuse requests that would write too many records."""
     if len(records) > CONTROLLER_RECORDS_PER_REQUEST_MAX:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "The request would change too much at once.")
     return records

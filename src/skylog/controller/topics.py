@@ -41,7 +41,7 @@ _USE_DEFAULT = -1
 def create_topics(
     state: ControllerState, request: ControllerRequest, message: CreateTopicsRequest
 ) -> Result[CreateTopicsResponse]:
-    """Each topic succeeds or fails by itself; all that succeed are one batch."""
+    """Each topic succeeds or fails on its own; all that succeed are one batch."""
     _check_partition_count(state, message.topics)
     counts = Counter(topic.name for topic in message.topics)
     draws, placer = Draws(request.seed), state.rack_placer()
@@ -73,7 +73,7 @@ def _refused(name: str, code: ErrorCode, why: str | None) -> CreatableTopicResul
 
 
 def _check_partition_count(state: ControllerState, topics: Iterable[CreatableTopic]) -> None:
-    """Before anything is allocated for them."""
+    """Checked before anything is allocated."""
     total = 0
     for topic in topics:
         if topic.assignments:
@@ -110,7 +110,7 @@ def _create_topic(
     if diskless:
         partitions = with_coordinators(state, partitions, draws)
         if DISKLESS_ENABLE not in overrides:
-            # The cluster's default may change; what this topic is may not.
+            # The cluster's default may change; the type of this topic may not.
             kind = ConfigResourceType.TOPIC
             config_records.append(ConfigRecord(kind, topic.name, DISKLESS_ENABLE, "true"))
     result = CreatableTopicResult(
@@ -206,7 +206,7 @@ def _assigned_partitions(state: ControllerState, topic: CreatableTopic) -> list[
 def delete_topics(
     state: ControllerState, request: ControllerRequest, message: DeleteTopicsRequest
 ) -> Result[DeleteTopicsResponse]:
-    """By name or by id; one that is named twice, even once each way, is refused."""
+    """By name or by id; one that is repeated, even once each way, is refused."""
     if not state.settings.delete_topic_enable:
         if request.version < 3:
             raise KafkaError(
@@ -233,7 +233,7 @@ def delete_topics(
 
 
 class _Deletion:
-    """One DeleteTopics request, step by step."""
+    """The steps of one DeleteTopics request."""
 
     def __init__(self, state: ControllerState, request: ControllerRequest) -> None:
         self.response = DeleteTopicsResponse()

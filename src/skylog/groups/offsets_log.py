@@ -61,7 +61,7 @@ class OffsetsPartition(Protocol):
     def log(self) -> StoredLog: ...
 
     def append(self, batches: Sequence[Batch], now_ms: int, origin: Origin = ...) -> Any:
-        """Append as the leader; a KafkaError leaves the log as it was."""
+        """Append as the leader; after a KafkaError the log is unchanged."""
         ...
 
     def append_marker(self, end: TransactionEnd, now_ms: int) -> Any: ...
@@ -72,7 +72,7 @@ class OffsetsPartition(Protocol):
 
 
 class OffsetsLog:
-    """Implements ``RuntimeLog``; one per time of leading the partition."""
+    """Implements ``RuntimeLog``; one per term of leadership."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class OffsetsLog:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing to read at {offset}")
 
     def snapshot_due(self, now_ms: int) -> bool:
-        return False  # compaction is what keeps such a topic short
+        return False  # compaction keeps such a topic short
 
     async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
         invariant(False, "a compacted topic has no snapshots")

@@ -1,6 +1,7 @@
-"""Passes over all groups: offsets whose time is over, and offsets of topics that are gone.
+"""Passes over all groups: expired offsets, and offsets of deleted topics.
 
-A pass is done in bounded parts, so that it holds nobody up; a timer brings the next part at once.
+A pass runs in bounded parts, so that it does not block requests; a timer starts the next part at
+once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from skylog.groups.settings import GroupSettings
 from skylog.kernel.limits import GROUP_PASS_GROUPS_MAX, GROUP_PASS_RECORDS_BYTES_MAX
 from skylog.replicated.machine import Effect, Result, StartTimer
 
-# In a batch, next to the names in its key.
+# In a batch, in addition to the names in its key.
 _TOMBSTONE_OVERHEAD_BYTES: Final = 64
 AnyGroup = ClassicGroup | ConsumerGroup
 
@@ -30,7 +31,7 @@ def is_empty(group: AnyGroup) -> bool:
 
 
 def tombstones(group: AnyGroup) -> list[GroupsRecord]:
-    """The end of a group that has no members; its offsets are another matter."""
+    """The tombstone of a group without members; its offsets are separate."""
     if isinstance(group, ConsumerGroup):
         return [*group_tombstones(group, {})]
     return [group_tombstone(group.group_id)]
@@ -46,7 +47,7 @@ def remove_offsets(
     removed: Callable[[str], list[GroupsRecord]],
     settings: GroupSettings,
 ) -> Result[Any]:
-    """One part of a pass; ``removed`` says what goes of a group."""
+    """One part of a pass; ``removed`` returns what to remove from a group."""
     records: list[GroupsRecord] = []
     done, room = 0, GROUP_PASS_RECORDS_BYTES_MAX
     for group_id in group_ids[:GROUP_PASS_GROUPS_MAX]:
@@ -55,7 +56,7 @@ def remove_offsets(
         records += fitting
         room -= sum(map(_tombstone_bytes, fitting))
         if len(fitting) < len(all_of_group):
-            break  # the next part begins with the rest of this group
+            break  # the next part continues with this group
         done += 1
     rest = tuple(group_ids[done:])
     effects: tuple[Effect, ...] = ()
@@ -71,7 +72,7 @@ def remove_offsets(
 def expired(
     group: AnyGroup, known: offsets.Offsets, settings: GroupSettings, now_ms: int
 ) -> list[GroupsRecord]:
-    """Offsets whose time is over, and with the last of them the group."""
+    """Expired offsets, and with the last of them the group."""
     records: list[GroupsRecord] = [
         *offsets.expired_tombstones(group, known, settings.offsets_retention_ms, now_ms)
     ]
@@ -82,7 +83,7 @@ def expired(
 
 
 def _fitting(records: list[GroupsRecord], bytes_max: int) -> list[GroupsRecord]:
-    """The first of the records, up to the one that fills the room."""
+    """The first records, up to the size limit."""
     fitting: list[GroupsRecord] = []
     for record in records:
         if bytes_max <= 0:

@@ -1,4 +1,5 @@
-"""The way of a group from one generation to the next; ``machine.py`` has the transition table."""
+"""The rebalance of a group from one generation to the next; ``machine.py`` has the transition
+table."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ EMPTY, PREPARING, COMPLETING, STABLE = (
 
 
 def rebalance_or_complete(step: Step) -> None:
-    """A member came, changed or went: begin a rebalance, or go on with the one under way."""
+    """A member joined, changed or left: start a rebalance, or continue the current one."""
     if step.group.state is PREPARING:
         complete_join_if_all_there(step)
     else:
@@ -38,7 +39,7 @@ def prepare_rebalance(step: Step) -> None:
     initial = group.state is EMPTY
     group.transition(PREPARING, step.now_ms)
     if initial:
-        # The first of many members that start together: give the others time to come.
+        # The first of many members that start together: give the others time to join.
         delay_ms = step.settings.initial_rebalance_delay_ms
         _wait_for_more(step, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
     elif group.all_joined:
@@ -54,14 +55,15 @@ def complete_join_if_all_there(step: Step) -> None:
 
 
 def complete_join(step: Step) -> None:
-    """The time to join is over, or all are there: begin the next generation with who came."""
+    """The time to join is over, or all have joined: start the next generation with those that
+    have."""
     group = step.group
     step.cancel_timer("join")
     for member in list(group.members.values()):
         if not member.awaiting_join and member.instance_id is None:
             step.remove(member.member_id)
     if not group.elect_joined_leader() and group.members:
-        # Only static members are left and none has come: their sessions decide.
+        # Only static members are left and none has joined: their sessions decide.
         _wait_for_joins(step)
         return
     group.next_generation(step.now_ms)
@@ -79,7 +81,7 @@ def complete_join(step: Step) -> None:
 
 
 def join_response(step: Step, member_id: str) -> JoinGroupResponse:
-    """The current generation; its leader is told who the members are."""
+    """The current generation; its leader gets the list of members."""
     group = step.group
     members: list[JoinGroupResponseMember] = []
     if group.leader == member_id:
@@ -103,7 +105,7 @@ def _described(member: Member, protocol_name: str | None) -> JoinGroupResponseMe
 
 
 def propagate_assignment(step: Step, assignments: dict[str, bytes], error: ErrorCode) -> None:
-    """Give every member its part, none by default, and answer those that wait for it."""
+    """Give every member its assignment, empty by default, and answer waiting SyncGroups."""
     group, known = step.group, error is ErrorCode.NONE
     for member_id, member in list(group.members.items()):
         assignment = assignments.get(member_id, b"")
@@ -159,7 +161,7 @@ def end_join(step: Step, timer: EndJoin) -> None:
 
 
 def end_sync(step: Step, timer: EndSync) -> None:
-    """Members that joined a generation but never asked for their part of it are gone."""
+    """Remove members that joined a generation but never synced."""
     group = step.group
     if group.state not in (COMPLETING, STABLE) or not group.pending_syncs:
         return
@@ -172,13 +174,13 @@ def end_sync(step: Step, timer: EndSync) -> None:
 
 
 def check_session(step: Step, timer: CheckSession) -> None:
-    """A member's timer has come: its time is over, or it was heard of since."""
+    """A member's timer has fired: its session has expired, unless it was alive since."""
     session = step.sessions.get(timer.member_id)
     if session is None:
         return
     member = step.group.members.get(timer.member_id)
     if step.now_ms < session.deadline_ms:
-        # A clock set back must not give a dead member hours.
+        # A clock that was set back must not keep a dead member for hours.
         remaining_ms = min(session.deadline_ms - step.now_ms, _session_ms_max(step, member))
         step.start_session(timer.member_id, remaining_ms, timer_fired=True)
     elif member is not None and member.excused_from_heartbeat:

@@ -1,4 +1,4 @@
-"""Groups as administrators see them: ListGroups and DescribeGroups."""
+"""Groups for administrators: ListGroups and DescribeGroups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skylog.wire.messages.list_groups_response import ListedGroup, ListGroupsRes
 
 CLASSIC_TYPE: Final = "classic"
 CONSUMER_TYPE: Final = "consumer"
-# From this version on, a group that does not exist is an error; before, it was called dead.
+# From this version on, a missing group is an error; before, its state was Dead.
 _GROUP_NOT_FOUND_VERSION: Final = 6
 
 

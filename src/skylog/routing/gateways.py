@@ -2,11 +2,11 @@
 
 A broker that writes for few coordinators commits a file with few calls. Each coordinator has
 ``max(1, brokers // coordinators // racks)`` gateways in each rack, and with enough brokers a broker
-is gateway of one coordinator only. With fewer, coordinators that share a broker share their
-gateways too: a broker then calls no more others than there are racks. A coordinator's own broker
-is its gateway in its own rack, and calls nobody at all.
+is the gateway of only one coordinator. With fewer, coordinators that share a broker share their
+gateways too: a broker then calls at most as many others as there are racks. A coordinator's own
+broker is its gateway in its own rack, and needs no call at all.
 
-Worked out from metadata alone, so that all brokers give the same advice. Pure.
+Computed from metadata alone, so that all brokers give the same result. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def gateway_count(brokers: int, coordinators: int, racks: int) -> int:
 
 @dataclass(slots=True)
 class _Gateway:
-    """A broker of a rack, and what it is gateway for so far."""
+    """A broker of a rack, and the coordinators assigned to it so far."""
 
     broker: int
     groups: int = 0
@@ -35,7 +35,7 @@ class _Gateway:
 def assign_gateways(racks: Mapping[int, str], hosts: Sequence[int]) -> list[Gateways]:
     """For each coordinator, rack by rack, its gateways.
 
-    ``racks`` has the rack of each living broker, ``hosts`` the broker of each coordinator, or
+    ``racks`` has the rack of each live broker, ``hosts`` the broker of each coordinator, or
     ``NO_HOST``.
     """
     by_rack: dict[str, list[_Gateway]] = {}
@@ -50,7 +50,8 @@ def assign_gateways(racks: Mapping[int, str], hosts: Sequence[int]) -> list[Gate
     if not saturated:
         groups = _co_located(hosts)
     for rack, brokers in by_rack.items():
-        # Those at home first: what they have is settled before the others are shared out.
+        # Coordinators hosted in the rack first: their gateways are fixed before the others are
+        # assigned.
         for host, numbers in sorted(groups, key=lambda group: racks.get(group[0]) != rack):
             chosen = _choose(brokers, host, numbers, wanted, prefer_host=not saturated)
             for number in numbers:
@@ -59,7 +60,7 @@ def assign_gateways(racks: Mapping[int, str], hosts: Sequence[int]) -> list[Gate
 
 
 def _co_located(hosts: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """Coordinators by the broker they are on; one that is on none is on its own."""
+    """Coordinators by their broker; one without a broker is on its own."""
     groups: dict[tuple[int, int], list[int]] = {}
     for number, host in enumerate(hosts):
         groups.setdefault((host, number if host == NO_HOST else 0), []).append(number)
@@ -69,7 +70,7 @@ def _co_located(hosts: Sequence[int]) -> list[tuple[int, list[int]]]:
 def _choose(
     brokers: list[_Gateway], host: int, numbers: list[int], wanted: int, *, prefer_host: bool
 ) -> list[int]:
-    """Those with least to do; the host goes first, or, if it is to have one only, among equals."""
+    """The least loaded brokers; the host comes first, or, if there is only one, among equals."""
 
     def order(gateway: _Gateway) -> tuple[bool, int, int, bool, int]:
         at_home = gateway.broker == host
@@ -89,5 +90,5 @@ def _choose(
 
 
 def gateways_for(gateways: Gateways, zone: str) -> Sequence[int]:
-    """A zone without brokers is served by those of all others."""
+    """A zone without brokers uses those of all others."""
     return gateways.get(zone) or [broker for rack in sorted(gateways) for broker in gateways[rack]]

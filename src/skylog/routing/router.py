@@ -1,4 +1,4 @@
-"""Advice to clients: what the pure parts of routing say, for the metadata that there is now."""
+"""Routing of clients: the pure routing functions, applied to the current metadata."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from skylog.routing.zones import zone_of_client
 
 
 class Router:
-    """Follows metadata only to know when what it has worked out is no longer true."""
+    """Follows the metadata to invalidate cached results."""
 
     def __init__(self, image: ClusterImage, zone_by_listener: Mapping[str, str]) -> None:
         self._image = image
         self._zone_by_listener = zone_by_listener
         self._gateways: list[Gateways] | None = None
-        # How often partitions were shown to clients, by how their leader was chosen.
+        # Counts of partitions shown to clients, by how their leader was chosen.
         self.routes: Counter[Route] = Counter()
 
     def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
@@ -37,14 +37,15 @@ class Router:
     def located(
         self, topic: Topic, index: int, zone: str | None, racks: Mapping[int, str | None]
     ) -> Located | None:
-        """Where a client of a zone finds a diskless partition; ``racks`` as for ``locate``."""
+        """The broker for a diskless partition that a client in a zone is shown; ``racks`` as for
+        ``locate``."""
         found = locate(topic.topic_id, index, topic.partitions[index], zone, racks)
         if found is not None:
             self.routes[found.route] += 1
         return found
 
     def produce_gateways(self, coordinator: int, zone: str | None) -> Sequence[int]:
-        """The brokers to which a producer in a zone had best send; none without a zone."""
+        """The preferred brokers for a producer in a zone; empty without a zone."""
         if zone is None:
             return ()
         if self._gateways is None:
@@ -54,7 +55,7 @@ class Router:
         return gateways_for(self._gateways[coordinator], zone)
 
     def replica_in(self, topic: Topic, index: int, rack: str, reader: int) -> int | None:
-        """A replica in a consumer's own rack, where ``reader`` is in another."""
+        """A replica in a consumer's own rack, if ``reader`` is in another."""
         brokers = self._image.brokers.by_id
         alive = {
             replica: brokers[replica].rack

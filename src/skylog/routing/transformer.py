@@ -1,8 +1,8 @@
-"""What clients are told of a diskless partition: the replica in their zone, if there is one.
+"""How clients see a diskless partition: the replica in their zone, if there is one.
 
-Any broker can serve any diskless partition, so the answer to "who leads" is a matter of cost. The
-placement itself is the controller's; only while none of its replicas is alive is a broker chosen
-here, by a hash on which all brokers agree. The leader's epoch is never touched. Pure.
+Any broker can serve any diskless partition, so the choice of the leader shown is a matter of cost.
+The controller decides the placement; only while none of the replicas is alive is a broker chosen
+here, by a hash on which all brokers agree. The leader epoch is never changed. Pure.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def locate(
     zone: str | None,
     racks: Mapping[int, str | None],
 ) -> Located | None:
-    """``racks`` has the brokers that are alive, in order of id; None: there is none."""
+    """``racks`` has the live brokers, in order of id; None if there are none."""
     alive = [replica for replica in partition.replicas if replica in racks]
     if not alive:
         near = [broker for broker, rack in racks.items() if rack_name(rack) == zone]
@@ -69,7 +69,7 @@ def _only(route: Route, broker: int) -> Located:
 
 
 def _pick(topic_id: Uuid, index: int, candidates: Sequence[int]) -> int:
-    """The same for all clients of a zone, on all brokers: caches are shared then."""
+    """The same for all clients of a zone, on all brokers, so that caches are shared."""
     if len(candidates) == 1:
         return candidates[0]
     return candidates[partition_of_key(f"{topic_id}-{index}".encode(), len(candidates))]

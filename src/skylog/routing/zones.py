@@ -1,4 +1,4 @@
-"""Which zone a client is in: the ``broker.rack`` of the brokers beside it. Pure: texts only."""
+"""The zone of a client: the ``broker.rack`` of nearby brokers. Pure: text only."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _TAG: Final = re.compile(r"(?:^|[ ,|])diskless_az=([^=,| ]*)")
 def zone_of_client_id(client_id: str | None, racks: Collection[str]) -> str | None:
     """The zone named by ``diskless_az=`` in a client id, if there is such a rack.
 
-    Frameworks add to the ids that they are given (``diskless_az=a-connector-3``): the longest rack
-    counts that the value is, or begins with before a dash.
+    Frameworks append to client ids (``diskless_az=a-connector-3``): the longest rack counts that
+    equals the value, or is its prefix before a dash.
     """
     found = _TAG.search(client_id or "")
     if found is None:
@@ -26,6 +26,6 @@ def zone_of_client_id(client_id: str | None, racks: Collection[str]) -> str | No
 def zone_of_client(
     client_id: str | None, listener: str, racks: Collection[str], by_listener: Mapping[str, str]
 ) -> str | None:
-    """What the client says goes before what its listener says; None: nobody says anything."""
+    """The client's own zone takes precedence over its listener's; None if neither is known."""
     known = {*racks, *by_listener.values()}
     return zone_of_client_id(client_id, known) or by_listener.get(listener.upper())

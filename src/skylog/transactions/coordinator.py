@@ -1,6 +1,5 @@
-"""The transaction coordinator of a broker: one machine per partition of ``__transaction_state``
-that it leads, and the markers that carry its decisions out.
-"""
+"""The transaction coordinator of a broker: one machine per led partition of
+``__transaction_state``, and the markers that carry out its decisions."""
 
 from __future__ import annotations
 
@@ -49,15 +48,15 @@ from skylog.wire.messages.list_transactions_response import TransactionState as 
 
 _log = get_logger("transactions.coordinator")
 _RELOAD_DELAY_MS: Final = 1_000
-# What the log says of a record that is too large for it is not the producer's to hear.
+# The log's error for a record that is too large must not reach the producer.
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 Deciding = InitProducerId | EndTxn | AbortTimedOut
 
 
 class TransactionCoordinator:
-    """Finds the machine of a transactional id and speaks for it.
+    """Finds the machine of a transactional id and answers for it.
 
-    All calls come from the event loop. Errors come back as codes; none is raised.
+    All calls come from the event loop. Errors are returned as codes, not raised.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class TransactionCoordinator:
         timers: Timers | None = None,
     ) -> None:
         """``version`` is the level of the feature ``transaction.version``."""
-        # The topic's number of partitions, once it exists; until then, what it will be.
+        # The topic's partition count, once it exists; until then, the configured one.
         self.partition_count = settings.topic_partitions
         self._settings = settings
         self._clock = clock
@@ -94,7 +93,7 @@ class TransactionCoordinator:
         return partition_of(transactional_id, self.partition_count)
 
     def partition_led(self, index: int, log: RuntimeLog, epoch: int) -> None:
-        """This broker leads the partition now: load it, in the background."""
+        """This broker now leads the partition: load it, in the background."""
         self.partition_resigned(index)
         led = Led(index, epoch)
         led.runtime = Runtime(
@@ -108,7 +107,7 @@ class TransactionCoordinator:
         self._run(self._load(led))
 
     def partition_resigned(self, index: int) -> None:
-        """This broker leads the partition no more; its successor carries on."""
+        """This broker no longer leads the partition; its successor continues."""
         led = self._led.pop(index, None)
         if led is not None:
             led.runtime.unload()
@@ -122,12 +121,12 @@ class TransactionCoordinator:
     async def close(self) -> None:
         for index in tuple(self._led):
             self.partition_resigned(index)
-        # A request for markers may take long; whoever leads next sends it again.
+        # A request for markers may take long; the next leader sends it again.
         await end_tasks(self._tasks)
 
     @property
     def unfinished_count(self) -> int:
-        """Decisions that not all partitions know of; may be asked from any thread."""
+        """Decisions without all markers; may be called from any thread."""
         return sum(len(led.unfinished) for led in tuple(self._led.values()))
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -144,7 +143,7 @@ class TransactionCoordinator:
         if self._led.get(led.index) is not led or led.runtime.state is not State.UNLOADED:
             return
         led.loading = True
-        led.forget()  # the machine is about to name them all
+        led.forget()  # the machine is about to list them all
         try:
             await led.runtime.load()
         except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
@@ -159,12 +158,14 @@ class TransactionCoordinator:
         self._timers.start(_RELOAD_DELAY_MS, lambda: self._run(self._load(led)))
 
     async def _resume(self, led: Led) -> None:
-        """Carry out what was decided before."""
+        """Carry out earlier decisions."""
         try:
             for decided in await led.runtime.submit(FindPrepared()):
                 self._carry_out(led, decided)
         except KafkaError:
-            if led.runtime.state is State.ACTIVE:  # else it is loaded again, or by another broker
+            if (
+                led.runtime.state is State.ACTIVE
+            ):  # otherwise it is loaded again, or by another broker
                 self._timers.start(RETRY_MS, lambda: self._run(self._resume(led)))
 
     # Producers
@@ -220,8 +221,8 @@ class TransactionCoordinator:
         producer_epoch: int,
         partitions: Collection[TopicPartition],
     ) -> Errors:
-        """Add partitions that a producer writes to; the end of the transaction before is awaited
-        for a while, since only its markers can be what is missing."""
+        """Add partitions that a producer writes to; waits a while for the end of the previous
+        transaction, since only its markers can be missing."""
         asked = (transactional_id, producer_id, producer_epoch, partitions, EPOCH_BUMP)
         code = await self.add_partitions(*asked)
         if code is ErrorCode.CONCURRENT_TRANSACTIONS:
@@ -282,7 +283,7 @@ class TransactionCoordinator:
         return found
 
     async def abort_timed_out(self) -> None:
-        """Abort what has been open for longer than its producer allowed."""
+        """Abort transactions that have exceeded their time-out."""
         for led in tuple(self._led.values()):
             for found in await self._ask(led, FindTimedOut()):
                 request = AbortTimedOut(
@@ -297,14 +298,14 @@ class TransactionCoordinator:
                     )
 
     async def expire_ids(self) -> None:
-        """Forget ids that nobody has used for long, a few at a time."""
+        """Forget expired ids, a few at a time."""
         for led in tuple(self._led.values()):
             known = await self._ask(led, FindIds())
             for at in range(0, len(known), TRANSACTIONAL_IDS_PER_PASS_MAX):
                 await self._ask(led, ExpireIds(known[at : at + TRANSACTIONAL_IDS_PER_PASS_MAX]))
 
     async def _ask(self, led: Led, question: TransactionRequest) -> Any:
-        """For passes, which come again: nothing where there is no answer now."""
+        """For passes, which run again: empty if there is no reply now."""
         try:
             return await led.runtime.submit(question)
         except KafkaError:
@@ -313,7 +314,7 @@ class TransactionCoordinator:
     # Decisions
 
     async def _decide(self, request: Deciding) -> Outcome:
-        """What is decided is carried out, even if the one who asked goes away meanwhile."""
+        """A decision is carried out even if its caller is cancelled meanwhile."""
         outcome: Outcome = await asyncio.shield(self._start(self._decided(request)))
         return outcome
 
@@ -336,7 +337,7 @@ class TransactionCoordinator:
     def _carry_out(self, led: Led, decided: Transaction) -> None:
         known = led.unfinished.get(decided.transactional_id)
         if known is not None and replace(known[0], partitions=decided.partitions) == decided:
-            return  # it is found once more by a load
+            return  # the next load finds it again
         led.unfinished[decided.transactional_id] = (decided, asyncio.Event())
         self._markers.deliver(Decision(decided, led.index, led.epoch), decided.partitions)
 
@@ -344,10 +345,10 @@ class TransactionCoordinator:
         return self._leading(decision) is not None
 
     def _leading(self, decision: Decision) -> Led | None:
-        """The partition, if it is this very decision that is being carried out there.
+        """The partition, if it is still carrying out this decision.
 
-        What is left of an earlier try must not touch the producer's next transaction, whose epoch
-        may be the same.
+        The remainder of an earlier attempt must not affect the producer's next transaction, whose
+        epoch may be the same.
         """
         led = self._led.get(decision.index)
         known = led.unfinished.get(decision.transactional_id) if led is not None else None
@@ -366,7 +367,7 @@ class TransactionCoordinator:
         )
         try:
             complete = await led.runtime.submit(request)
-        except KafkaError:  # it is asked for again, unless the partition is loaded anew
+        except KafkaError:  # it is retried, unless the partition is reloaded
             self._timers.start(RETRY_MS, lambda: self.markers_written(decision, partitions))
             return
         if complete and self.is_current(decision):

@@ -18,14 +18,14 @@ class Led:
     epoch: int
     runtime: Runtime[TransactionRequest] = field(init=False)
     loading: bool = True
-    # Decisions that are being carried out, by id; who waits for one hears of its end.
+    # Decisions that are being carried out, by id; futures of callers that wait for their end.
     unfinished: dict[str, tuple[Transaction, asyncio.Event]] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """What is under way counts no more."""
+        """Drop everything in progress."""
         for transactional_id in tuple(self.unfinished):
             self.end(transactional_id)
 
     def end(self, transactional_id: str) -> None:
-        """A decision is carried out."""
+        """A decision has been carried out."""
         self.unfinished.pop(transactional_id)[1].set()

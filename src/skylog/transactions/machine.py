@@ -12,8 +12,8 @@ PrepareAbort    CompleteAbort: all partitions have their markers
 Complete…       as Empty · Empty: a producer takes over
 ==============  ===================================================================================
 
-The record that says Prepare… is the decision. Who leads the partition must then write markers until
-all partitions have theirs, and whoever loads it finds in ``FindPrepared`` what is left to do.
+The Prepare… record is the decision. The partition's leader must then write markers until all
+partitions have theirs, and after a load ``FindPrepared`` returns what is left to do.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TransactionMachine:
         self._settings = settings
         self._version = version
         self._transactions: dict[str, Transaction] = {}
-        # Few of many, and looked for often.
+        # Few of many ids, and looked up often.
         self._open: set[str] = set()
         self._prepared: set[str] = set()
 
@@ -131,7 +131,7 @@ class TransactionMachine:
             yield self._record(transaction)
 
     def transaction(self, transactional_id: str) -> Transaction | None:
-        """For looking at."""
+        """Read-only, for inspection."""
         return self._transactions.get(transactional_id)
 
     def __len__(self) -> int:
@@ -231,11 +231,11 @@ class TransactionMachine:
         records = [self._record(decided)]
         if decided.partitions:
             return Result(replace(reply, decided=decided), records)
-        # Nobody has to be told.
+        # There is no caller to notify.
         return Result(reply, [*records, self._record(transitions.complete(decided, now_ms))])
 
     def _written(self, request: MarkersWritten, now_ms: int) -> Result[bool]:
-        """Whether the transaction is complete, by this or already."""
+        """Whether the transaction is complete, by this or earlier."""
         known = self._transactions.get(request.transactional_id)
         marked = (request.producer_id, request.producer_epoch)
         if known is None or (known.producer_id, known.producer_epoch) != marked:
@@ -266,7 +266,7 @@ class TransactionMachine:
         return known
 
     def _check_version(self, client_version: int) -> None:
-        """The records of the oldest version have no room for what newer clients need."""
+        """Records of the oldest version have no fields for what newer clients need."""
         if client_version > 0 and self._version() < FLEXIBLE_FORMAT:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
@@ -289,5 +289,5 @@ def _is_over(known: Transaction, now_ms: int) -> bool:
 
 
 def _told(known: Transaction) -> Outcome:
-    """The id and epoch with which the producer goes on."""
+    """The id and epoch with which the producer continues."""
     return Outcome(producer_id=known.producer_id, producer_epoch=known.producer_epoch)

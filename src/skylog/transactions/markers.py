@@ -1,8 +1,8 @@
-"""Brings decisions to partitions: markers go to the leader of each, for ever if need be.
+"""Carries out decisions: sends markers to the leader of each partition, retrying for ever.
 
-A decision that is in the log has to be carried out, whatever happens on the way. So nothing here
-gives up: a leader that cannot be reached, or that cannot write, is tried again, and a partition
-whose topic has been deleted needs no marker. Decisions that wait for one node go in one request.
+A decision that is in the log must be carried out, whatever happens. So nothing here gives up: a
+leader that cannot be reached, or cannot write, is retried, and a partition whose topic has been
+deleted needs no marker. Decisions that wait for one node are sent in one request.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from skylog.wire.messages.write_txn_markers_response import WriteTxnMarkersRespo
 
 _log = get_logger("transactions.markers")
 RETRY_MS: Final = 100
-# Where there are more markers than this, whoever asked for the decision is answered first, so that
-# a producer prepares its next transaction while they are written. Fewer take less time than a
-# producer needs to come back, which then finds its transaction complete.
+# With more markers than this, the caller is answered first, so that a producer prepares its next
+# transaction while they are written. Fewer take less time than a producer needs to send its next
+# request, which then finds its transaction complete.
 _MARKERS_BEFORE_ANSWER_MAX: Final = 16
-# Turns of the event loop until such an answer has left.
+# Event-loop iterations until such a response has been sent.
 _ANSWER_TURNS: Final = 3
 NO_LEADER: Final = -1
-# Answers after which a partition needs nothing more. That of an epoch says that a later one of the
-# producer has been there, and the coordinator gives one out only after the transaction's end.
+# Error codes after which a partition needs nothing more. An epoch error means that a later epoch of
+# the producer has been there, and the coordinator assigns one only after the transaction's end.
 _SETTLED: Final = frozenset(
     {
         ErrorCode.NONE,
@@ -46,7 +46,7 @@ _SETTLED: Final = frozenset(
     }
 )
 Partitions = frozenset[TopicPartition]
-# None: there is no such partition. NO_LEADER: nobody leads it now.
+# None: there is no such partition. NO_LEADER: it has no leader now.
 LeaderOf = Callable[[TopicPartition], int | None]
 Start = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -57,7 +57,7 @@ class Decision:
 
     transaction: Transaction
     index: int
-    # The leader epoch of that partition: partitions follow the latest coordinator.
+    # The leader epoch of that partition: partitions obey the latest coordinator.
     coordinator_epoch: int
 
     @property
@@ -66,10 +66,10 @@ class Decision:
 
 
 class DecisionOwner(Protocol):
-    """Who wants decisions carried out."""
+    """The source of decisions."""
 
     def is_current(self, decision: Decision) -> bool:
-        """Whether it is still to be carried out, and by this broker."""
+        """Whether it must still be carried out, and by this broker."""
         ...
 
     def markers_written(self, decision: Decision, partitions: Partitions) -> None: ...
@@ -96,7 +96,7 @@ class Markers:
         self._sending: set[int] = set()
 
     def deliver(self, decision: Decision, partitions: Partitions) -> None:
-        """Have markers written; the owner hears of each partition that has its own."""
+        """Have markers written; the owner is notified of each partition that has its own."""
         if not self._owner.is_current(decision):
             return
         by_leader: dict[int | None, set[TopicPartition]] = {}
@@ -115,7 +115,7 @@ class Markers:
                     self._start(self._send(leader))
 
     async def _send(self, node_id: int) -> None:
-        """Requests to one node, one after the other, until nothing waits for it."""
+        """Requests to one node, one after another, until nothing waits for it."""
         try:
             count = sum(len(partitions) for _, partitions in self._waiting[node_id])
             if count > _MARKERS_BEFORE_ANSWER_MAX:
@@ -154,7 +154,7 @@ class Markers:
             code = errors.get((producer_id, partition), ErrorCode.UNKNOWN_SERVER_ERROR)
             (settled if code in _SETTLED else left).add(partition)
             if code is not ErrorCode.NONE:
-                # What is tried again, many times a second, is told only to who asks for it.
+                # Frequent retries are logged at debug level only.
                 tell = _log.info if code in _SETTLED else _log.debug
                 tell(
                     "marker refused",

@@ -1,4 +1,4 @@
-"""What the transaction coordinator gives to partitions, and what it asks of them."""
+"""What the transaction coordinator offers to partitions, and what it needs from them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Errors = Mapping[TopicPartition, ErrorCode]
 
 
 class TransactionVerifier(Protocol):
-    """Whether a batch may be part of a transaction (KIP-890); the coordinator's codes as they are.
+    """Whether a batch may be part of a transaction (KIP-890); returns the coordinator's codes.
 
-    What a producer is told for them depends on the version that it speaks: the caller knows it.
+    The caller translates them for the producer's API version.
     """
 
     async def verify(
@@ -26,7 +26,7 @@ class TransactionVerifier(Protocol):
         producer_epoch: int,
         partitions: Collection[TopicPartition],
     ) -> Errors:
-        """Whether each partition is in the transaction: TRANSACTION_ABORTABLE where it is not."""
+        """Whether each partition is in the transaction: TRANSACTION_ABORTABLE if not."""
         ...
 
     async def add(
@@ -36,13 +36,13 @@ class TransactionVerifier(Protocol):
         producer_epoch: int,
         partitions: Collection[TopicPartition],
     ) -> Errors:
-        """Put the partitions into the transaction, as producers of version 2 leave it to us."""
+        """Add the partitions to the transaction, as version 2 producers leave it to the broker."""
         ...
 
 
 class MarkerSender(Protocol):
-    """Brings markers to the leaders of partitions."""
+    """Sends markers to the leaders of partitions."""
 
     async def send(self, node_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        """The node's answer; any exception leaves open whether markers were written."""
+        """The node's response; after any exception it is unknown whether markers were written."""
         ...

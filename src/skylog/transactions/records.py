@@ -20,13 +20,13 @@ from skylog.wire.messages.transaction_log_key import TransactionLogKey
 from skylog.wire.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
 
 _NUMBER: Final = struct.Struct(">h")
-# Has room for more than one producer id.
+# Has fields for more than one producer id.
 FLEXIBLE_FORMAT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionRecord:
-    """A transactional id as a step has left it; ``format`` is the version of the value."""
+    """The state of a transactional id; ``format`` is the version of the value."""
 
     transaction: Transaction
     format: int = FLEXIBLE_FORMAT
@@ -34,7 +34,7 @@ class TransactionRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExpiredRecord:
-    """A tombstone: the id is not known any more."""
+    """A tombstone: the id is forgotten."""
 
     transactional_id: str
 
@@ -43,7 +43,7 @@ AnyRecord = TransactionRecord | ExpiredRecord
 
 
 class TransactionRecordCodec:
-    """The runtime's view of these records: a key and a value in bytes."""
+    """The runtime's codec of these records: a key and a value in bytes."""
 
     def encode(self, record: AnyRecord) -> tuple[bytes, bytes | None]:
         if isinstance(record, ExpiredRecord):
@@ -87,7 +87,7 @@ def _value(transaction: Transaction, version: int) -> TransactionLogValue:
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
-    """Topics with the numbers of their partitions, in order."""
+    """Topics with their partition numbers, sorted."""
     return [
         (topic, [index for _, index in found])
         for topic, found in groupby(sorted(partitions), key=lambda partition: partition[0])

@@ -1,4 +1,4 @@
-"""What the transaction machine is asked, what it answers, and what it notes."""
+"""Input and output of the transaction machine: requests, replies, volatile events."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from skylog.transactions.state import NO_EPOCH, NO_PRODUCER_ID, Transaction
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The answer to InitProducerId and EndTxn.
+    """The reply to InitProducerId and EndTxn.
 
-    ``decided`` is a transaction that this request has decided: its markers are to be written.
+    ``decided`` is a transaction that this request has decided: its markers must be written.
     """
 
     error: ErrorCode = ErrorCode.NONE
@@ -24,13 +24,13 @@ class Outcome:
     decided: Transaction | None = None
 
 
-# Ask again with ``new_producer_id``: ids come from the controller, which a machine cannot ask.
+# Retry with ``new_producer_id``: ids come from the controller, which a machine cannot ask.
 NEEDS_PRODUCER_ID: Final = Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 @dataclass(frozen=True, slots=True)
 class InitProducerId:
-    """``expected`` is the id and epoch of a producer that wants to go on after an error."""
+    """``expected`` is the id and epoch of a producer that wants to continue after an error."""
 
     transactional_id: str
     timeout_ms: int
@@ -57,7 +57,7 @@ class VerifyPartitions:
 
 @dataclass(frozen=True, slots=True)
 class EndTxn:
-    """``client_version`` 2: the answer has the epoch of the next transaction."""
+    """``client_version`` 2: the reply has the epoch of the next transaction."""
 
     transactional_id: str
     producer_id: int
@@ -69,7 +69,7 @@ class EndTxn:
 
 @dataclass(frozen=True, slots=True)
 class AbortTimedOut:
-    """End a transaction whose producer has had its time, and fence the producer."""
+    """Abort a timed-out transaction, and fence its producer."""
 
     transactional_id: str
     producer_id: int
@@ -79,7 +79,7 @@ class AbortTimedOut:
 
 @dataclass(frozen=True, slots=True)
 class MarkersWritten:
-    """Partitions know of a decision; the epoch is that of the markers."""
+    """Partitions have their markers; the epoch is that of the markers."""
 
     transactional_id: str
     producer_id: int
@@ -89,17 +89,17 @@ class MarkersWritten:
 
 @dataclass(frozen=True, slots=True)
 class ExpireIds:
-    """Forget those of these ids that nobody has used for long."""
+    """Forget those of these ids that have expired."""
 
     transactional_ids: tuple[str, ...]
 
 
-# Questions; they change nothing.
+# Queries; they change nothing.
 
 
 @dataclass(frozen=True, slots=True)
 class FindPrepared:
-    """Decided transactions, whose markers must be written by whoever has loaded the partition."""
+    """Decided transactions, whose markers the broker that loaded the partition must write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """Empty sets and a negative duration let everything through."""
+    """Empty sets and a negative duration match everything."""
 
     producer_ids: frozenset[int] = frozenset()
     states: frozenset[str] = frozenset()
@@ -148,7 +148,7 @@ TransactionRequest = (
 
 @dataclass(frozen=True, slots=True)
 class PartitionsMarked:
-    """Some partitions have their markers; should this be forgotten, they get them again."""
+    """Some partitions have their markers; if this is lost, they are written again."""
 
     transactional_id: str
     partitions: frozenset[TopicPartition]

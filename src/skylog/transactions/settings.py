@@ -1,4 +1,4 @@
-"""What an operator can set about transactions, under Kafka's names."""
+"""Operator settings of transactions, under Kafka's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transactional id: who its producer is, and how far its latest transaction has come."""
+"""A transactional id: its producer, and the state of its latest transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIME: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
-# From here on a transaction of version 2 raises the epoch with its end.
+# From this version on, the end of a transaction bumps the epoch.
 EPOCH_BUMP: Final = 2
 
 
@@ -25,7 +25,7 @@ class State(IntEnum):
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4
     COMPLETE_ABORT = 5
-    # Kafka knows these, and never writes them.
+    # Kafka defines these, but never writes them.
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
 
@@ -42,29 +42,29 @@ _COMPLETE: Final = frozenset({State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What the coordinator knows of one transactional id."""
+    """The coordinator's state of one transactional id."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int = NO_EPOCH
     timeout_ms: int = 0
     state: State = State.EMPTY
-    # While markers are being written: those that still need one.
+    # While markers are being written: partitions that still need one.
     partitions: frozenset[TopicPartition] = frozenset()
     started_ms: int = NO_TIME
     updated_ms: int = NO_TIME
-    # The id before the latest step, which differs where that step has changed it.
+    # The id before the latest step, if that step has changed it.
     previous_producer_id: int = NO_PRODUCER_ID
-    # Takes the place of the id, with epoch 0, once the transaction is complete.
+    # Replaces the id, with epoch 0, once the transaction is complete.
     next_producer_id: int = NO_PRODUCER_ID
     client_version: int = 0
-    # The epoch that a producer had before it asked for a new one. Kafka's log has no place for
-    # it: after a change of coordinator a repeated question is answered with PRODUCER_FENCED.
+    # The epoch that a producer had before it requested a new one. Kafka's log has no field for it:
+    # after a change of coordinator a repeated request gets PRODUCER_FENCED.
     last_epoch: int = NO_EPOCH
 
     @property
     def is_prepared(self) -> bool:
-        """Decided, and not yet told to all partitions."""
+        """Decided, but not all markers are written."""
         return self.state in _PREPARED
 
     @property
@@ -77,10 +77,10 @@ class Transaction:
 
     @property
     def commits(self) -> bool:
-        """The decision, once there is one."""
+        """The decision, if there is one."""
         return self.state in (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
 
     @property
     def epoch_exhausted(self) -> bool:
-        """The last epoch is kept for the coordinator, which fences the producer with it."""
+        """The last epoch is reserved for the coordinator, which fences the producer with it."""
         return self.producer_epoch >= EPOCH_MAX - 1

@@ -1,4 +1,4 @@
-"""The steps of a transaction, one function each; what cannot be done raises Kafka's error.
+"""The transitions of a transaction, one function each; invalid ones raise Kafka's error.
 
 Kafka has two rules for ending a transaction. By the first the epoch of a producer stays until it
 is fenced. By the second (version 2, KIP-890) each end raises it, so that nothing sent before the
@@ -24,17 +24,17 @@ from skylog.transactions.state import (
 
 
 def check_expected(transaction: Transaction, expected: tuple[int, int]) -> None:
-    """Whether a producer with this id and epoch may go on; its epoch is looked at later."""
+    """Whether a producer with this id and epoch may continue; its epoch is checked later."""
     producer_id, producer_epoch = expected
     is_new = transaction.producer_epoch == NO_EPOCH
-    # Perhaps it has never heard of the id that took the place of its own.
+    # It may not know the id that has replaced its own.
     replaced = producer_id == transaction.previous_producer_id and producer_epoch >= EPOCH_MAX - 1
     if not (is_new or producer_id == transaction.producer_id or replaced):
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
 
 def needs_new_id(transaction: Transaction, expected: tuple[int, int] | None) -> bool:
-    """Whether InitProducerId finds no epoch left to give."""
+    """Whether InitProducerId has no epoch left."""
     return transaction.epoch_exhausted and (
         expected is None or expected[1] == transaction.producer_epoch
     )
@@ -43,15 +43,15 @@ def needs_new_id(transaction: Transaction, expected: tuple[int, int] | None) -> 
 def next_epoch(
     transaction: Transaction, expected: tuple[int, int] | None, timeout_ms: int, now_ms: int
 ) -> Transaction:
-    """A producer has come, or comes back: a new epoch fences all before it."""
-    if transaction.epoch_exhausted:  # and the producer expects another one: Kafka breaks here, too
+    """A producer registers, or returns: a new epoch fences all earlier ones."""
+    if transaction.epoch_exhausted:  # and the producer expects another one: Kafka also fails here
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "No epoch is left.")
     epoch, last = transaction.producer_epoch + 1, NO_EPOCH
     if expected is not None:
         if NO_EPOCH != transaction.producer_epoch != expected[1]:
             if expected[1] != transaction.last_epoch:
                 raise KafkaError(ErrorCode.PRODUCER_FENCED)
-            # It asks once more for what it was given, and has not heard.
+            # A repeated request whose response was lost.
             epoch, last = transaction.producer_epoch, transaction.last_epoch
         else:
             last = transaction.producer_epoch
@@ -65,7 +65,7 @@ def new_id(
     timeout_ms: int,
     now_ms: int,
 ) -> Transaction:
-    """All epochs of the producer id are used up: another id takes its place."""
+    """All epochs of the producer id are used up: another id replaces it."""
     last = NO_EPOCH if expected is None else transaction.producer_epoch
     return _initialized(transaction, producer_id, 0, last, timeout_ms, now_ms)
 
@@ -128,7 +128,7 @@ def check_end(transaction: Transaction, request: EndTxn) -> bool:
 
 
 def _check_end_with_bump(transaction: Transaction, request: EndTxn) -> bool:
-    """The epoch tells a repeated request from the next one.
+    """The epoch distinguishes a repeated request from the next one.
 
     ==============  ==========================  ==========================
     state           abort, repeated · current   commit, repeated · current
@@ -157,7 +157,7 @@ def _check_end_with_bump(transaction: Transaction, request: EndTxn) -> bool:
         return False
     if repeated or request.commit:
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
-    # A producer that does not know whether it has begun anything ends it to be sure.
+    # A producer that does not know whether it has begun anything aborts to be sure.
     return True
 
 
@@ -189,8 +189,8 @@ def decide(
 def fence(
     transaction: Transaction, *, version: int, next_producer_id: int, now_ms: int
 ) -> Transaction:
-    """The coordinator aborts by itself; the producer's epoch is of no more use."""
-    if version >= EPOCH_BUMP:  # and ending it fences the producer already
+    """The coordinator aborts the transaction; the producer's epoch is no longer valid."""
+    if version >= EPOCH_BUMP:  # ending it already fences the producer
         bumped = transaction
     else:
         epoch = min(transaction.producer_epoch + 1, EPOCH_MAX)
@@ -202,7 +202,7 @@ def fence(
 
 
 def complete(transaction: Transaction, now_ms: int) -> Transaction:
-    """All partitions know the decision."""
+    """All partitions have their markers."""
     producer_id, epoch = transaction.producer_id, transaction.producer_epoch
     if transaction.client_version >= EPOCH_BUMP and transaction.next_producer_id >= 0:
         producer_id, epoch = transaction.next_producer_id, 0

@@ -1,4 +1,4 @@
-"""What DescribeTransactions and ListTransactions show."""
+"""The results of DescribeTransactions and ListTransactions."""
 
 from __future__ import annotations
 

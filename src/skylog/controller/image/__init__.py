@@ -1,4 +1,4 @@
-"""The cluster as its metadata log tells it."""
+"""The cluster as described by its metadata log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registrations of brokers and controllers. A registration is never changed, only replaced."""
+"""Registrations of brokers and controllers. A registration is immutable and replaced on change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skylog.wire.messages.unfence_broker_record import UnfenceBrokerRecord
 from skylog.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 from skylog.wire.schema import Message
 
-# A replica whose directory is not known yet counts as one in a directory that works.
+# A replica in an unknown directory counts as one in an online directory.
 MIGRATING_DIRECTORY: Final = ZERO_UUID
 UNASSIGNED_DIRECTORY: Final = Uuid((1).to_bytes(16, "big"))
 LOST_DIRECTORY: Final = Uuid((2).to_bytes(16, "big"))
@@ -32,13 +32,13 @@ VersionRange = tuple[int, int]
 
 
 def is_reserved_directory(directory: Uuid) -> bool:
-    """Kafka keeps the first hundred ids for meanings of its own."""
+    """Kafka reserves the first hundred ids."""
     return int.from_bytes(directory, "big") < _RESERVED_DIRECTORIES
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A broker as one listener's clients reach it."""
+    """A broker's address on one listener."""
 
     id: int
     host: str
@@ -69,7 +69,7 @@ class Broker:
     fenced: bool = True
     in_controlled_shutdown: bool = False
     directories: tuple[Uuid, ...] = ()
-    # None: the broker has not said yet which ones take no new partitions.
+    # None: the broker has not yet reported which directories take no new partitions.
     cordoned_directories: tuple[Uuid, ...] | None = None
 
     @classmethod
@@ -118,7 +118,7 @@ class Broker:
 
     @property
     def default_directory(self) -> Uuid:
-        """Where a new replica on this broker goes, as far as it can be known here."""
+        """The directory of a new replica on this broker, as far as it is known here."""
         if not self.directories:
             return MIGRATING_DIRECTORY
         return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIRECTORY
@@ -128,7 +128,7 @@ class Broker:
             return True
         if directory == LOST_DIRECTORY:
             return False
-        # A broker that lists none is older than directory ids: all it has is online.
+        # A broker that lists none is older than directory ids: all its directories are online.
         return not self.directories or directory in self.directories
 
     @property
@@ -138,7 +138,7 @@ class Broker:
         return any(found not in self.cordoned_directories for found in self.directories)
 
     def node(self, listener: str) -> Node | None:
-        """Its address on a listener. A broker has a handful of them."""
+        """Its address on a listener. A broker has only a few of them."""
         for endpoint in self.endpoints:
             if endpoint.name == listener:
                 return Node(self.broker_id, endpoint.host, endpoint.port, self.rack)

@@ -1,7 +1,7 @@
 """The whole image: the controller's state and a broker's metadata cache are the same class.
 
-Records between the begin and the end of a metadata transaction count only when it ends: they are
-kept aside until then, and an abort drops them.
+Records of a metadata transaction apply only when it ends: they are buffered until then, and an
+abort drops them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _Apply = Callable[[Any, Delta], None]
 
 
 class ClusterImage:
-    """Everything the metadata log says. Lookups that handlers make per request take O(1)."""
+    """Everything in the metadata log. Lookups that handlers make per request take O(1)."""
 
     def __init__(self) -> None:
         self.topics = Topics()
@@ -71,7 +71,7 @@ class ClusterImage:
         self._appliers = self._make_appliers()
 
     def apply(self, record: Message, delta: Delta | None = None) -> Delta:
-        """Take one record in; what it changes is added to ``delta``, a new one if none is given."""
+        """Apply one record; what it changes is added to ``delta``, a new one if none is given."""
         delta = Delta() if delta is None else delta
         match record:
             case BeginTransactionRecord():
@@ -105,7 +105,7 @@ class ClusterImage:
             yield self.producer_ids
 
     def replace(self, records: Iterable[Message]) -> Delta:
-        """Become what a snapshot says; who holds this image sees the new state in it."""
+        """Replace the contents by a snapshot's; holders of this image see the new state."""
         latest = ClusterImage()
         for record in records:
             latest.apply(record)
@@ -133,7 +133,7 @@ class ClusterImage:
         return None if topic is None else topic.topic_id
 
     def topic_names(self) -> list[str]:
-        """All names in order; sorted once after a change, and only when somebody asks."""
+        """All names, sorted; sorted once after a change, on demand."""
         if self._names is None:
             self._names = sorted(self.topics.by_name)
         return self._names
@@ -145,7 +145,7 @@ class ClusterImage:
         return self.brokers.by_id.get(broker_id)
 
     def endpoints(self, broker_ids: Iterable[int], listener: str) -> list[Node]:
-        """The addresses of those that are alive and have such a listener."""
+        """The addresses of live brokers with such a listener."""
         found = (self._alive_node(broker_id, listener) for broker_id in broker_ids)
         return [node for node in found if node is not None]
 
@@ -153,7 +153,7 @@ class ClusterImage:
         return self.endpoints(sorted(self.brokers.by_id), listener)
 
     def nodes(self, listener: str) -> list[Node]:
-        """All that are registered with such a listener, fenced ones too."""
+        """All registered brokers with such a listener, including fenced ones."""
         found = (
             self.brokers.by_id[broker_id].node(listener) for broker_id in sorted(self.brokers.by_id)
         )
@@ -183,7 +183,7 @@ class ClusterImage:
         return None if broker is None or broker.fenced else broker.node(listener)
 
     def _apply(self, record: Message, delta: Delta) -> None:
-        """A record of a kind that tells us nothing (NoOp, ZooKeeper's migration) is passed over."""
+        """Records without information for us (NoOp, ZooKeeper migration) are skipped."""
         applier = self._appliers.get(type(record))
         if applier is not None:
             applier(record, delta)

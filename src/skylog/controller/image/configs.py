@@ -1,4 +1,4 @@
-"""Configs that were set while the cluster ran, by resource."""
+"""Dynamic configs, by resource."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skylog.wire.schema import Message
 
 
 class ConfigResourceType(IntEnum):
-    """What has configs; the numbers are Kafka's."""
+    """Resource types; the numbers are Kafka's."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -39,7 +39,7 @@ NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Configs:
-    """Overrides by resource; a resource without any is not here."""
+    """Overrides by resource; a resource without any has no entry."""
 
     def __init__(self) -> None:
         self.by_resource: dict[ConfigResource, dict[str, str]] = {}

@@ -1,4 +1,4 @@
-"""What a run of records changed, so that a broker reacts to that and scans nothing else."""
+"""What a series of records changed, so that a broker reacts to that without scanning the image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Delta:
-    """Names of what changed; the image has the values. A topic that came and went is in neither."""
+    """Names of changed items; the image has the values. A topic created and deleted is in
+    neither."""
 
     topics_created: dict[Uuid, Topic] = field(default_factory=dict)
     topics_deleted: dict[Uuid, Topic] = field(default_factory=dict)

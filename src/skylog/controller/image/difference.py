@@ -1,4 +1,4 @@
-"""What changed between two images, for who gets a whole new one from a snapshot. Pure."""
+"""The changes between two images, for consumers that load a snapshot. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Key = TypeVar("Key")
 
 
 def difference(before: ClusterImage, after: ClusterImage) -> Delta:
-    """The delta that leads from one image to the other."""
+    """The delta from one image to the other."""
     delta = Delta()
     _topics(before, after, delta)
     delta.configs.update(_changed(before.configs.by_resource, after.configs.by_resource))

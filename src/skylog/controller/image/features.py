@@ -1,4 +1,4 @@
-"""Feature levels that the cluster has agreed on."""
+"""Finalized feature levels of the cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Features:
         return self.levels.get(ELR_VERSION, 0) >= 1
 
     def apply(self, record: FeatureLevelRecord, delta: Delta) -> None:
-        if record.name == KRAFT_VERSION:  # old logs have it by mistake
+        if record.name == KRAFT_VERSION:  # old logs contain it by mistake
             return
         if record.feature_level == 0:
             self.levels.pop(record.name, None)
@@ -39,6 +39,6 @@ class Features:
         delta.features.add(record.name)
 
     def records(self) -> Iterator[Message]:
-        """The metadata version first: it may say how to read what follows."""
+        """The metadata version first: it may define how to read what follows."""
         for name in sorted(self.levels, key=lambda name: (name != METADATA_VERSION, name)):
             yield FeatureLevelRecord(name, self.levels[name])

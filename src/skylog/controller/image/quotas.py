@@ -14,7 +14,7 @@ USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
-# Types with names, in order of type; a name of None is the type's default.
+# Entity types with names, sorted by type; a name of None is the type's default.
 QuotaEntity = tuple[tuple[str, str | None], ...]
 _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
@@ -24,7 +24,7 @@ def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
 
 
 class Quotas:
-    """Quota values by entity; an entity without any is not here."""
+    """Quota values by entity; an entity without any has no entry."""
 
     def __init__(self) -> None:
         self.by_entity: dict[QuotaEntity, dict[str, float]] = {}

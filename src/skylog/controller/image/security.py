@@ -1,4 +1,4 @@
-"""Who may do what, and how users prove who they are: ACLs, SCRAM credentials, tokens."""
+"""Security metadata: ACLs, SCRAM credentials, tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from skylog.wire.schema import Message
 
 
 class Acls:
-    """ACLs by id, and whether one exists."""
+    """ACLs by id, and a lookup for duplicates."""
 
     def __init__(self) -> None:
         self.by_id: dict[Uuid, AclBinding] = {}
@@ -58,7 +58,7 @@ class Acls:
 
 
 class Scram:
-    """Credentials by user, then by the mechanism's number."""
+    """Credentials by user, then by mechanism number."""
 
     def __init__(self) -> None:
         self.by_user: dict[str, dict[int, ScramCredential]] = {}
@@ -97,7 +97,7 @@ class Scram:
 
 
 class DelegationTokens:
-    """Kept for clusters that come from Kafka: we issue none, but lose none either."""
+    """Kept for clusters migrated from Kafka: we issue no tokens, but do not lose them either."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, DelegationTokenRecord] = {}

@@ -1,8 +1,8 @@
 """Topics and partitions of the image, by id and by name.
 
-Ten thousand partitions are ordinary, so a partition is one slotted object whose tuples are shared
-with every partition that has the same ones. It is never changed, only replaced: whoever holds one
-may compare it with a later one.
+Ten thousand partitions are common, so a partition is one slotted object that shares equal tuples
+with other partitions. It is immutable and replaced on change, so that it can be compared with a
+later one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_COORDINATOR = -1
 
 Replicas = tuple[int, ...]
 TopicIdPartition = tuple[Uuid, int]
-# Gives back an equal tuple, one for all partitions that have it.
+# Interns a tuple, so that all partitions share equal ones.
 Share = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
@@ -56,7 +56,7 @@ class PartitionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition as the controller has it."""
+    """One partition in the controller's state."""
 
     replicas: Replicas
     directories: tuple[Uuid, ...]
@@ -109,7 +109,8 @@ class Partition:
         )
 
     def merge(self, record: PartitionChangeRecord, share: Share | None = None) -> Partition:
-        """The partition after a change: its epoch grows, the leader's when a leader is named."""
+        """The partition after a change: its epoch is bumped, the leader epoch if a leader is
+        given."""
         led = record.leader != NO_LEADER_CHANGE
         replicas = _or(record.replicas, self.replicas, share)
         directories = self.directories
@@ -178,7 +179,7 @@ def _or(
 
 
 def _directories(found: Iterable[Uuid], replica_count: int) -> tuple[Uuid, ...]:
-    """Records of old brokers have none: Kafka reads that as not known yet, for each replica."""
+    """Records of old brokers have none: Kafka treats that as unknown for each replica."""
     directories = tuple(found)
     if any(directories):
         invariant(len(directories) == replica_count, "each replica has one directory")
@@ -207,18 +208,18 @@ class Topic:
 
 
 class Topics:
-    """All topics, and small indexes of the partitions that need a controller's attention."""
+    """All topics, and small indexes of the partitions that need the controller's attention."""
 
     def __init__(self) -> None:
         self.by_id: dict[Uuid, Topic] = {}
         self.by_name: dict[str, Topic] = {}
-        # Kafka refuses names that differ only in '.' and '_': metric names cannot tell them apart.
+        # Kafka refuses names that differ only in '.' and '_': metric names cannot distinguish them.
         self.by_unified_name: dict[str, dict[str, None]] = {}
         self.leaderless: dict[TopicIdPartition, None] = {}
         self.imbalanced: dict[TopicIdPartition, None] = {}
         self.reassigning: dict[TopicIdPartition, None] = {}
         self.partition_count = 0
-        # How many replicas each broker holds, and how many partitions it leads.
+        # The number of replicas of each broker, and of partitions that it leads.
         self.replica_counts: Counter[int] = Counter()
         self.leader_counts: Counter[int] = Counter()
         self._shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
@@ -228,7 +229,7 @@ class Topics:
         return None if topic is None else topic.partitions.get(partition)
 
     def colliding(self, name: str) -> str | None:
-        """An existing topic whose name differs from this one in '.' and '_' at most."""
+        """An existing topic whose name differs from this one only in '.' and '_'."""
         return next(iter(self.by_unified_name.get(unified(name), ())), None)
 
     def apply_topic(self, record: TopicRecord, delta: Delta) -> None:
@@ -270,7 +271,7 @@ class Topics:
         return topic
 
     def apply_clear_elr(self, record: ClearElrRecord, delta: Delta) -> None:
-        """Forget eligible leaders of one topic, or of all when none is named."""
+        """Drop eligible leaders of one topic, or of all if none is given."""
         named = self.by_name.get(record.topic_name)
         invariant(named or not record.topic_name, f"topic {record.topic_name} is known")
         for topic in [named] if named else self.by_id.values():
@@ -292,7 +293,7 @@ class Topics:
 
     def _topic(self, topic_id: Uuid) -> Topic:
         topic = self.by_id.get(topic_id)
-        if topic is None:  # the text costs something, and this is asked for every record
+        if topic is None:  # the text is only built on failure, because this runs for every record
             invariant(False, f"topic id {topic_id} is known")
         return topic  # type: ignore[return-value]
 
@@ -312,7 +313,7 @@ class Topics:
         delta.partition_changed(topic.topic_id, number)
 
     def _count(self, partition: Partition, by: int) -> None:
-        """A broker of which nothing is left has no entry."""
+        """A broker with count zero has no entry."""
         for replica in partition.replicas:
             _add(self.replica_counts, replica, by)
         if partition.leader != NO_LEADER:
