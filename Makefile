@@ -11,7 +11,7 @@ SEED ?= 1
 SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native run test interop judge-franz-go judge-kafka-python judge-librdkafka lint sim chaos bench docs generate lock clean
+.PHONY: help setup native dist run test interop judge-franz-go judge-kafka-python judge-librdkafka lint sim chaos bench docs generate lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -36,6 +36,10 @@ native: setup ## Build the C modules anew, warnings as errors
 	CFLAGS=-Werror $(BIN)/python setup.py -q build_ext --inplace
 	@$(BIN)/python -c "from skylog.kernel.native import native_libraries as found; \
 	  raise SystemExit(not all(found().values()) and f'not built: {found()}')"
+
+dist: setup ## Build the sdist and the wheel, and try both in new environments
+	$(PIP) --require-hashes -r requirements-native.txt
+	$(BIN)/python tools/dist.py
 
 run: $(RUNTIME) ## Start skylog with embedded defaults and a diskless demo topic
 	@$(BIN)/skylog server --demo

@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 static inline uint64_t load64(const uint8_t *at) {
     uint64_t value;
     memcpy(&value, at, sizeof value);
@@ -28,19 +32,34 @@ static uint32_t crc_by_table(const uint8_t *data, size_t size, uint32_t crc) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc_by_machine(const uint8_t *data, size_t size,
-                                                                 uint32_t crc) {
+#if defined(__clang__)
+#define WITH_CRC32 __attribute__((target("sse4.2,crc32")))
+#else
+#define WITH_CRC32 __attribute__((target("sse4.2")))
+#endif
+
+WITH_CRC32 static uint32_t crc_by_machine(const uint8_t *data, size_t size, uint32_t crc) {
     uint64_t wide = crc;
     for (; size >= 8; size -= 8, data += 8) wide = __builtin_ia32_crc32di(wide, load64(data));
     crc = (uint32_t)wide;
     while (size--) crc = __builtin_ia32_crc32qi(crc, *data++);
     return crc;
 }
+
+/* By hand: zig does not link what __builtin_cpu_supports needs into shared libraries. */
+static int machine_has_crc(void) {
+    static volatile int known; /* 0 not asked yet, 1 no, 2 yes; threads write the same */
+    if (!known) {
+        unsigned a, b, c = 0, d;
+        known = __get_cpuid(1, &a, &b, &c, &d) && c & bit_SSE4_2 ? 2 : 1;
+    }
+    return known == 2;
+}
 #endif
 
 static uint32_t crc32c(const uint8_t *data, size_t size) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2")) return ~crc_by_machine(data, size, ~0u);
+    if (machine_has_crc()) return ~crc_by_machine(data, size, ~0u);
 #endif
     return ~crc_by_table(data, size, ~0u);
 }

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,14 @@ def test_every_source_becomes_a_module_that_works(tree: Path, flags: str) -> Non
     assert int(version) == native.VERSION
     assert walked == str(tuple(map(int, walk_python(bytes(7), 1, 5, 0, 0, dense=False))))
     assert errors == ["TypeError", "TypeError", "OverflowError"]
+
+
+@pytest.mark.parametrize("name", ["gcc", "clang", "zig"])
+def test_every_compiler_builds_all(tree: Path, name: str) -> None:
+    if not (find_spec("ziglang") if name == "zig" else shutil.which(name)):
+        pytest.skip("not installed here")
+    command = f"{sys.executable} -m ziglang cc" if name == "zig" else name
+    assert build(tree, CC=command) == MODULES
 
 
 @needs_compiler
