@@ -9,19 +9,16 @@ import pytest
 
 import sim.replication.broker as simulated
 from sim.replication.world import World
+from skylog.controller.partition_change import PartitionChange
 from skylog.kernel.errors import KafkaError
 from skylog.replication.follower import FetchState
 from skylog.replication.leader import Leader
 from skylog.replication.partition import Partition
+from tests.property.kept_seeds import kept
 
 SEEDS_MAX = 200
 # Where a bug shows that few histories show; the others are tried after that.
-FIRST = {
-    "cuts to its own high watermark": 145,
-    "cuts too little where it has no such epoch": 150,
-    "does not note when an epoch begins": 745,
-    "forgets a change when it hears of the one before": 838,
-}
+FIRST = {each.why: each.seed for each in kept("sim.replication")}
 Patch = Callable[[pytest.MonkeyPatch], None]
 BUGS: dict[str, Patch] = {}
 
@@ -187,6 +184,19 @@ def goes_on_from_where_it_was_after_a_cut(patch: pytest.MonkeyPatch) -> None:
         self.last_epoch = log.latest_epoch
 
     patch.setattr(FetchState, "restart", restart)
+
+
+@bug
+def takes_a_former_replica_for_eligible_to_lead(patch: pytest.MonkeyPatch) -> None:
+    """It has dropped its log, and may come back without (found by the simulation)."""
+    real = PartitionChange._work_out_elr
+
+    def work_out_elr(self: PartitionChange) -> None:
+        replicas, self.replicas = self.replicas, [*self.replicas, *self.elr, *self.partition.isr]
+        real(self)
+        self.replicas = replicas
+
+    patch.setattr(PartitionChange, "_work_out_elr", work_out_elr)
 
 
 def caught_at(name: str, seeds: int) -> int | None:
