@@ -11,6 +11,7 @@ the client: the client's own socket buffer is the queue.
 
 A client that closes has said all it had to say, and all of it is handled before the connection
 ends, as with Kafka: a producer that wants no answers may send its last batch and go.
+``connection_state.py`` has the states of a connection, and what each event makes of them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from skylog.broker.net.answers import Answer, Close, Overlapping, Overlaps
+from skylog.broker.net.connection_state import ConnectionState, Event, State
 from skylog.kernel import limits
 from skylog.kernel.errors import ProtocolError
 from skylog.kernel.logging import get_logger
@@ -64,13 +66,9 @@ class Connection(asyncio.BufferedProtocol):
         self._writing_paused = False
         self._reading_paused = False
         self._pumping = False
-        # No more requests will come: the connection ends with the answer to the last one.
-        self._ended = False
+        self._state = ConnectionState()
         # For a request that waits for something its client may by then not care for.
         self.when_ended: Callable[[], None] | None = None
-        self._closing = False
-        # The socket is gone, but requests that came before are still being handled.
-        self._draining = False
         # Bytes given to the transport, and how many the client had taken when last looked at.
         self._written = 0
         self._taken = 0
@@ -81,6 +79,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are not asyncio's by class, only by shape.
         self._transport = cast("asyncio.Transport", transport)
+        self._state.happened(Event.CONNECTED)
         self._tls = transport.get_extra_info("ssl_object") is not None
         peer = transport.get_extra_info("peername")
         self.address = host_address(peer[0]) if peer else "local"
@@ -98,9 +97,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         # With TLS nothing can be sent to a client that has closed, but its requests still count.
-        self._draining = exc is None and self._ended and not self._closing and self.busy
-        self._closing = True
-        if not self._draining:
+        self._state.happened(Event.LEFT if exc is None and self.busy else Event.LOST)
+        if self._state.now is State.GONE:
             self._forget()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -116,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._frames.failure is not None and self._transport is not None:
             # What came before is answered as if the rest had come later.
             self._transport.pause_reading()
-            self._ended = True
+            self._state.happened(Event.INPUT_ENDED)
         if frames:
             self._waiting.extend(frames)
             self._waiting_bytes += sum(map(len, frames))
@@ -124,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         self._report_requests()
 
     def eof_received(self) -> bool:
-        self._ended = True
+        self._state.happened(Event.INPUT_ENDED)
         if self.when_ended is not None:
             self.when_ended()
         return self.busy and not self._tls
@@ -158,12 +156,17 @@ class Connection(asyncio.BufferedProtocol):
                 self._handle(frame)
         finally:
             self._pumping = False
-        if not self._ended or self.busy:
+        if self._state.is_open:
             self._adjust_reading()
-        elif self._draining:
+        elif not self.busy and self._state.now in (State.HALF_CLOSED, State.DRAINING):
+            self._all_answered()
+
+    def _all_answered(self) -> None:
+        self._state.happened(Event.FINISHED)
+        if self._state.now is State.GONE:
             self._forget()
         else:
-            self.close(str(self._frames.failure or "the client closed"))
+            self._close_socket(str(self._frames.failure or "the client closed"))
 
     def _next_turn(self) -> None:
         self._turn_is_over = False
@@ -172,11 +175,11 @@ class Connection(asyncio.BufferedProtocol):
     def _blocked(self) -> bool:
         if self._task is not None or self._muted is not None or self._must_not_overlap():
             return True
-        if self._draining:
-            return False
         transport = self._transport
+        if not self._state.answers or transport is None:
+            return self._state.now is not State.DRAINING
         # A write that failed ends the connection a little later; nothing may begin until then.
-        return self._writing_paused or self._closing or transport is None or transport.is_closing()
+        return self._writing_paused or transport.is_closing()
 
     def _must_not_overlap(self) -> bool:
         """Whether the next request has to wait for answers that are still outstanding."""
@@ -268,7 +271,7 @@ class Connection(asyncio.BufferedProtocol):
         self._report_requests()
 
     def _send(self, answer: Answer | None) -> None:
-        if answer is None or self._transport is None or self._closing:
+        if answer is None or self._transport is None or not self._state.answers:
             return
         self.last_active = self.listener.clock.monotonic()
         if answer.mute_ms > 0:
@@ -299,8 +302,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def ended(self) -> bool:
-        """Whether the client has closed its side."""
-        return self._ended
+        """Whether nobody waits for more than what was asked so far."""
+        return not self._state.is_open
 
     @property
     def busy(self) -> bool:
@@ -325,22 +328,23 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport.get_extra_info(name) if self._transport is not None else None
 
     def close(self, why: str) -> None:
-        if self._closing or self._transport is None:
-            return
-        self._closing = True
+        if self._state.happened(Event.CLOSE):
+            self._close_socket(why)
+
+    def _close_socket(self, why: str) -> None:
         log.debug("connection closed", address=self.address, why=why)
-        self._transport.close()
+        if self._transport is not None:
+            self._transport.close()
 
     def abort(self) -> None:
         """End it now, whatever is unsent or unfinished."""
-        self._closing = True
-        if self._draining:
-            self._forget()
-        elif self._transport is not None:
+        changed = self._state.happened(Event.ABORT)
+        if self._state.now is State.CLOSING and self._transport is not None:
             self._transport.abort()
+        elif changed:
+            self._forget()
 
     def _forget(self) -> None:
-        self._draining = False
         if self._task is not None:
             # Later, because a task that is cancelled before its first step cleans up nothing.
             asyncio.get_running_loop().call_soon(self._task.cancel)
@@ -363,7 +367,7 @@ class Connection(asyncio.BufferedProtocol):
         held = self._frames.held + self._waiting_bytes + self._working_bytes
         if held < limits.IN_FLIGHT_BYTES_COUNTED_MIN:
             held = 0
-        if held != self._requests_held and not self._closing:
+        if held != self._requests_held and self._state.answers:
             self._requests_held = held
             self.listener.memory.requests.hold(self, held)
 
@@ -371,12 +375,12 @@ class Connection(asyncio.BufferedProtocol):
         held = 0 if self._transport is None else self._transport.get_write_buffer_size()
         if held < limits.IN_FLIGHT_BYTES_COUNTED_MIN:
             held = 0
-        if held != self._answers_held and not self._closing:
+        if held != self._answers_held and self._state.answers:
             self._answers_held = held
             self.listener.memory.answers.hold(self, held)
 
     def _adjust_reading(self) -> None:
-        if self._transport is None or self._transport.is_closing() or self._ended:
+        if self._transport is None or not self._state.is_open or self._transport.is_closing():
             return
         pause = bool(
             len(self._waiting) >= limits.CONNECTION_REQUESTS_WAITING_MAX

@@ -1,0 +1,121 @@
+"""The life of a client connection: which state follows on which event. Pure.
+
+============  =============  ===========  ==================================================
+state         event          then         what the connection does
+============  =============  ===========  ==================================================
+NEW           CONNECTED      OPEN         asks the listener for admission
+OPEN          INPUT_ENDED    HALF_CLOSED  answers what it has, takes no further request
+OPEN          CLOSE, ABORT   CLOSING      closes the socket
+OPEN          LOST, LEFT     GONE         forgets its requests, and is forgotten
+HALF_CLOSED   INPUT_ENDED    HALF_CLOSED  nothing: garbage came first, then the end
+HALF_CLOSED   FINISHED       CLOSING      closes the socket
+HALF_CLOSED   CLOSE, ABORT   CLOSING      closes the socket
+HALF_CLOSED   LEFT           DRAINING     goes on with its requests, answers nobody
+HALF_CLOSED   LOST           GONE         forgets its requests, and is forgotten
+CLOSING       INPUT_ENDED    CLOSING      nothing
+CLOSING       CLOSE, ABORT   CLOSING      nothing, or closes the socket the hard way
+CLOSING       LOST, LEFT     GONE         forgets its requests, and is forgotten
+DRAINING      CLOSE          DRAINING     nothing: a request that fails ends no other
+DRAINING      FINISHED       GONE         is forgotten
+DRAINING      ABORT          GONE         forgets its requests, and is forgotten
+GONE          CLOSE, ABORT   GONE         nothing
+============  =============  ===========  ==================================================
+
+Everything else cannot happen and is refused. Two rules, as in h11: whatever changes the state is in
+this file, and nothing here knows sockets.
+
+What comes and goes within a state is not a state: a muted client, a full write buffer and a request
+that waits for its answer only hold back the next request. TLS is done before a connection is
+CONNECTED, and who speaks is the business of ``security.connection``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Final
+
+
+class State(Enum):
+    NEW = auto()
+    OPEN = auto()
+    HALF_CLOSED = auto()
+    CLOSING = auto()
+    DRAINING = auto()
+    GONE = auto()
+
+
+class Event(Enum):
+    CONNECTED = auto()
+    # The client has closed its side, or what it sends makes no sense any more.
+    INPUT_ENDED = auto()
+    # The last request was answered, and there will be no other.
+    FINISHED = auto()
+    # We are done with the client: what is written still leaves.
+    CLOSE = auto()
+    # The same, whatever is unsent or unfinished.
+    ABORT = auto()
+    # The socket is gone: after an error, or with nothing left to do ...
+    LOST = auto()
+    # ... or in good order, with requests left.
+    LEFT = auto()
+
+
+class ImpossibleEventError(RuntimeError):
+    """An event that cannot come in this state: a mistake in the code."""
+
+
+TRANSITIONS: Final[Mapping[State, Mapping[Event, State]]] = {
+    State.NEW: {Event.CONNECTED: State.OPEN},
+    State.OPEN: {
+        Event.INPUT_ENDED: State.HALF_CLOSED,
+        Event.CLOSE: State.CLOSING,
+        Event.ABORT: State.CLOSING,
+        Event.LOST: State.GONE,
+        Event.LEFT: State.GONE,
+    },
+    State.HALF_CLOSED: {
+        Event.INPUT_ENDED: State.HALF_CLOSED,
+        Event.FINISHED: State.CLOSING,
+        Event.CLOSE: State.CLOSING,
+        Event.ABORT: State.CLOSING,
+        Event.LOST: State.GONE,
+        Event.LEFT: State.DRAINING,
+    },
+    State.CLOSING: {
+        Event.INPUT_ENDED: State.CLOSING,
+        Event.CLOSE: State.CLOSING,
+        Event.ABORT: State.CLOSING,
+        Event.LOST: State.GONE,
+        Event.LEFT: State.GONE,
+    },
+    State.DRAINING: {
+        Event.CLOSE: State.DRAINING,
+        Event.FINISHED: State.GONE,
+        Event.ABORT: State.GONE,
+    },
+    State.GONE: {Event.CLOSE: State.GONE, Event.ABORT: State.GONE},
+}
+
+
+class ConnectionState:
+    """Where one connection is in its life. Its attributes are for reading."""
+
+    __slots__ = ("answers", "is_open", "now")
+
+    def __init__(self) -> None:
+        self.now = State.NEW
+        self.is_open = False
+        # Whether answers can be sent.
+        self.answers = False
+
+    def happened(self, event: Event) -> bool:
+        """Move on; False when the state stays as it is."""
+        before = self.now
+        following = TRANSITIONS[before].get(event)
+        if following is None:
+            raise ImpossibleEventError(f"{event.name} cannot come when {before.name}")
+        self.now = following
+        self.is_open = following is State.OPEN
+        self.answers = self.is_open or following is State.HALF_CLOSED
+        return following is not before
