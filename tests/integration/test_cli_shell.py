@@ -77,7 +77,7 @@ def test_help_is_quick_because_it_imports_little() -> None:
     assert imported == {
         "skylog.cli",
         "skylog.cli.errors",
-        "skylog.cli.group",
+        "skylog.cli.command_tree",
         "skylog.cli.main",
         "skylog.kernel",
         "skylog.kernel.errors",

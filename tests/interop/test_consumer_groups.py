@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.hashing import metadata_hash
 from skylog.groups.consumer.world import FixedTopics, World
 from skylog.groups.machine import GroupMachine

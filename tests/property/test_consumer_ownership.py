@@ -17,7 +17,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skylog.groups.consumer.group import ConsumerGroup, ConsumerGroupState
+from skylog.groups.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
 from skylog.groups.consumer.records import ConsumerRecord, apply_record
 from skylog.groups.consumer.requests import TopicsChanged
 from skylog.groups.consumer.world import ConsumerConfig

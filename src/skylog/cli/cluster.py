@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import typer
 
-from skylog.cli import cluster_local
+from skylog.cli import local_cluster_commands
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.connect import call
-from skylog.cli.group import examples, new_app
 from skylog.cli.options import Bootstrap, ClientConfig, Json
 from skylog.cli.output import print_json, print_table
 from skylog.client.admin import Admin
@@ -31,15 +31,15 @@ app.command(
         "skylog cluster up --brokers 3 --racks a,b,c",
         "skylog cluster up --controllers 3 --dir /tmp/trial --override num.partitions=6",
     )
-)(cluster_local.up)
+)(local_cluster_commands.up)
 app.command(epilog=examples("skylog cluster down", "skylog cluster down --delete"))(
-    cluster_local.down
+    local_cluster_commands.down
 )
 app.command(epilog=examples("skylog cluster kill 2", "skylog cluster kill 101 --signal STOP"))(
-    cluster_local.kill
+    local_cluster_commands.kill
 )
 app.command(epilog=examples("skylog cluster status", "skylog cluster status --json"))(
-    cluster_local.status
+    local_cluster_commands.status
 )
 
 _METADATA_TOPIC: Final = "__cluster_metadata"

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.connect import call, require_topic
 from skylog.cli.errors import raise_failures
-from skylog.cli.group import examples, new_app
 from skylog.cli.options import (
     Bootstrap,
     ClientConfig,

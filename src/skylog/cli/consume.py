@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.connect import call, offsets_at, require_topic
 from skylog.cli.errors import CommandError, counted
-from skylog.cli.group import examples, new_app
 from skylog.cli.options import Bootstrap, ClientConfig, Json, TopicName
 from skylog.cli.output import say
 from skylog.cli.record_format import FIELDS, Format, RecordWriter, parse_fields

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from skylog.bulk.files import Pair, Verdict, judged
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.connect import call
 from skylog.cli.diskless_describe import batches, coordinators, keys_of
 from skylog.cli.diskless_dump import dump_wal
@@ -23,7 +24,6 @@ from skylog.cli.diskless_store import (
     opened,
 )
 from skylog.cli.errors import CommandError, counted
-from skylog.cli.group import examples, new_app
 from skylog.cli.options import ClientConfig, Json, Yes
 from skylog.cli.output import confirm, print_json, print_table, say
 from skylog.cli.server import Override

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.dump_files import DumpSettings, dump_file, is_known
 from skylog.cli.dump_records import Decoder
 from skylog.cli.errors import CommandError, counted
-from skylog.cli.group import examples, new_app
 from skylog.cli.options import Json
 from skylog.cli.output import cell, print_json_line, say
 from skylog.cli.times import format_time

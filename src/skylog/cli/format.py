@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from skylog.broker.assembly.translate import advertised_host
-from skylog.cli.group import examples, new_app
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.server import Config, Override
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ConfigError

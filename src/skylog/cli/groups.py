@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.connect import call
 from skylog.cli.errors import counted, raise_failures
-from skylog.cli.group import examples, new_app
 from skylog.cli.options import Bootstrap, ClientConfig, Json, Yes
 from skylog.cli.output import confirm, print_json, print_table, say
 from skylog.cli.reset_offsets import Plan, make_plan, parse_target, parse_topics

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from skylog.cli.group import LazyGroup, examples, new_app
+from skylog.cli.command_tree import LazyGroup, examples, new_app
 
 app = new_app(group=True, name="skylog", cls=LazyGroup)
 

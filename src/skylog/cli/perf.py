@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.connect import call, offsets_at, require_topic
 from skylog.cli.errors import CommandError
-from skylog.cli.group import examples, new_app
 from skylog.cli.measure import latencies, throughput
 from skylog.cli.options import Bootstrap, ClientConfig, Json, TopicName
 from skylog.cli.output import print_json, print_table

@@ -9,9 +9,9 @@ from typing import Annotated, Final
 
 import typer
 
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.connect import API_TIMEOUT_MS, call, require_topic
 from skylog.cli.errors import CommandError, counted
-from skylog.cli.group import examples, new_app
 from skylog.cli.lines import RecordLine, open_input, parse_line, read_lines
 from skylog.cli.options import Bootstrap, ClientConfig, Json, TopicName, parse_pairs
 from skylog.cli.output import print_json, say

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.diskless_store import check_there
 from skylog.cli.errors import counted
-from skylog.cli.group import examples, new_app
 from skylog.cli.options import Json
 from skylog.cli.output import print_json, print_table
 from skylog.cli.server import Config, Override

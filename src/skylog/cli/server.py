@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from skylog.cli.group import examples, new_app
+from skylog.cli.command_tree import examples, new_app
 
 app = new_app()
 

@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from skylog.cli import spark_copy, spark_epochs, spark_table
+from skylog.cli.command_tree import examples, new_app
 from skylog.cli.errors import counted
-from skylog.cli.group import examples, new_app
 from skylog.cli.options import Bootstrap, ClientConfig, Json
 from skylog.cli.output import print_json, print_table, say
 from skylog.cli.spark_session import Master, Storage, job_cluster, session

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from skylog.cli.command_tree import examples
 from skylog.cli.errors import counted
-from skylog.cli.group import examples
 from skylog.cli.options import Bootstrap, ClientConfig, Json, Yes
 from skylog.cli.output import confirm, print_json, print_table, say
 from skylog.cli.spark_session import Storage, job_cluster

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
+from skylog.cli.command_tree import examples
 from skylog.cli.errors import counted
-from skylog.cli.group import examples
 from skylog.cli.options import Bootstrap, ClientConfig, Json, parse_pairs
 from skylog.cli.output import print_json, say
 from skylog.cli.spark_session import Master, Storage, job_cluster, session

@@ -6,7 +6,7 @@ import importlib.metadata
 import platform
 from typing import Final
 
-from skylog.cli.group import new_app
+from skylog.cli.command_tree import new_app
 from skylog.cli.options import Json
 from skylog.cli.output import print_json
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from skylog.groups import classic, offsets, passes, rebalance, views
 from skylog.groups.consumer import commits, dispatch
-from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.heartbeat import restart_timers
 from skylog.groups.consumer.requests import (
     EndRebalance,

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 from typing import Final
 
 from skylog.groups.consumer import commits
-from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.members import ClassicGroup, GroupState
 from skylog.groups.pending import OffsetPlace, PendingOffsets
 from skylog.groups.records import OffsetRecord, offset_tombstone

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from skylog.groups import offsets
-from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.records import ConsumerRecord, group_tombstones
 from skylog.groups.members import ClassicGroup, GroupState
 from skylog.groups.records import GroupsRecord, OffsetRecord, group_tombstone

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from skylog.groups import offsets
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.dispatch import take_note
-from skylog.groups.consumer.group import ConsumerGroup
 from skylog.groups.consumer.records import ConsumerRecord, apply_record, group_records
 from skylog.groups.consumer.requests import MetadataChecked, Resolving, WaitSet
 from skylog.groups.members import ClassicGroup

@@ -12,7 +12,7 @@ from skylog.client.settings import Address, ClientSettings, Ports
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.kernel.logging import get_logger
 from skylog.quorum import messages as m
-from skylog.quorum.codec import from_wire, to_wire
+from skylog.quorum.client_codec import from_wire, to_wire
 from skylog.quorum.effects import Peer
 from skylog.quorum.outgoing import is_fetch
 from skylog.quorum.voters import Endpoint

@@ -16,7 +16,7 @@ from skylog.quorum.messages import (
     RemoveVoterRequest,
     VoterResponse,
 )
-from skylog.quorum.served import answer, parse
+from skylog.quorum.server_codec import answer, parse
 from skylog.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from skylog.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from skylog.wire.schema import Message

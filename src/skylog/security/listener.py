@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.rng import Random
 from skylog.kernel.settings.listeners import ListenerSettings
-from skylog.security.connection import Authentication, SaslSettings
+from skylog.security.authentication import Authentication, SaslSettings
 from skylog.security.jaas import JaasEntry, parse_jaas
 from skylog.security.plain import MECHANISM as PLAIN
 from skylog.security.plain import PlainServer, PlainUsers

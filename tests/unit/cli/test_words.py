@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skylog.cli import lines
+from skylog.cli.command_tree import COMMANDS, LazyGroup
 from skylog.cli.errors import CommandError, counted, explain, one_line, raise_failures
-from skylog.cli.group import COMMANDS, LazyGroup
 from skylog.cli.lines import Input, RecordLine, parse_line, read_lines
 from skylog.cli.measure import latencies, percentile, throughput
 from skylog.cli.output import cell, json_bytes, print_table, printable

@@ -16,7 +16,7 @@ from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.secret import Secret
-from skylog.security.connection import Authentication, SaslSettings
+from skylog.security.authentication import Authentication, SaslSettings
 from skylog.security.plain import PlainServer, PlainUsers
 from skylog.security.scram import ScramMechanism, ScramServer, create_credential
 from skylog.wire.apis import ApiKey

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.member import ConsumerMember
 from skylog.groups.consumer.requests import TopicsChanged
 from skylog.groups.consumer.world import ConsumerConfig, FixedTopics, World

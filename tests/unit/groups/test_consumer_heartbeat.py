@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skylog.groups.consumer.apis import check_heartbeat
-from skylog.groups.consumer.group import ConsumerGroupState
+from skylog.groups.consumer.consumer_group import ConsumerGroupState
 from skylog.groups.consumer.member import MemberState
 from skylog.groups.consumer.world import ConsumerConfig
 from skylog.groups.requests import CheckSession

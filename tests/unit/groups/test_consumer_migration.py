@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.embedded import decode_assignment, encode_assignment
-from skylog.groups.consumer.group import ConsumerGroup
 from skylog.groups.consumer.member import MemberState
 from skylog.groups.members import ClassicGroup, GroupState
 from skylog.groups.settings import GroupSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skylog.groups.consumer.group import ConsumerGroupState
+from skylog.groups.consumer.consumer_group import ConsumerGroupState
 from skylog.groups.settings import GroupSettings
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid

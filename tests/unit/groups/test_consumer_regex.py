@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skylog.groups.consumer.apis import ConsumerGroupApis
-from skylog.groups.consumer.regex import compile_regex, matcher
+from skylog.groups.consumer.re2 import compile_regex, matcher
 from skylog.groups.consumer.requests import RegexesResolved
 from skylog.groups.requests import Request
 from skylog.groups.settings import GroupSettings
@@ -132,7 +132,7 @@ def test_a_look_up_that_failed_is_tried_again() -> None:
 
 
 def test_a_group_has_so_many_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skylog.groups.consumer.regexes.GROUP_REGEXES_MAX", 2)
+    monkeypatch.setattr("skylog.groups.consumer.pattern_lookup.GROUP_REGEXES_MAX", 2)
     bench = Asked()
     by_regex(bench, "a", "t")
     by_regex(bench, "b", "u")

@@ -15,7 +15,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.log.segment import Segment
 from skylog.replication.fetcher import FetchPorts, FetchSettings
-from skylog.replication.fetchers import Fetchers
+from skylog.replication.fetcher_pool import Fetchers
 from skylog.replication.partition import Partition
 from skylog.replication.throttle import ReplicationQuota
 from skylog.wire.messages.fetch_request import FetchRequest

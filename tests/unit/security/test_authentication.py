@@ -8,7 +8,7 @@ import pytest
 
 from skylog.kernel.errors import ErrorCode, ProtocolError
 from skylog.kernel.secret import Secret
-from skylog.security.connection import (
+from skylog.security.authentication import (
     Admission,
     Authentication,
     SaslSettings,

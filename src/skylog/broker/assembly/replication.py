@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from skylog.controller.image.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType
 from skylog.replication.fetcher import FetchPorts, FetchSettings
-from skylog.replication.fetchers import Fetchers
+from skylog.replication.fetcher_pool import Fetchers
 from skylog.replication.isr_updates import IsrUpdates
 from skylog.replication.late_transactions import LateTransactions
 from skylog.replication.leader import Brokers, Membership

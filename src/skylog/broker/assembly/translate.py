@@ -16,7 +16,7 @@ from skylog.kernel import limits
 from skylog.log.manager import LogManagerSettings
 from skylog.quorum.config import CONTROLLER_LISTENER, QuorumConfig
 from skylog.quorum.voters import Endpoint
-from skylog.security.connections import ConnectionSettings, ListenerLimits, parse_ip_overrides
+from skylog.security.connection_limits import ConnectionSettings, ListenerLimits, parse_ip_overrides
 from skylog.security.rates import INT32_MAX
 from skylog.wire.metadata_records import decode_metadata
 

@@ -65,7 +65,7 @@ from skylog.log.files import Files
 from skylog.log.manager import LogManager
 from skylog.quorum.storage import NodeStorage
 from skylog.routing.router import Router
-from skylog.security.connections import ConnectionLimits
+from skylog.security.connection_limits import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
 from skylog.security.quotas import ClientQuotas
 

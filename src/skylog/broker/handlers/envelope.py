@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skylog.broker.net.context import RequestContext
-from skylog.broker.net.envelopes import host_of, principal_of
+from skylog.broker.net.forwarding import host_of, principal_of
 from skylog.wire.messages.envelope_request import EnvelopeRequest
 from skylog.wire.messages.envelope_response import EnvelopeResponse
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from skylog.broker.net.context import RequestContext
 from skylog.controller.image.topics import Partition
-from skylog.groups.consumer.regex import compile_regex
+from skylog.groups.consumer.re2 import compile_regex
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError

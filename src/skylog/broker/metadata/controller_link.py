@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from skylog.broker.net.envelopes import is_elsewhere, new_envelope, opened
+from skylog.broker.net.forwarding import is_elsewhere, new_envelope, opened
 from skylog.client.settings import Address
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.kernel.logging import get_logger

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from skylog.log.manager import LogManager
     from skylog.replication.partition import Partition
     from skylog.security.authorizer import Authorizer
-    from skylog.security.connections import ConnectionLimits
+    from skylog.security.connection_limits import ConnectionLimits
     from skylog.security.quotas import ClientQuotas
 
 log = get_logger("broker.metadata")

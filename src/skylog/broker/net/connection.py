@@ -26,7 +26,7 @@ from skylog.broker.net.connection_state import ConnectionState, Event, State
 from skylog.kernel import limits
 from skylog.kernel.errors import ProtocolError
 from skylog.kernel.logging import get_logger
-from skylog.security.connections import host_address
+from skylog.security.connection_limits import host_address
 from skylog.wire.buffers import Buffer
 from skylog.wire.frames import FrameAssembler
 

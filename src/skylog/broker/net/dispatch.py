@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 from skylog.broker.net.answers import Answer, Close, Overlapping
 from skylog.broker.net.connection import Connection
 from skylog.broker.net.context import ForwardedContext, RequestContext
-from skylog.broker.net.envelopes import FORWARDABLE, is_elsewhere
+from skylog.broker.net.forwarding import FORWARDABLE, is_elsewhere
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.kernel.stages import Stage
-from skylog.security.connection import Admission
+from skylog.security.authentication import Admission
 from skylog.wire.apis import (
     ApiKey,
     decode_request_header,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from skylog.broker.services import Services
     from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
-    from skylog.security.connections import ConnectionLimits
+    from skylog.security.connection_limits import ConnectionLimits
     from skylog.security.listener import ScramCredentials
 
 _PROTOCOL_NUMBERS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from skylog.broker.net.dispatch import Dispatcher
     from skylog.broker.net.in_flight import Memory
     from skylog.kernel.settings.sections import NetworkSettings
-    from skylog.security.connection import Authentication
-    from skylog.security.connections import ConnectionLimits
+    from skylog.security.authentication import Authentication
+    from skylog.security.connection_limits import ConnectionLimits
     from skylog.security.listener import ListenerSecurity
 
 log = get_logger("broker.server")

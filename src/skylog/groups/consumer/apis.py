@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from skylog.groups import responses
 from skylog.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from skylog.groups.consumer.regex import matcher
+from skylog.groups.consumer.re2 import matcher
 from skylog.groups.consumer.requests import HeartbeatReply, RegexesResolved
 from skylog.groups.consumer.world import Topics
 from skylog.groups.requests import Request

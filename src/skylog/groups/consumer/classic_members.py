@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.embedded import decode_subscription, encode_assignment
-from skylog.groups.consumer.group import ConsumerGroup
 from skylog.groups.consumer.heartbeat import (
     check_metadata_bytes,
     check_room,
@@ -21,9 +21,9 @@ from skylog.groups.consumer.heartbeat import (
 from skylog.groups.consumer.leave import fence
 from skylog.groups.consumer.member import ClassicMetadata, ConsumerMember, MemberState
 from skylog.groups.consumer.migration import downgrade, may_downgrade_by
+from skylog.groups.consumer.pattern_lookup import drop_regex
 from skylog.groups.consumer.reconcile import Reported
 from skylog.groups.consumer.records import member_record
-from skylog.groups.consumer.regexes import drop_regex
 from skylog.groups.consumer.step import JOIN, SYNC, ConsumerStep
 from skylog.groups.consumer.target import check_metadata, find_target
 from skylog.groups.members import CONSUMER_PROTOCOL_TYPE

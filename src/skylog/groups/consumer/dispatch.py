@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from skylog.groups.consumer import classic_members, heartbeat, leave, migration, regexes
-from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer import classic_members, heartbeat, leave, migration, pattern_lookup
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from skylog.groups.consumer.requests import (
     EndRebalance,
@@ -88,7 +88,7 @@ def handle_timer(step: ConsumerStep, timer: CheckSession | ConsumerTimer) -> Res
         case EndWait():
             leave.end_wait(step, timer)
         case RegexesResolved():
-            regexes.resolved(step, timer)
+            pattern_lookup.resolved(step, timer)
     return step.result(None)
 
 

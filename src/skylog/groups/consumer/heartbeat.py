@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.leave import fence
 from skylog.groups.consumer.member import (
     JOIN_EPOCH,
@@ -16,10 +16,10 @@ from skylog.groups.consumer.member import (
     Owned,
     Partitions,
 )
+from skylog.groups.consumer.pattern_lookup import RegexChange, change_regex
 from skylog.groups.consumer.reconcile import Goal, Reported, reconcile
 from skylog.groups.consumer.records import current_record, member_record, target_record
 from skylog.groups.consumer.records import member_tombstones as tombstones_of
-from skylog.groups.consumer.regexes import RegexChange, change_regex
 from skylog.groups.consumer.requests import EndRebalance, HeartbeatReply
 from skylog.groups.consumer.step import ConsumerStep
 from skylog.groups.consumer.target import check_metadata, find_target, subscribed_ids

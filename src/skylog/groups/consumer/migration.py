@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.embedded import (
     decode_assignment,
     decode_subscription,
     encode_assignment,
 )
-from skylog.groups.consumer.group import ConsumerGroup
 from skylog.groups.consumer.hashing import metadata_hash
 from skylog.groups.consumer.member import ClassicMetadata, ConsumerMember, Partitions, with_epoch
 from skylog.groups.consumer.records import apply_record, group_records, group_tombstones

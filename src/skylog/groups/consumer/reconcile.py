@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container
 from dataclasses import dataclass, replace
 
-from skylog.groups.consumer.group import NO_EPOCH
+from skylog.groups.consumer.consumer_group import NO_EPOCH
 from skylog.groups.consumer.member import ConsumerMember, MemberState, Owned, Partitions
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from skylog.groups.consumer.group import NO_EPOCH, ConsumerGroup, ResolvedRegex
+from skylog.groups.consumer.consumer_group import NO_EPOCH, ConsumerGroup, ResolvedRegex
 from skylog.groups.consumer.member import (
     LEAVE_EPOCH,
     ClassicMetadata,

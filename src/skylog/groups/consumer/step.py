@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.requests import EndWait, MetadataChecked, WaitSet
 from skylog.groups.consumer.world import World
 from skylog.groups.records import GroupsRecord

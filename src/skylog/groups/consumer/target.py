@@ -4,7 +4,7 @@ configured."""
 from __future__ import annotations
 
 from skylog.groups.consumer.assignors import ASSIGNORS, Subscriber
-from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.hashing import metadata_hash
 from skylog.groups.consumer.member import ConsumerMember, Partitions
 from skylog.groups.consumer.records import (

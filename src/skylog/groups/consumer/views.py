@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from skylog.groups.consumer.group import ConsumerGroup
+from skylog.groups.consumer.consumer_group import ConsumerGroup
 from skylog.groups.consumer.member import ConsumerMember
 from skylog.groups.consumer.world import Topics
 from skylog.kernel.errors import ErrorCode

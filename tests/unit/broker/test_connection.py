@@ -19,7 +19,7 @@ from skylog.kernel import limits
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.kernel.settings import load_settings
-from skylog.security.connections import ConnectionLimits, ConnectionSettings, ListenerLimits
+from skylog.security.connection_limits import ConnectionLimits, ConnectionSettings, ListenerLimits
 from skylog.security.quotas import ClientQuotas
 from tests.integration.wire_client import frame
 from tests.unit.broker.support import soon

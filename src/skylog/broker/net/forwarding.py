@@ -10,7 +10,7 @@ import ipaddress
 from typing import Any, Final
 
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
-from skylog.security.connections import host_address
+from skylog.security.connection_limits import host_address
 from skylog.wire.apis import ApiKey, response_class, response_header_version
 from skylog.wire.buffers import Buffer
 from skylog.wire.codec import decode, decode_at, encode_parts

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from skylog.groups.consumer.group import ConsumerGroup, ResolvedRegex
+from skylog.groups.consumer.consumer_group import ConsumerGroup, ResolvedRegex
 from skylog.groups.consumer.hashing import metadata_hash
 from skylog.groups.consumer.member import ConsumerMember
+from skylog.groups.consumer.re2 import compile_regex
 from skylog.groups.consumer.records import epoch_record, regex_record, regex_tombstone
-from skylog.groups.consumer.regex import compile_regex
 from skylog.groups.consumer.requests import RegexesResolved, Resolving
 from skylog.groups.consumer.step import ConsumerStep
 from skylog.kernel.errors import ErrorCode, KafkaError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skylog.broker.net.envelopes import (
+from skylog.broker.net.forwarding import (
     FORWARDABLE,
     host_of,
     is_elsewhere,

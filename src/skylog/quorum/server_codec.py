@@ -11,7 +11,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.quorum import messages as m
-from skylog.quorum.codec import NOBODY
+from skylog.quorum.client_codec import NOBODY
 from skylog.quorum.snapshots import SnapshotId
 from skylog.quorum.voters import Endpoint, ReplicaKey, Voter
 from skylog.wire.messages import (

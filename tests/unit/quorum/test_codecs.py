@@ -9,8 +9,8 @@ import pytest
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.quorum import messages as m
-from skylog.quorum.codec import from_wire, to_wire
-from skylog.quorum.served import answer, parse
+from skylog.quorum.client_codec import from_wire, to_wire
+from skylog.quorum.server_codec import answer, parse
 from skylog.quorum.snapshots import SnapshotId
 from skylog.quorum.voters import Endpoint, ReplicaKey, Voter
 from skylog.wire.apis import response_class

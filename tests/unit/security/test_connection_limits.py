@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ConfigError
-from skylog.security.connections import (
+from skylog.security.connection_limits import (
     ConnectionLimits,
     ConnectionSettings,
     ListenerLimits,
