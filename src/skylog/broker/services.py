@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from skylog.broker.net.peers import BrokerPeers
     from skylog.broker.net.quota_gate import QuotaGate
     from skylog.broker.observe.traffic import Traffic
+    from skylog.broker.partitions.factory import Partitions
     from skylog.controller.image import ClusterImage
     from skylog.groups.coordinator import GroupCoordinator
     from skylog.kernel.clock import Clock
@@ -52,6 +53,8 @@ class Services:
     configs: Configs
     logs: LogManager
     replicas: ReplicaManager
+    # The same and diskless ones, as clients are served with them.
+    partitions: Partitions
     replication: Replication
     groups: GroupCoordinator
     transactions: TransactionCoordinator

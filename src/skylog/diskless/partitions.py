@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from skylog.diskless.plane import TopicPartition
 from skylog.kernel.ids import Uuid
@@ -24,6 +24,7 @@ class DisklessPartition:
         "index",
         "leader_epoch",
         "leader_id",
+        "served",
         "topic",
         "topic_id",
     )
@@ -36,6 +37,8 @@ class DisklessPartition:
         self.leader_epoch = -1
         self.high_watermark = -1
         self.deleted = False
+        # What the broker serves clients with, made on first use.
+        self.served: Any = None
         self._watchers: dict[Watcher, None] = {}
 
     def watch(self, watcher: Watcher) -> None:
@@ -74,6 +77,7 @@ class DisklessPartitions:
     def delete_topic(self, topic_id: Uuid) -> None:
         for partition in self._topics.pop(topic_id, {}).values():
             partition.deleted = True
+            partition.served = None
             partition.moved()
 
     def committed(self, topic_partition: TopicPartition, high_watermark: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 from skylog.kernel import limits
@@ -65,3 +65,21 @@ async def give_up_after(seconds: float, name: str, work: Coroutine[Any, Any, Any
     else:
         _log.error("a step of the shutdown was given up", step=name, seconds=seconds)
         await end_tasks([step])
+
+
+def all_done(futures: Sequence[asyncio.Future[Any]]) -> asyncio.Future[Any]:
+    """Done once all of them are, whatever became of them."""
+    if len(futures) == 1:
+        return futures[0]
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    left = len(futures)
+
+    def count(_: object) -> None:
+        nonlocal left
+        left -= 1
+        if not left and not over.done():
+            over.set_result(None)
+
+    for future in futures:
+        future.add_done_callback(count)
+    return over

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from skylog.kernel.errors import ErrorCode, KafkaError, invariant
 from skylog.kernel.ids import Uuid
@@ -82,6 +82,7 @@ class Partition(WatchedLog):
         "partition_epoch",
         "reassigning",
         "replicas",
+        "served",
         "topic",
         "topic_id",
     )
@@ -105,6 +106,8 @@ class Partition(WatchedLog):
         # Whether as many are in sync as min.insync.replicas asks for.
         self.enough_in_sync = True
         self._uncommitted = Uncommitted()
+        # What the broker serves clients with, made on first use; the replica does not look at it.
+        self.served: Any = None
 
     @property
     def is_leader(self) -> bool:
@@ -180,6 +183,7 @@ class Partition(WatchedLog):
         """The topic is gone: nobody may go on waiting for it."""
         self.deleted = True
         self.leader = None
+        self.served = None
         self._fail_waiting(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         self._notify(0)
 

@@ -37,8 +37,10 @@ class Router:
     def located(
         self, topic: Topic, index: int, zone: str | None, racks: Mapping[int, str | None]
     ) -> Located | None:
-        """The broker for a diskless partition that a client in a zone is shown; ``racks`` as for
-        ``locate``."""
+        """The broker that a client in a zone is shown for a partition that any broker can serve;
+        None for other partitions. ``racks`` as for ``locate``."""
+        if not topic.partitions[index].is_pure:
+            return None
         found = locate(topic.topic_id, index, topic.partitions[index], zone, racks)
         if found is not None:
             self.routes[found.route] += 1

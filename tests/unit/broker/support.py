@@ -12,6 +12,9 @@ from skylog.broker.handlers.fetch import fetch
 from skylog.broker.handlers.fetch_sessions import FetchSessions, FetchSessionSettings
 from skylog.broker.net.quota_gate import QuotaGate
 from skylog.broker.observe.traffic import Traffic
+from skylog.broker.partitions.classic import ClassicPartitions
+from skylog.broker.partitions.factory import Partitions
+from skylog.controller.image.topics import PartitionKind
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.appender import AppendInfo
@@ -104,40 +107,47 @@ class World:
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.sessions = FetchSessions(FetchSessionSettings(slots_max), self.clock, random.Random(7))
         self.denied: set[str] = set()
+        self.executor: Any = None
         self.quotas = ClientQuotas(11, 1, 11, 1)
         self.services: Any = SimpleNamespace(
             settings=SimpleNamespace(network=SimpleNamespace(fetch_bytes_max=10**9)),
             memory=SimpleNamespace(answers=SimpleNamespace(left=10**9)),
             quotas=QuotaGate(self.quotas, self.clock),
             fetch_sessions=self.sessions,
-            image=SimpleNamespace(partition=self.state, endpoints=self.endpoints),
-            replicas=self,
+            image=SimpleNamespace(topic=self.topic, endpoints=self.endpoints),
             traffic=Traffic(),
-            executor=None,
         )
+        self.services.partitions = Partitions(
+            self.services.image, {PartitionKind.CLASSIC: self._classic()}
+        )
+
+    def _classic(self) -> ClassicPartitions:
+        settings: Any = SimpleNamespace(
+            node=SimpleNamespace(rack=None), replication=SimpleNamespace(selector=None)
+        )
+        quota: Any = None
+        replicas: Any = self
+        return ClassicPartitions(
+            replicas, self.services.image, settings, quota, self, self.services.traffic
+        )
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """Work for a thread."""
+        return await self.executor.run(work)
 
     # What a fetch asks of the image and the replica manager
 
-    def partition(self, topic: str, index: int) -> Partition | None:
+    def get(self, topic: str, index: int) -> Partition | None:
         return self.partitions.get((topic, index))
 
-    get = partition
-
-    def state(self, topic: str, index: int) -> Any:
-        """What metadata says of a partition, as far as a fetch asks."""
-        found = self.partitions.get((topic, index)) is not None
-        return SimpleNamespace(writes_diskless=False) if found else None
+    def topic(self, name: str) -> Any:
+        """What metadata says of a topic, as far as a fetch asks."""
+        state = SimpleNamespace(kind=PartitionKind.CLASSIC)
+        found = {index: state for topic, index in self.partitions if topic == name}
+        return SimpleNamespace(name=name, partitions=found) if found else None
 
     def endpoints(self, nodes: object, listener: str) -> list[Any]:
         return []
-
-    def leader_of(self, topic: str, index: int, epoch: int = -1) -> Partition:
-        found = self.partitions.get((topic, index))
-        if found is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return found
-
-    replica_of = leader_of
 
     # What tests do
 

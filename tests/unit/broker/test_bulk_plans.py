@@ -10,7 +10,12 @@ import pytest
 
 from skylog.broker.assembly.bulk_access import BulkAccess
 from skylog.broker.handlers import bulk_reads
+from skylog.broker.observe.traffic import Traffic
+from skylog.broker.partitions.factory import Partitions
+from skylog.broker.partitions.pure import PurePartitions
+from skylog.controller.image.topics import PartitionKind
 from skylog.diskless.bulk import FROM_LOG_START, PlannedRange, PlannedSplit, RangeRequest
+from skylog.diskless.partitions import DisklessPartitions
 from skylog.diskless.plane import LogInfo
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
@@ -48,10 +53,18 @@ class Plane:
 
 
 def context_of(plane: Plane) -> Any:
-    topic = SimpleNamespace(topic_id=TOPIC, diskless_enabled=True)
+    state: Any = SimpleNamespace(kind=PartitionKind.PURE)
+    topic = SimpleNamespace(topic_id=TOPIC, diskless_enabled=True, partitions={0: state})
+    image: Any = SimpleNamespace(topic=lambda _: topic)
+    there = DisklessPartitions()
+    there.assign("t", TOPIC, 0, 1, 0)
+    engine: Any = SimpleNamespace(plane=plane, bulk=BulkAccess(), partitions=there)
+    router: Any = None
+    pure = PurePartitions(engine, image, router, 1, Traffic())
     services = SimpleNamespace(
-        image=SimpleNamespace(topic=lambda _: topic),
-        diskless=SimpleNamespace(plane=plane, bulk=BulkAccess()),
+        image=image,
+        partitions=Partitions(image, {PartitionKind.PURE: pure}),
+        diskless=engine,
         settings=SimpleNamespace(
             node=SimpleNamespace(log_dirs=["/tmp"]),
             diskless=SimpleNamespace(storage_url="s3://bucket"),

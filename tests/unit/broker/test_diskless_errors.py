@@ -7,27 +7,27 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.handlers.diskless_offsets import (
-    delete_diskless_records,
-    end_of_epochs,
-    list_diskless_offsets,
-)
-from skylog.broker.handlers.fetch_remote import read_remote
+from skylog.broker.handlers.offsets import list_offsets
+from skylog.broker.observe.traffic import Traffic
+from skylog.broker.partitions.factory import Partitions
+from skylog.broker.partitions.port import Budget, Isolation, Reader, ServedPartition
+from skylog.broker.partitions.pure import PurePartitions
+from skylog.broker.partitions.questions import ask_all
+from skylog.controller.image.topics import PartitionKind
+from skylog.diskless.partitions import DisklessPartitions
 from skylog.diskless.plane import DeleteRecordsResult, ListOffsetsResult, LogInfo
 from skylog.diskless.reader import ReadResult
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.wire.codec import encode_parts
-from skylog.wire.messages.delete_records_response import DeleteRecordsPartitionResult
 from skylog.wire.messages.fetch_request import FetchPartition
-from skylog.wire.messages.list_offsets_response import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
+from skylog.wire.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
 )
-from skylog.wire.messages.offset_for_leader_epoch_response import EpochEndOffset
 
-PLACE = (Uuid(b"t" * 16), 0)
+TOPIC = Uuid(b"t" * 16)
 AWAY = [
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -37,65 +37,84 @@ AWAY = [
 AGAIN = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def engine(error: ErrorCode) -> Any:
-    """A plane whose coordinator is away, or has one offset for all."""
+class Engine:
+    """One whose coordinator is away, or that has one offset for all."""
 
-    async def list_offsets(asked: Any) -> list[ListOffsetsResult]:
-        return [ListOffsetsResult(error, offset=-1 if error else 7) for _ in asked]
+    def __init__(self, outcome: ErrorCode | KafkaError) -> None:
+        self.outcome = outcome
+        self.plane = self
+        self.partitions = DisklessPartitions()
+        self.partitions.assign("t", TOPIC, 0, 1, 0)
 
-    async def log_info(asked: Any) -> list[LogInfo]:
-        return [LogInfo(error) for _ in asked]
+    @property
+    def error(self) -> ErrorCode:
+        if isinstance(self.outcome, KafkaError):
+            raise self.outcome
+        return self.outcome
 
-    async def delete_records(asked: Any) -> list[DeleteRecordsResult]:
-        return [DeleteRecordsResult(error) for _ in asked]
+    async def list_offsets(self, asked: Any) -> list[ListOffsetsResult]:
+        return [ListOffsetsResult(self.error, offset=-1 if self.error else 7) for _ in asked]
 
-    plane = SimpleNamespace(
-        list_offsets=list_offsets, log_info=log_info, delete_records=delete_records
-    )
-    return SimpleNamespace(plane=plane)
+    async def log_info(self, asked: Any) -> list[LogInfo]:
+        return [LogInfo(self.error) for _ in asked]
+
+    async def delete_records(self, asked: Any) -> list[DeleteRecordsResult]:
+        return [DeleteRecordsResult(self.error) for _ in asked]
+
+    async def fetch(self, asked: Any, left: int, *, min_one: bool) -> list[ReadResult]:
+        return [ReadResult(self.error) for _ in asked]
 
 
-def asked_in(version: int, engine: Any) -> Any:
-    return SimpleNamespace(version=version, services=SimpleNamespace(diskless=engine))
+def served(outcome: ErrorCode | KafkaError) -> Partitions:
+    state = SimpleNamespace(kind=PartitionKind.PURE)
+    topic = SimpleNamespace(name="t", topic_id=TOPIC, partitions={0: state})
+    image: Any = SimpleNamespace(topic=lambda _: topic)
+    engine: Any = Engine(outcome)
+    router: Any = None
+    pure = PurePartitions(engine, image, router, 1, Traffic())
+    return Partitions(image, {PartitionKind.PURE: pure})
 
 
-def fetched(outcome: ReadResult | KafkaError) -> int:
-    found: Any = SimpleNamespace(topic_id=PLACE[0], index=0)
-    work = read_remote([(FetchPartition(), found)], 1000, min_one=True, read_committed=False)
-    next(work)
-    try:
-        work.throw(outcome) if isinstance(outcome, KafkaError) else work.send([outcome])
-    except StopIteration as end:
-        return int(end.value[0].error_code)
-    raise AssertionError
+def partition(outcome: ErrorCode | KafkaError) -> ServedPartition:
+    return served(outcome).find("t", 0)
+
+
+async def told(question: Any, *more: object) -> ErrorCode:
+    ((_, answer),) = await ask_all([(None, question)], *more)
+    return answer.code if isinstance(answer, KafkaError) else answer.error
+
+
+async def fetched(outcome: ErrorCode | KafkaError) -> ErrorCode:
+    found = partition(outcome).read(FetchPartition(), Reader(), Budget(1000), is_new=True)
+    return await told(found, Budget(1000))
 
 
 @pytest.mark.parametrize("error", [*AWAY, ErrorCode.REQUEST_TIMED_OUT])
 async def test_whoever_reads_asks_again(error: ErrorCode) -> None:
-    assert fetched(ReadResult(error)) == AGAIN
-    assert fetched(KafkaError(error)) == AGAIN
-    offset = ListOffsetsPartitionResponse()
-    await list_diskless_offsets(asked_in(11, engine(error)), [(offset, PLACE, -1)])
-    epoch = EpochEndOffset()
-    await end_of_epochs(engine(error), [(epoch, PLACE, 0)])
-    assert (offset.error_code, epoch.error_code) == (AGAIN, AGAIN)
+    assert await fetched(error) == AGAIN
+    assert await fetched(KafkaError(error)) == AGAIN
+    assert await told(partition(error).offset_for(-1, Isolation.UNCOMMITTED)) == AGAIN
+    assert await told(partition(KafkaError(error)).offset_for(-1, Isolation.UNCOMMITTED)) == AGAIN
+    assert await told(partition(error).epoch_end(0)) == AGAIN
 
 
 @pytest.mark.parametrize("version", [1, 3, 4, 11])
 async def test_old_clients_are_not_told_an_epoch(version: int) -> None:
-    offset = ListOffsetsPartitionResponse(0)
-    await list_diskless_offsets(asked_in(version, engine(ErrorCode.NONE)), [(offset, PLACE, -1)])
+    services = SimpleNamespace(partitions=served(ErrorCode.NONE))
+    context: Any = SimpleNamespace(version=version, services=services, allowed=lambda _: True)
+    wanted = ListOffsetsTopic("t", [ListOffsetsPartition(0, timestamp=-1)])
+    response: Any = list_offsets(context, ListOffsetsRequest(-1, topics=[wanted]))
+    response = await response
+    (offset,) = response.topics[0].partitions
     assert (offset.offset, offset.leader_epoch) == (7, -1 if version < 4 else 0)
-    encode_parts(ListOffsetsResponse(topics=[ListOffsetsTopicResponse("t", [offset])]), version)
+    encode_parts(response, version)
 
 
 @pytest.mark.parametrize("error", [*AWAY, ErrorCode.REQUEST_TIMED_OUT])
 async def test_whoever_deletes_asks_again_and_hears_of_doubt(error: ErrorCode) -> None:
-    answer = DeleteRecordsPartitionResult()
-    await delete_diskless_records(engine(error), [(answer, PLACE, 5)])
-    assert answer.error_code == (AGAIN if error in AWAY else error)
+    assert await told(partition(error).delete_before(5), 1.0) == (AGAIN if error in AWAY else error)
 
 
 @pytest.mark.parametrize("error", [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.KAFKA_STORAGE_ERROR])
-def test_what_clients_know_is_told(error: ErrorCode) -> None:
-    assert fetched(ReadResult(error)) == error
+async def test_what_clients_know_is_told(error: ErrorCode) -> None:
+    assert await fetched(error) == error

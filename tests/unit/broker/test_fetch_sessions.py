@@ -277,7 +277,7 @@ async def test_what_moves_during_a_read_is_not_forgotten() -> None:
     world.create("cold", 0).log.cold = True  # type: ignore[attr-defined]
     world.create("warm", 0)
     world.append("cold")
-    executor = world.services.executor = StepExecutor()
+    executor = world.executor = StepExecutor()
     answer = asyncio.ensure_future(
         world.begin(("warm", 0, 0), ("cold", 0, 0), session=(0, 0), wait_ms=FOREVER_MS)
     )
@@ -293,7 +293,7 @@ async def test_what_moves_during_a_read_is_not_forgotten() -> None:
 async def test_a_topic_deleted_during_a_read() -> None:
     world = World()
     world.create("t").log.cold = True  # type: ignore[attr-defined]
-    executor = world.services.executor = StepExecutor()
+    executor = world.executor = StepExecutor()
     for session in ((0, 0), (0, -1)):
         partition = world.partitions["t", 0]
         answer = asyncio.ensure_future(world.begin(("t", 0, 0), session=session, wait_ms=10**6))
@@ -315,7 +315,7 @@ async def test_a_read_that_fails_unexpectedly_leaves_nothing_behind() -> None:
         async def run(self, work: object) -> None:
             raise RuntimeError("a bug")
 
-    world.services.executor = Broken()
+    world.executor = Broken()
     with pytest.raises(RuntimeError):
         await world.begin(("t", 0, 0))
     assert world.watchers == 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skylog.broker.net.answers import Answer, Close, Overlapping
+from skylog.broker.net.answers import Answer, Close, Later
 from skylog.broker.net.connection import Connection
 from tests.unit.broker.support import soon
 from tests.unit.broker.test_connections import Dispatcher, Transport, World, receive, turns
@@ -38,7 +38,7 @@ class Late(Dispatcher):
                 raise self.failures[text]
             return Answer([text]) if self.done[text].done() else Answer([b"late"])
 
-        return Overlapping(self.done[text], finish, self.seconds_max)
+        return Later(self.done[text], finish, self.seconds_max)
 
 
 class CountingTransport(Transport):

@@ -11,11 +11,12 @@ from typing import Any
 from skylog.diskless.local.fetch import LocalFetch
 from skylog.diskless.local.filler import LocalFiller
 from skylog.diskless.local.partitions import LocalPartition, LocalPartitions
-from skylog.diskless.local.plan import LocalLimits, Region
+from skylog.diskless.local.plan import LocalLimits
 from skylog.diskless.local.round import Parts
 from skylog.diskless.local.threads import Threads
 from skylog.diskless.plane import FindRequest, FindResult
 from skylog.diskless.reader import ReadRequest, ReadResult
+from skylog.diskless.regions import Region
 from skylog.kernel.executor import ThreadExecutor
 from skylog.log.files import Files
 from tests.unit.diskless.engine import TOPIC_ID, Engine, item

@@ -15,9 +15,10 @@ import pytest
 from skylog.diskless.local import fetch as local_fetch
 from skylog.diskless.local import partitions as local_partitions
 from skylog.diskless.local import round as local_round
-from skylog.diskless.local.plan import LocalLimits, Region
+from skylog.diskless.local.plan import LocalLimits
 from skylog.diskless.plane import LogInfo
 from skylog.diskless.reader import ReadRequest
+from skylog.diskless.regions import Region
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.rng import random_uuid
 from skylog.log.files import Descriptor, Files

@@ -14,8 +14,8 @@ from skylog.diskless.local.partitions import (
     LocalPartition,
     LocalPartitions,
 )
-from skylog.diskless.local.plan import Region
 from skylog.diskless.partitions import DisklessPartitions
+from skylog.diskless.regions import Region
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from tests.unit.diskless.engine import TOPIC_ID

@@ -12,17 +12,16 @@ from skylog.diskless.local.plan import (
     SEGMENT_BYTES_MIN,
     TAIL_ROUNDS_MAX,
     LocalLimits,
-    Region,
     Resume,
     Rounds,
-    Source,
+    copy_answers,
     newest,
     next_rounds,
     resume,
     sizes,
-    source_of,
 )
 from skylog.diskless.plane import LogInfo
+from skylog.diskless.regions import Region, Source
 from skylog.kernel.errors import ErrorCode
 
 # The regions of the architecture's example without tiered storage.
@@ -36,31 +35,31 @@ def info(log_start: int, high_watermark: int, byte_size: int) -> LogInfo:
 @pytest.mark.parametrize(
     ("offset", "source"),
     [
-        (2000, Source.OBJECTS),
-        (3999, Source.OBJECTS),
+        (2000, Source.WAL),
+        (3999, Source.WAL),
         (4000, Source.LOCAL),
         (5499, Source.LOCAL),
         (5500, Source.TAIL),
         # Only the plane knows whether it is out of range.
-        (5501, Source.OBJECTS),
+        (5501, Source.WAL),
     ],
 )
 def test_regions_are_half_open(offset: int, source: Source) -> None:
     # ENG-42 partly
-    assert source_of(offset, REGION, following=True) is source
+    assert copy_answers(offset, REGION, following=True) is source
 
 
 def test_nobody_waits_for_a_copy_that_does_not_keep_up() -> None:
     # ENG-39 partly
-    assert source_of(5500, REGION, following=False) is Source.OBJECTS
-    assert source_of(5499, REGION, following=False) is Source.LOCAL
-    assert source_of(0, None, following=False) is Source.OBJECTS
+    assert copy_answers(5500, REGION, following=False) is Source.WAL
+    assert copy_answers(5499, REGION, following=False) is Source.LOCAL
+    assert copy_answers(0, None, following=False) is Source.WAL
 
 
 def test_everything_deleted_is_a_tail_only_at_the_log_start() -> None:
     empty = Region(6000, 5500)
-    assert source_of(5500, empty, following=True) is Source.OBJECTS
-    assert source_of(5200, empty, following=True) is Source.OBJECTS
+    assert copy_answers(5500, empty, following=True) is Source.WAL
+    assert copy_answers(5200, empty, following=True) is Source.WAL
 
 
 def test_partitions_share_the_disk() -> None:

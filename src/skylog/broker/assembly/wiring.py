@@ -51,6 +51,7 @@ from skylog.broker.net.sockets import Addresses
 from skylog.broker.observe.audit import new_authorizer
 from skylog.broker.observe.endpoint import serve_observation
 from skylog.broker.observe.traffic import Traffic
+from skylog.broker.partitions.factory import open_partitions
 from skylog.broker.services import Services, until_loaded
 from skylog.client.settings import Ports
 from skylog.controller.image import ClusterImage
@@ -72,7 +73,6 @@ from skylog.security.quotas import ClientQuotas
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-    from skylog.broker.assembly.diskless_engine import DisklessEngine
     from skylog.broker.observe.http import HttpServer
 
 log = get_logger("broker.node")
@@ -272,6 +272,8 @@ class Node:
         traffic = Traffic()
         around = Surroundings(self._image, logs, clock, self._peers, channel, self._lifecycle)
         replication = open_replication(settings, around, traffic)
+        engine = open_engine(settings, self._image, self._peers, self._files, self._ports)
+        router = Router(self._image, settings.managed_replication.zone_by_listener)
         return Services(
             settings=settings,
             cluster_id=storage.cluster_id,
@@ -283,6 +285,9 @@ class Node:
             configs=configs,
             logs=logs,
             replicas=replication.replicas,
+            partitions=open_partitions(
+                settings, self._image, replication, engine, router, self._executor, traffic
+            ),
             replication=replication,
             groups=groups,
             transactions=open_transactions(
@@ -299,13 +304,10 @@ class Node:
             features=Features(SUPPORTED_FEATURES, self._publisher, lambda: quorum.kraft_version),
             traffic=traffic,
             memory=self._memory,
-            router=Router(self._image, settings.managed_replication.zone_by_listener),
-            diskless=self._open_engine(),
+            router=router,
+            diskless=engine,
             settled=self._background.settled,
         )
-
-    def _open_engine(self) -> DisklessEngine:
-        return open_engine(self.settings, self._image, self._peers, self._files, self._ports)
 
     async def _follow_metadata(self, logs: LogManager) -> None:
         services = self._services
@@ -328,10 +330,9 @@ class Node:
         self._publisher.start(followers)
 
     async def _bind(self, securities: Mapping[str, ListenerSecurity]) -> None:
-        listeners = Listeners(
+        self._listeners = listeners = Listeners(
             self._services, self.settings, securities, self._connections, self._memory
         )
-        self._listeners = listeners
         self._undo.stop_by(listeners.stop)
         await listeners.bind(self._addresses)
 

@@ -7,11 +7,10 @@ the address of the store, never what opens it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from skylog.broker.assembly.diskless_engine import storage_url_of
-from skylog.broker.handlers import bulk_classic
+from skylog.broker.partitions.questions import Question, ask_all
 from skylog.diskless.bulk import (
     FROM_LOG_START,
     LocatedRange,
@@ -25,7 +24,6 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID
 from skylog.kernel.limits import (
     BULK_LOCATED_BATCHES_MAX,
-    BULK_PLANNED_BATCHES_PER_CALL,
     BULK_SPLITS_MAX,
 )
 from skylog.wire.messages import locate_batches_response as located
@@ -33,8 +31,8 @@ from skylog.wire.messages import plan_ranges_response as planned
 
 if TYPE_CHECKING:
     from skylog.broker.net.context import RequestContext
+    from skylog.broker.partitions.port import ServedPartition
     from skylog.controller.image.topics import Topic
-    from skylog.log.log import Log
     from skylog.wire.messages.locate_batches_request import LocateBatchesRequest, LocateRange
     from skylog.wire.messages.plan_ranges_request import PlanRangesRequest
 
@@ -48,8 +46,7 @@ class _Planning:
 
     answer: planned.PlannedPartition
     asked: RangeRequest
-    log: Log | None = None  # of a classic partition
-    byte_size: int = 0
+    partition: ServedPartition
     # How far the plan has come.
     left: RangeRequest | None = None
     splits: list[PlannedSplit] = field(default_factory=list)
@@ -90,8 +87,7 @@ async def plan_ranges(
     if request.split_bytes <= 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"splits of {request.split_bytes} bytes")
     response = planned.PlanRangesResponse()
-    remote: list[_Planning] = []
-    classic: list[_Planning] = []
+    plans: list[_Planning] = []
     for wanted in request.topics:
         answers = planned.PlannedTopic(wanted.name)
         response.topics.append(answers)
@@ -103,6 +99,8 @@ async def plan_ranges(
         for one in wanted.partitions:
             answer = planned.PlannedPartition(one.partition_index, answers.error_code)
             answers.partitions.append(answer)
+            if answers.error_code:
+                continue
             asked = RangeRequest(
                 answers.topic_id,
                 one.partition_index,
@@ -110,12 +108,15 @@ async def plan_ranges(
                 one.end_offset,
                 one.min_timestamp,
             )
-            if answers.error_code:
+            try:
+                partition = context.services.partitions.leader(wanted.name, one.partition_index)
+            except KafkaError as error:
+                answer.error_code = error.code
                 continue
-            (remote if answers.diskless else classic).append(_Planning(answer, asked))
+            plans.append(_Planning(answer, asked, partition))
     async with context.services.diskless.bulk.planning:
-        await _plan(context, request.split_bytes, remote, classic)
-    if remote:
+        await _plan(request.split_bytes, plans)
+    if any(topic.diskless and topic.partitions for topic in response.topics):
         response.storage_url = storage_url_of(context.services.settings)
     return response
 
@@ -129,50 +130,32 @@ def _readable(context: RequestContext, name: str) -> Topic:
     return topic
 
 
-async def _plan(
-    context: RequestContext, split_bytes: int, remote: list[_Planning], classic: list[_Planning]
-) -> None:
-    plane = context.services.diskless.plane
-    infos = await plane.log_info([one.asked.topic_partition for one in remote])
-    for one, info in zip(remote, infos, strict=True):
-        one.byte_size = max(info.byte_size, 0)
-    for one in classic:
-        _open_log(context, one)
+async def _plan(split_bytes: int, plans: list[_Planning]) -> None:
     # However small the splits that were asked for: an answer has only so many of them.
-    total = sum(one.byte_size for one in (*remote, *classic))
-    split_bytes = max(split_bytes, total // BULK_SPLITS_MAX)
-    pending = remote
+    split_bytes = max(split_bytes, await _total_bytes(plans) // BULK_SPLITS_MAX)
+    pending = plans
     while pending:
-        asked = [one.left or one.asked for one in pending]
-        results = await plane.plan_ranges(asked, split_bytes, BULK_PLANNED_BATCHES_PER_CALL)
-        for one, result in zip(pending, results, strict=True):
-            one.take(result)
+        questions = [
+            (one, one.partition.plan(one.left or one.asked, split_bytes)) for one in pending
+        ]
+        for one, result in await ask_all(questions):
+            one.take(PlannedRange(result.code) if isinstance(result, KafkaError) else result)
         pending = [one for one in pending if one.left is not None]
-    for one in classic:
-        if one.log is not None:
-            one.take(await _plan_classic(context, one.log, one.asked, split_bytes))
-    for one in (*remote, *classic):
+    for one in plans:
         one.finish(split_bytes)
 
 
-def _open_log(context: RequestContext, one: _Planning) -> None:
-    topic = context.services.image.topic_name(one.asked.topic_id) or ""
-    try:
-        partition = context.services.replicas.leader_of(topic, one.asked.partition)
-    except KafkaError as error:
-        one.answer.error_code = error.code
-        return
-    one.log, one.byte_size = partition.log, partition.log.size
-
-
-async def _plan_classic(
-    context: RequestContext, log: Log, asked: RangeRequest, split_bytes: int
-) -> PlannedRange:
-    try:
-        work = partial(bulk_classic.plan, log, asked, split_bytes)
-        return await context.services.executor.run(work)
-    except OSError:  # retention took a segment from under it
-        return PlannedRange(ErrorCode.KAFKA_STORAGE_ERROR)
+async def _total_bytes(plans: list[_Planning]) -> int:
+    total, questions = 0, []
+    for one in plans:
+        size = one.partition.byte_size()
+        if isinstance(size, Question):
+            questions.append((one, size))
+        else:
+            total += size
+    for _, found in await ask_all(questions):
+        total += 0 if isinstance(found, KafkaError) else found
+    return total
 
 
 def plan_ranges_failed(request: PlanRangesRequest, error: KafkaError) -> planned.PlanRangesResponse:

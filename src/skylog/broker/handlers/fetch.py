@@ -1,21 +1,52 @@
 """Fetch: read what moved, within the budget, in the session's order; wait when there is too little.
 
-The whole answer is made in one go from the page cache. Only when a read would touch the disk does
-it move to a thread, and only when there is nothing to say does the request wait.
+The whole answer is made in one go from what is at hand. What is not (records on a cold disk, or in
+objects) becomes a question to whoever has it, one for all partitions of the request; and only when
+there is nothing to say does the request wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from skylog.broker.handlers.fetch_found import Collected
-from skylog.broker.handlers.fetch_remote import RemoteRead, fetch_remote
-from skylog.broker.handlers.fetch_work import Fetch, Read, Steps
+from skylog.broker.handlers.fetch_sessions import (
+    NO_SESSION,
+    Entry,
+    FetchSession,
+    group_by_topic,
+    next_epoch,
+    replica_of,
+)
 from skylog.broker.net.context import RequestContext
-from skylog.kernel.errors import KafkaError
+from skylog.broker.partitions.port import Budget, Reader, RefusedError, ServedPartition
+from skylog.broker.partitions.questions import Question
+from skylog.kernel import limits
+from skylog.kernel.acl import AclOperation
+from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.messages.fetch_request import FetchRequest
-from skylog.wire.messages.fetch_response import FetchResponse
+from skylog.wire.messages.fetch_response import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+READ_COMMITTED: Final = 1
+# From this version on a consumer says in which rack it is, and may read from any replica.
+_ANY_REPLICA_FROM: Final = 11
+_REPLICA_STATE_FROM: Final = 15
+_TELL_LEADER_FROM: Final = 16
+_TELL_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+_UNSEEN: Final = (
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+_NOT_YET: Final = PartitionData()
 
 
 def fetch(
@@ -23,90 +54,334 @@ def fetch(
 ) -> FetchResponse | Awaitable[FetchResponse]:
     """Handle a Fetch request."""
     session, incremental = context.services.fetch_sessions.open(request, context.version)
-    work = Fetch(context, request, session, incremental=incremental)
-    steps = work.collect()
-    waits: Awaitable[FetchResponse] | None = None
-    try:
+    return Fetch(context, request, session, incremental=incremental).run()
+
+
+@dataclass(slots=True)
+class Collected:
+    """What one pass over the session found. An answer that somebody is to be asked for has its
+    place already."""
+
+    budget: Budget
+    answers: dict[Entry, PartitionData] = field(default_factory=dict)
+    questions: dict[Any, list[tuple[Entry, Question[PartitionData]]]] = field(default_factory=dict)
+    read_bytes: int = 0
+    refused: set[Entry] = field(default_factory=set)
+    urgent: bool = False  # an error of a log, or a divergence, is told at once
+
+    def add(self, entry: Entry, answer: PartitionData) -> None:
+        self.answers[entry] = answer
+        size = len(answer.records or b"")
+        if size:
+            self.read_bytes += size
+            self.budget.take(size)
+        if answer.diverging_epoch.epoch >= 0 or answer.preferred_read_replica >= 0:
+            self.urgent = True
+
+    def ask(self, entry: Entry, question: Question[PartitionData]) -> None:
+        if question.reserved:
+            self.budget.take(question.reserved)
+        self.answers[entry] = _NOT_YET
+        self.questions.setdefault(question.joint, []).append((entry, question))
+
+
+class Fetch:
+    """One Fetch request from its session to its answer."""
+
+    def __init__(
+        self,
+        context: RequestContext,
+        request: FetchRequest,
+        session: FetchSession,
+        *,
+        incremental: bool,
+    ) -> None:
+        services, version = context.services, context.version
+        self.context = context
+        self.request = request
+        self.session = session
+        self.incremental = incremental
+        replica_id = replica_of(request, version)
+        self._from_follower = replica_id >= 0
+        with_epoch = self._from_follower and version >= _REPLICA_STATE_FROM
+        self._reader = Reader(
+            replica_id,
+            broker_epoch=request.replica_state.replica_epoch if with_epoch else -1,
+            read_committed=request.isolation_level == READ_COMMITTED,
+            anywhere=not self._from_follower and version >= _ANY_REPLICA_FROM,
+            rack="" if self._from_follower else request.rack_id,
+            client_id=context.client_id,
+            listener=context.listener,
+        )
+        self._bytes_max = min(
+            request.max_bytes,
+            services.settings.network.fetch_bytes_max,
+            max(services.memory.answers.left, limits.FETCH_BYTES_UNDER_PRESSURE),
+        )
+        if not self._from_follower:
+            self._bytes_max = min(self._bytes_max, services.quotas.fetch_bytes_max(context))
+        self._bytes_min = min(request.min_bytes, self._bytes_max)
+        # The session's progress when it was last looked at.
+        self._seen = session.progress
+        self._refused: set[Entry] | None = None
+
+    def run(self) -> FetchResponse | Awaitable[FetchResponse]:
+        waits: Awaitable[FetchResponse] | None = None
         try:
-            read = next(steps)
-        except StopIteration as done:
-            found: Collected = done.value
-            if work.enough(found):
-                return work.respond(found)
-            waits = _wait(work, found)
-        else:
-            waits = _fetch_slowly(work, steps, read)
-    finally:
-        if waits is None:
-            work.release()
-    return waits
-
-
-async def _finish(work: Fetch, steps: Steps, read: Read | RemoteRead) -> Collected:
-    """Go through steps of which at least one must wait for the disk, on a thread."""
-    run = work.context.services.executor.run
-    try:
-        while True:
-            try:
-                data = await (
-                    fetch_remote(work.context, read) if isinstance(read, RemoteRead) else run(read)
-                )
-            except KafkaError as error:
-                read = steps.throw(error)
+            found = self._look()
+            if found.questions:
+                waits = self._run_slowly(found)
+            elif self._enough(found):
+                return self._respond(found)
             else:
-                read = steps.send(data)
-    except StopIteration as done:
-        found: Collected = done.value
-        return found
+                waits = self._wait(found)
+        finally:
+            if waits is None:
+                self._release()
+        return waits
 
+    async def _run_slowly(self, found: Collected) -> FetchResponse:
+        """The same where somebody has to be asked."""
+        try:
+            await self._settle(found)
+            if self._enough(found):
+                return self._respond(found)
+            return await self._wait(found)
+        finally:
+            self._release()
 
-async def _collect(work: Fetch, before: Collected) -> Collected:
-    steps = work.collect(before)
-    try:
-        read = next(steps)
-    except StopIteration as done:
-        found: Collected = done.value
-        return found
-    return await _finish(work, steps, read)
+    async def _wait(self, found: Collected) -> FetchResponse:
+        """Park until enough bytes have come, something else happened, or the time is up.
 
+        A client that is gone waits for nothing.
+        """
+        loop = asyncio.get_running_loop()
+        connection = self.context.connection
+        deadline = loop.time() + self.request.max_wait_ms / 1000
+        woken = asyncio.Event()
+        wake = woken.set
+        connection.when_ended = wake
+        try:
+            while True:
+                woken.clear()
+                if connection.ended:
+                    wake()
+                self.session.wait(self._seen + self._bytes_min - found.read_bytes, wake)
+                timer = loop.call_at(deadline, wake)
+                try:
+                    await woken.wait()
+                finally:
+                    timer.cancel()
+                if not self._superseded:
+                    found = self._look(found)
+                    if found.questions:
+                        await self._settle(found)
+                if self._enough(found) or connection.ended or loop.time() >= deadline:
+                    return self._respond(found)
+        finally:
+            connection.when_ended = None
+            self.session.stop_waiting(wake)
+            self._release()
 
-async def _fetch_slowly(work: Fetch, steps: Steps, read: Read | RemoteRead) -> FetchResponse:
-    try:
-        found = await _finish(work, steps, read)
-        if work.enough(found):
-            return work.respond(found)
-        return await _wait(work, found)
-    finally:
-        work.release()
+    @property
+    def _superseded(self) -> bool:
+        """Whether a later request of the same session has come, so that this one is stale."""
+        expected = next_epoch(self.request.session_epoch)
+        return self.incremental and self.session.epoch != expected and self.session.id != NO_SESSION
 
+    def _look(self, before: Collected | None = None) -> Collected:
+        """Read what is ready, in the session's order, within the budget.
 
-async def _wait(work: Fetch, found: Collected) -> FetchResponse:
-    """Park until enough bytes have come, something else happened, or the time is up.
-
-    A client that is gone waits for nothing.
-    """
-    loop = asyncio.get_running_loop()
-    connection = work.context.connection
-    deadline = loop.time() + work.request.max_wait_ms / 1000
-    woken = asyncio.Event()
-    wake = woken.set
-    connection.when_ended = wake
-    try:
-        while True:
-            woken.clear()
-            if connection.ended:
-                wake()
-            work.session.wait(work.seen + work.bytes_min - found.read_bytes, wake)
-            timer = loop.call_at(deadline, wake)
+        What an earlier pass ``before`` has read, and what did not move since, is not read again.
+        """
+        found = Collected(Budget(self._bytes_max))
+        self._seen = self.session.progress
+        ready = list(self.session.ready)
+        if before is not None:
+            ready = [entry for entry in ready if not _kept(entry, before, found)]
+        is_first = True
+        for entry in ready:
+            entry.moved = False
             try:
-                await woken.wait()
-            finally:
-                timer.cancel()
-            if not work.superseded:
-                found = await _collect(work, found)
-            if work.enough(found) or connection.ended or loop.time() >= deadline:
-                return work.respond(found)
-    finally:
-        connection.when_ended = None
-        work.session.stop_waiting(wake)
-        work.release()
+                partition = self._locate(entry)
+                # A look after a wait tells nothing new, unless there was nothing to look at.
+                is_new = before is None or entry in before.refused
+                answer = partition.read(entry.wanted, self._reader, found.budget, is_new=is_new)
+            except KafkaError as error:
+                self._fail(entry, error, found)
+                continue
+            if isinstance(answer, Question):
+                # Who is first goes first, with all of its joint, so that everybody's turn comes.
+                found.budget.held = found.budget.held or (is_first and not answer.reserved)
+                found.ask(entry, answer)
+            else:
+                found.add(entry, answer)
+            is_first = False
+        if self._refused is None:
+            self._refused = found.refused
+        # What is refused from the start does not keep the others from waiting for data, as with
+        # Kafka; what was lost while waiting is told at once.
+        found.urgent = found.urgent or not found.refused <= self._refused
+        return found
+
+    async def _settle(self, found: Collected) -> None:
+        """Ask whoever has to be asked: first those who have their share of the budget, because
+        what they do not use of it is the others'."""
+        budget = found.budget
+        for joint, questions in sorted(found.questions.items(), key=_shares):
+            answers = await joint([question.asked for _, question in questions], budget)
+            budget.left += sum(question.reserved for _, question in questions)
+            budget.untouched = not found.read_bytes
+            for (entry, _), answer in zip(questions, answers, strict=True):
+                if isinstance(answer, KafkaError):
+                    self._fail(entry, answer, found)
+                else:
+                    found.add(entry, answer)
+
+    def _locate(self, entry: Entry) -> ServedPartition:
+        """The partition that serves an entry, or Kafka's error for why there is none."""
+        context, services = self.context, self.context.services
+        name: str | None = entry.topic
+        if self.session.uses_topic_ids:
+            name = services.image.topic_name(entry.topic_id)
+            if name is None:
+                # A session remembers the name of a topic that was deleted since.
+                gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                raise RefusedError(gone if entry.topic else ErrorCode.UNKNOWN_TOPIC_ID)
+            entry.topic = name
+        assert name is not None  # noqa: S101 - for the type checker
+        if self._from_follower:
+            allowed = context.authorize_cluster(AclOperation.CLUSTER_ACTION)
+        else:
+            allowed = context.allowed(name)
+        if not allowed:
+            raise RefusedError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        try:
+            partition = services.partitions.find(name, entry.index)
+        except KafkaError:
+            entry.attach(None)
+            raise
+        entry.attach(partition)
+        partition.require_reader(self._reader, entry.wanted.current_leader_epoch)
+        return partition
+
+    def _fail(self, entry: Entry, error: KafkaError, found: Collected) -> None:
+        code = error.code
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and self.context.version <= 5:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # what such old clients retry
+        answer = PartitionData(
+            entry.index,
+            error_code=code,
+            high_watermark=-1,
+            # Kafka says "none" before it looks into a log, and null when that fails.
+            aborted_transactions=[] if code in _UNSEEN else None,
+            records=b"",
+        )
+        partition = entry.partition
+        # Older clients could not read it.
+        tell = self.context.version >= _TELL_LEADER_FROM and code in _TELL_LEADER
+        if tell and partition is not None:
+            answer.current_leader = LeaderIdAndEpoch(partition.leader_id, partition.leader_epoch)
+        found.answers[entry] = answer
+        if isinstance(error, RefusedError):
+            found.refused.add(entry)
+        else:
+            found.urgent = True
+
+    def _enough(self, found: Collected) -> bool:
+        return (
+            found.urgent
+            or self.request.max_wait_ms <= 0
+            or len(found.refused) == len(self.session.entries)
+            or found.read_bytes >= self._bytes_min
+            or self._superseded
+        )
+
+    def _respond(self, found: Collected) -> FetchResponse:
+        """Make the answer and note what the client now knows."""
+        context, session = self.context, self.session
+        response = FetchResponse(session_id=session.id)
+        if self._superseded:
+            response.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+            return response
+        throttle_ms = 0
+        if not self._from_follower:
+            throttle_ms = context.services.quotas.fetched(context, found.read_bytes)
+            context.throttle_ms = max(context.throttle_ms, throttle_ms)
+        if throttle_ms > 0:
+            if not self.incremental:
+                # The client takes an empty answer to a full fetch for none, and begins anew.
+                context.services.fetch_sessions.close(session.id)
+                response.session_id = NO_SESSION
+            return response
+        moved = session.progress != self._seen
+        told = []
+        for entry, answer in found.answers.items():
+            if not self.incremental or _is_news(entry, answer):
+                told.append(entry)
+            self._note(entry, answer, moved)
+        told.sort(key=found.refused.__contains__)  # Kafka lists them last
+        for topic, topic_id, entries in group_by_topic(told):
+            answers = [found.answers[entry] for entry in entries]
+            response.responses.append(FetchableTopicResponse(topic, topic_id, answers))
+        leaders = {a.current_leader.leader_id for a in found.answers.values()} - {-1}
+        for node in context.services.image.endpoints(leaders, context.listener):
+            response.node_endpoints.append(NodeEndpoint(node.id, node.host, node.port, node.rack))
+        return response
+
+    def _release(self) -> None:
+        """A fetch without a session leaves nothing behind."""
+        if self.session.id == NO_SESSION:
+            self.session.close()
+
+    def _note(self, entry: Entry, answer: PartitionData, moved: bool) -> None:
+        entry.sent_high_watermark = answer.high_watermark
+        entry.sent_log_start = answer.log_start_offset
+        size, offset = len(answer.records or b""), entry.wanted.fetch_offset
+        # The client's next request moves the offset and makes the entry ready again; what was
+        # read but not taken (a client that repeats its offset without saying so) stays ready, and
+        # so does all that may have moved after it was read.
+        more = moved or answer.high_watermark > offset
+        if self._from_follower and entry.partition is not None:
+            more = moved or entry.partition.expects_follower(self._reader.replica_id, offset)
+        elsewhere = answer.preferred_read_replica >= 0
+        if answer.error_code or answer.diverging_epoch.epoch >= 0 or elsewhere:
+            # Kafka repeats an error in every answer until it is gone.
+            entry.sent_high_watermark = -1
+            more = True
+        self.session.served(entry, data=size > 0, more=more)
+        if size and entry.partition is not None:
+            self._count(entry.partition.topic, entry.index, size)
+
+    def _count(self, topic: str, index: int, size: int) -> None:
+        services = self.context.services
+        if self._from_follower:
+            services.traffic.replicated_out(topic, size)
+            services.replication.leader_quota.record(topic, index, size)
+        else:
+            services.traffic.fetched(topic, size)
+
+
+def _kept(entry: Entry, before: Collected, found: Collected) -> bool:
+    """Whether what was found before stands: it was a partition, and has not moved."""
+    answer = before.answers.get(entry)
+    if answer is None or entry.moved or entry.partition is None or entry in before.refused:
+        return False
+    found.add(entry, answer)
+    return True
+
+
+def _shares(asked: tuple[Any, list[tuple[Entry, Question[PartitionData]]]]) -> bool:
+    """Whether a joint has to make do with what the others leave."""
+    return not asked[1][0][1].reserved
+
+
+def _is_news(entry: Entry, answer: PartitionData) -> bool:
+    return bool(
+        answer.error_code
+        or answer.records
+        or answer.diverging_epoch.epoch >= 0
+        or answer.preferred_read_replica >= 0
+        or answer.high_watermark != entry.sent_high_watermark
+        or answer.log_start_offset != entry.sent_log_start
+    )

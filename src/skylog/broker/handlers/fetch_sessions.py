@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final
 
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock
@@ -28,6 +28,9 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.rng import Random
 from skylog.wire.messages.fetch_request import FetchPartition, FetchRequest
+
+if TYPE_CHECKING:
+    from skylog.broker.partitions.port import ServedPartition
 
 NO_SESSION: Final = 0
 NO_REPLICA: Final = -1
@@ -39,24 +42,6 @@ EPOCH_MAX: Final = 2**31 - 1
 _CHANGE: Final = 2**32
 
 Key = tuple[Uuid | str, int]
-
-
-class Watched(Protocol):
-    """A partition, classic or diskless, as a session sees it."""
-
-    topic: str
-    leader_id: int
-    leader_epoch: int
-
-    def watch(self, watcher: Any) -> None: ...
-
-    def unwatch(self, watcher: Any) -> None: ...
-
-
-class Replicated(Watched, Protocol):
-    """A partition that has followers."""
-
-    def watch_appends(self, watcher: Any) -> None: ...
 
 
 class Entry:
@@ -80,7 +65,7 @@ class Entry:
         self.topic_id = topic_id
         self.index = index
         self.wanted = FetchPartition()
-        self.partition: Watched | None = None
+        self.partition: ServedPartition | None = None
         # Whether the replica has moved since it was last read.
         self.moved = True
         self.sent_high_watermark = -1
@@ -90,7 +75,7 @@ class Entry:
     def key(self) -> Key:
         return (self.topic_id if self.session.uses_topic_ids else self.topic, self.index)
 
-    def attach(self, partition: Watched | None) -> None:
+    def attach(self, partition: ServedPartition | None) -> None:
         """Watch the replica that serves this entry; none, once the session is closed."""
         if self.session.closed:
             partition = None
@@ -101,10 +86,7 @@ class Entry:
         self.partition = partition
         if partition is None:
             return
-        if self.session.replica_id == NO_REPLICA:
-            partition.watch(self)
-        else:
-            cast(Replicated, partition).watch_appends(self)
+        partition.watch(self, appends=self.session.replica_id != NO_REPLICA)
 
     @property
     def replica_id(self) -> int:

@@ -37,9 +37,7 @@ class ClientView:
 
     def _partition(self, topic: Topic, index: int) -> MetadataResponsePartition:
         state, version = topic.partitions[index], self._context.version
-        answer = None
-        if state.is_pure:
-            answer = self._routed(topic, index, state)
+        answer = self._routed(topic, index, state)
         if answer is None:
             answer = partition_as_it_is(self._image, index, state, self._racks, version)
         return _without_the_dead(answer, self._racks) if version == 0 else answer

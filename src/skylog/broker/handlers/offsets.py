@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable
-from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
-from skylog.broker.handlers.diskless_offsets import (
-    LEADER_EPOCH_FROM,
-    delete_diskless_records,
-    diskless_partition,
-    end_of_epochs,
-    list_diskless_offsets,
-)
 from skylog.broker.net.context import RequestContext
+from skylog.broker.partitions.port import Deleted, EpochEnd, Found, Isolation
+from skylog.broker.partitions.questions import Question, ask_all
+from skylog.diskless.plane import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
 from skylog.kernel.acl import AclOperation
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.kernel.ids import Uuid
 from skylog.kernel.topics import is_internal, topic_name_fault
-from skylog.log.files import WouldBlock
 from skylog.log.producers import ProducerEntry
-from skylog.replication.partition import Partition
 from skylog.wire.messages.delete_records_request import DeleteRecordsRequest
 from skylog.wire.messages.delete_records_response import (
     DeleteRecordsPartitionResult,
@@ -44,7 +42,6 @@ from skylog.wire.messages.list_offsets_response import (
 )
 from skylog.wire.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
 )
 from skylog.wire.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
@@ -52,12 +49,6 @@ from skylog.wire.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 
-LATEST: Final = -1
-EARLIEST: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL: Final = -4
-LATEST_TIERED: Final = -5
-EARLIEST_PENDING_UPLOAD: Final = -6
 # The version from which each special timestamp is understood.
 _SINCE: Final = {
     LATEST: 1,
@@ -69,29 +60,19 @@ _SINCE: Final = {
 }
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
-OFFSET_NOT_AVAILABLE_FROM: Final = 5
 DEBUGGING: Final = -2
-HIGH_WATERMARK: Final = -1
 INVALID_LOW_WATERMARK: Final = -1
-
-T = TypeVar("T")
-Found = tuple[int, int, int]  # timestamp, offset, leader epoch
-_NOTHING: Final[Found] = (-1, -1, -1)
-
-
-class Search(Protocol):
-    """Looks into a log; may run on a thread when it may block."""
-
-    def __call__(self, *, block: bool) -> Found: ...
+_OFFSET_NOT_AVAILABLE_FROM: Final = 5
+# Older answers of ListOffsets have no place for the epoch.
+_LEADER_EPOCH_FROM: Final = 4
 
 
 def list_offsets(
     context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
-    """Handle ListOffsets; a search that must touch the disk runs on a thread."""
+    """Handle ListOffsets."""
     response = ListOffsetsResponse()
-    searches: list[tuple[ListOffsetsPartitionResponse, Search]] = []
-    remote: list[tuple[ListOffsetsPartitionResponse, tuple[Uuid, int], int]] = []
+    questions: list[tuple[ListOffsetsPartitionResponse, Question[Found]]] = []
     seen = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     for topic in request.topics:
         allowed = context.allowed(topic.name)
@@ -106,102 +87,55 @@ def list_offsets(
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if seen[topic.name, wanted.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                _check_timestamp(context, wanted)
-                place = diskless_partition(context, topic.name, wanted.partition_index)
-                if place is not None:
-                    remote.append((answer, place, wanted.timestamp))
-                    continue
-                search = _search(context, request, topic.name, wanted)
-                try:
-                    _fill(context, answer, search(block=False))
-                except WouldBlock:
-                    searches.append((answer, search))
+                found = _offset_for(context, request, topic.name, wanted)
             except KafkaError as error:
-                answer.error_code = error.code
-    if not searches and not remote:
-        return response
-    return _search_slowly(context, response, searches, remote)
+                _tell_offset(context, answer, error)
+                continue
+            if isinstance(found, Question):
+                questions.append((answer, found))
+            else:
+                _tell_offset(context, answer, found)
+    return _list_slowly(context, response, questions) if questions else response
 
 
-async def _search_slowly(
+async def _list_slowly(
     context: RequestContext,
     response: ListOffsetsResponse,
-    searches: list[tuple[ListOffsetsPartitionResponse, Search]],
-    remote: list[tuple[ListOffsetsPartitionResponse, tuple[Uuid, int], int]],
+    questions: list[tuple[ListOffsetsPartitionResponse, Question[Found]]],
 ) -> ListOffsetsResponse:
-    if remote:
-        await list_diskless_offsets(context, remote)
-    for answer, search in searches:
-        try:
-            found = await context.services.executor.run(partial(search, block=True))
-            _fill(context, answer, found)
-        except KafkaError as error:
-            answer.error_code = error.code
+    for answer, found in await ask_all(questions):
+        _tell_offset(context, answer, found)
     return response
 
 
-def _fill(context: RequestContext, answer: ListOffsetsPartitionResponse, found: Found) -> None:
-    answer.timestamp, answer.offset, epoch = found
-    if context.version >= LEADER_EPOCH_FROM:
-        answer.leader_epoch = epoch
-
-
-def _check_timestamp(context: RequestContext, wanted: ListOffsetsPartition) -> None:
+def _offset_for(
+    context: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+) -> Found | Question[Found]:
     if wanted.timestamp < 0 and context.version < _SINCE.get(wanted.timestamp, 1 << 15):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    partition = context.services.partitions.find(topic, wanted.partition_index)
+    if request.replica_id != DEBUGGING:
+        partition.require_leader(wanted.current_leader_epoch)
+    isolation = Isolation.LOG_END
+    if request.replica_id == CONSUMER:
+        committed = request.isolation_level == READ_COMMITTED
+        isolation = Isolation.COMMITTED if committed else Isolation.UNCOMMITTED
+    return partition.offset_for(wanted.timestamp, isolation)
 
 
-def _search(
-    context: RequestContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
-) -> Search:
-    """How to find an offset; KafkaError if it may not be looked for."""
-    replicas = context.services.replicas
-    partition = replicas.get(topic, wanted.partition_index)
-    if request.replica_id != DEBUGGING or partition is None:
-        partition = replicas.leader_of(topic, wanted.partition_index, wanted.current_leader_epoch)
-    limit = _readable_end(partition, request)
-    late = request.replica_id == CONSUMER and partition.epoch_start_offset > limit
-    if not late:
-        return partial(_at, partition, wanted.timestamp, limit)
-    # A new leader does not know yet how far its predecessor had committed.
-    newer = ErrorCode.OFFSET_NOT_AVAILABLE
-    code = newer if context.version >= OFFSET_NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE
-    return partial(_at_new_leader, partition, wanted.timestamp, limit, code)
-
-
-def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:
-    log = partition.log
-    if request.replica_id != CONSUMER:
-        return log.log_end_offset
-    if request.isolation_level == READ_COMMITTED:
-        return log.last_stable_offset
-    return log.high_watermark
-
-
-def _at(partition: Partition, timestamp: int, limit: int, *, block: bool) -> Found:
-    log = partition.log
-    if timestamp == LATEST:
-        return -1, limit, partition.leader_epoch
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return -1, log.log_start_offset, log.epoch_of(log.log_start_offset)
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return _NOTHING  # nothing is tiered
-    if timestamp == MAX_TIMESTAMP:
-        found = log.reader.max_timestamp_offset(block=block)
-    else:
-        found = log.reader.offset_for_timestamp(timestamp, block=block)
-    # A record that may still be lost is no answer.
-    return found if found is not None and found[1] < limit else _NOTHING
-
-
-def _at_new_leader(
-    partition: Partition, timestamp: int, limit: int, code: ErrorCode, *, block: bool
-) -> Found:
-    """What a leader may say before its high watermark has reached its epoch."""
-    found = _NOTHING if timestamp == LATEST else _at(partition, timestamp, limit, block=block)
-    if found == _NOTHING and timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        raise KafkaError(code)
-    return found
+def _tell_offset(
+    context: RequestContext, answer: ListOffsetsPartitionResponse, found: Found | KafkaError
+) -> None:
+    if isinstance(found, KafkaError):
+        code = found.code
+        unknown = code is ErrorCode.OFFSET_NOT_AVAILABLE
+        if unknown and context.version < _OFFSET_NOT_AVAILABLE_FROM:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+        answer.error_code = code
+        return
+    answer.timestamp, answer.offset, epoch = found
+    if context.version >= _LEADER_EPOCH_FROM:
+        answer.leader_epoch = epoch
 
 
 def offset_for_leader_epoch(
@@ -210,44 +144,45 @@ def offset_for_leader_epoch(
     """Handle OffsetForLeaderEpoch: where an epoch ends in the leader's log."""
     any_topic = context.authorize_cluster(AclOperation.CLUSTER_ACTION, audit=False)
     response = OffsetForLeaderEpochResponse()
-    remote: list[tuple[EpochEndOffset, tuple[Uuid, int], int]] = []
+    questions: list[tuple[EpochEndOffset, Question[EpochEnd]]] = []
     for topic in request.topics:
         allowed = any_topic or context.allowed(topic.topic)
         answers = OffsetForLeaderTopicResult(topic.topic)
         response.topics.append(answers)
         for wanted in topic.partitions:
-            place = diskless_partition(context, topic.topic, wanted.partition)
-            if allowed and place is not None:
-                answer = EpochEndOffset(partition=wanted.partition)
-                remote.append((answer, place, wanted.leader_epoch))
-            else:
-                answer = _epoch_end(context, topic.topic, wanted, allowed)
+            answer = EpochEndOffset(partition=wanted.partition)
             answers.partitions.append(answer)
-    if not remote:
-        return response
-    return _then(end_of_epochs(context.services.diskless, remote), response)
+            try:
+                if not allowed:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                partition = context.services.partitions.leader(
+                    topic.topic, wanted.partition, wanted.current_leader_epoch
+                )
+                found = partition.epoch_end(wanted.leader_epoch)
+            except KafkaError as error:
+                _tell_end(answer, error)
+                continue
+            if isinstance(found, Question):
+                questions.append((answer, found))
+            else:
+                _tell_end(answer, found)
+    return _end_slowly(response, questions) if questions else response
 
 
-async def _then(work: Awaitable[None], response: T) -> T:
-    await work
+async def _end_slowly(
+    response: OffsetForLeaderEpochResponse,
+    questions: list[tuple[EpochEndOffset, Question[EpochEnd]]],
+) -> OffsetForLeaderEpochResponse:
+    for answer, found in await ask_all(questions):
+        _tell_end(answer, found)
     return response
 
 
-def _epoch_end(
-    context: RequestContext, topic: str, wanted: OffsetForLeaderPartition, allowed: bool
-) -> EpochEndOffset:
-    answer = EpochEndOffset(partition=wanted.partition)
-    try:
-        if not allowed:
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        partition = context.services.replicas.leader_of(
-            topic, wanted.partition, wanted.current_leader_epoch
-        )
-    except KafkaError as error:
-        answer.error_code = error.code
-        return answer
-    answer.leader_epoch, answer.end_offset = partition.log.epoch_end_offset(wanted.leader_epoch)
-    return answer
+def _tell_end(answer: EpochEndOffset, found: EpochEnd | KafkaError) -> None:
+    if isinstance(found, KafkaError):
+        answer.error_code = found.code
+    else:
+        answer.leader_epoch, answer.end_offset = found
 
 
 def delete_records(
@@ -255,8 +190,7 @@ def delete_records(
 ) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
     """Handle DeleteRecords: move the start of logs up."""
     response = DeleteRecordsResponse()
-    remote: list[tuple[DeleteRecordsPartitionResult, tuple[Uuid, int], int]] = []
-    behind: list[tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None]]] = []
+    questions: list[tuple[DeleteRecordsPartitionResult, Question[Deleted]]] = []
     for topic in request.topics:
         allowed = context.allowed(topic.name)
         answers = DeleteRecordsTopicResult(topic.name)
@@ -269,65 +203,44 @@ def delete_records(
             try:
                 if not allowed:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                place = diskless_partition(context, topic.name, index)
-                if place is not None:
-                    remote.append((answer, place, wanted.offset))
-                    continue
-                partition, start = _delete_before(context, topic.name, index, wanted.offset)
-                answer.low_watermark = partition.low_watermark
-                wait = partition.deleted_everywhere(start)
-                if wait is not None:
-                    behind.append((answer, partition, wait))
+                deleted = _delete_before(context, topic.name, index, wanted.offset)
             except KafkaError as error:
                 answer.error_code = error.code
-    if behind:
-        return _deleted(context, request, response, remote, behind)
-    if not remote:
-        return response
-    return _then(delete_diskless_records(context.services.diskless, remote), response)
+                continue
+            if isinstance(deleted, Question):
+                questions.append((answer, deleted))
+            else:
+                answer.low_watermark = deleted.low_watermark
+    return _delete_slowly(request, response, questions) if questions else response
 
 
-async def _deleted(
-    context: RequestContext,
+async def _delete_slowly(
     request: DeleteRecordsRequest,
     response: DeleteRecordsResponse,
-    remote: list[tuple[DeleteRecordsPartitionResult, tuple[Uuid, int], int]],
-    behind: list[tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None]]],
+    questions: list[tuple[DeleteRecordsPartitionResult, Question[Deleted]]],
 ) -> DeleteRecordsResponse:
-    """Wait for the followers; those that do not make it in time are named."""
-    if remote:
-        await delete_diskless_records(context.services.diskless, remote)
-    waits = [wait for _, _, wait in behind]
-    await asyncio.wait(waits, timeout=max(request.timeout_ms, 0) / 1000)
-    for answer, partition, wait in behind:
-        if not wait.done():
-            wait.cancel()
-            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
-        elif isinstance(error := wait.exception(), KafkaError):
-            answer.error_code = error.code
+    for answer, deleted in await ask_all(questions, max(request.timeout_ms, 0) / 1000):
+        if isinstance(deleted, KafkaError):
+            answer.error_code = deleted.code
         else:
-            answer.low_watermark = partition.low_watermark
+            answer.low_watermark, answer.error_code = deleted
     return response
 
 
 def _delete_before(
     context: RequestContext, topic: str, index: int, offset: int
-) -> tuple[Partition, int]:
+) -> Deleted | Question[Deleted]:
     services = context.services
     if services.image.partition(topic, index) is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if is_internal(topic):
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition = services.replicas.leader_of(topic, index)
+    partition = services.partitions.leader(topic, index)
     if not services.configs.deletes_records(topic):
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, f"{topic} is only compacted: it keeps its records."
         )
-    end = partition.log.high_watermark
-    target = end if offset == HIGH_WATERMARK else offset
-    if target < 0 or target > end:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    return partition, partition.delete_records_before(target)
+    return partition.delete_before(offset)
 
 
 def describe_producers(
@@ -351,12 +264,12 @@ def describe_producers(
             try:
                 if fault is not None:
                     raise fault
-                partition = context.services.replicas.leader_of(name, index)
+                producers = context.services.partitions.leader(name, index).active_producers()
             except KafkaError as error:
                 answer.error_code = error.code
                 answer.error_message = error.message or error.code.name
                 continue
-            answer.active_producers = [_producer_state(p) for p in partition.log.producers]
+            answer.active_producers = [_producer_state(one) for one in producers]
     return response
 
 

@@ -185,7 +185,7 @@ async def _verified(context: RequestContext, request: TxnOffsetCommitRequest) ->
         knows = Knows.ABORTABLE
     writer = Writer(request.transactional_id, request.producer_id, request.producer_epoch, knows)
     index = services.groups.partition_for(request.group_id)
-    partition = services.replicas.leader_of(CONSUMER_OFFSETS, index)
+    partition = services.partitions.leader(CONSUMER_OFFSETS, index)
     verification = start_verification(services, writer, [(partition, _NO_SEQUENCE)])
     if verification.guards:
         await finish_verification(services, verification)

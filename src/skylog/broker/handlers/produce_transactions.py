@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from skylog.broker.handlers.produce_slots import Slot, fail
 from skylog.broker.handlers.verification import Knows, Verification, Writer, start_verification
 from skylog.broker.net.context import RequestContext
-from skylog.diskless.partitions import DisklessPartition
 from skylog.kernel.acl import AclOperation, ResourceType
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.verification import Origin
-from skylog.replication.partition import Partition
 from skylog.wire.batch import ATTRIBUTES_AT, HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT
 from skylog.wire.messages.produce_request import PartitionProduceData, ProduceRequest
+
+if TYPE_CHECKING:
+    from skylog.broker.handlers.produce import Produce
+    from skylog.broker.partitions.port import ServedPartition
 
 _MAGIC_AT: Final = 16
 # Where a batch names its producer: id, epoch and base sequence.
@@ -62,19 +62,16 @@ def transactional_denied(context: RequestContext, request: ProduceRequest) -> Ka
     return None if allowed else KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-def begin_verification(
-    context: RequestContext, request: ProduceRequest, slots: Sequence[Slot]
-) -> Verification | None:
+def begin_verification(produce: Produce) -> Verification | None:
     """What the coordinator has to be asked; None when nothing is left to ask."""
     producers: set[tuple[int, int]] = set()
-    batches: list[tuple[Partition, int]] = []
-    for slot in slots:
+    batches: list[tuple[ServedPartition, int]] = []
+    for slot in produce.slots:
         partition = slot.partition
         if partition is None or not is_transactional(slot.data):
             continue
-        if isinstance(partition, DisklessPartition):
-            # Offsets are assigned after the fact: no marker could follow the batches.
-            fail(context, slot, KafkaError(ErrorCode.INVALID_REQUEST), partition.topic)
+        if not partition.takes_transactions:
+            produce.fail(slot, KafkaError(ErrorCode.INVALID_REQUEST))
             continue
         producer_id, epoch, sequence = _PRODUCER.unpack_from(slot.data.records or b"", _PRODUCER_AT)
         if producer_id >= 0:
@@ -87,11 +84,12 @@ def begin_verification(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             "Transactional records contained more than one producer ID",
         )
-    writer = Writer(request.transactional_id or "", *producers.pop(), _knows(context.version))
+    context, transactional_id = produce.context, produce.request.transactional_id or ""
+    writer = Writer(transactional_id, *producers.pop(), _knows(context.version))
     found = start_verification(context.services, writer, batches)
     if found.guards:
         return found
-    note_verified(context, slots, found)
+    note_verified(produce, found)
     return None
 
 
@@ -101,13 +99,13 @@ def _knows(version: int) -> Knows:
     return Knows.ABORTABLE if version >= _ABORTABLE_FROM else Knows.VERIFICATION
 
 
-def note_verified(context: RequestContext, slots: Sequence[Slot], found: Verification) -> None:
+def note_verified(produce: Produce, found: Verification) -> None:
     """Let through what was verified, and fail the rest."""
     if not found.errors and not found.guards and found.is_required:
         return  # all are in open transactions, where they need no other origin than any batch
-    for slot in slots:
+    for slot in produce.slots:
         partition = slot.partition
-        if not isinstance(partition, Partition) or not is_transactional(slot.data):
+        if partition is None or not is_transactional(slot.data):
             continue
         place = partition.topic, partition.index
         code = found.errors.get(place)
@@ -116,7 +114,7 @@ def note_verified(context: RequestContext, slots: Sequence[Slot], found: Verific
             slot.origin = Origin(guard=guard, is_verified=found.is_required)
             continue
         error = _refusal(code, found.writer.knows)
-        fail(context, slot, error, partition.topic)
+        produce.fail(slot, error)
         slot.answer.error_message = error.message or None
 
 

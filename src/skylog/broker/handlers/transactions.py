@@ -173,7 +173,7 @@ def _unfit(partition: Partition | None) -> ErrorCode:
     """Why a partition cannot take part, if so; one without a log has no place for markers."""
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return ErrorCode.NONE if partition.has_log else ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE if partition.takes_transactions else ErrorCode.INVALID_REQUEST
 
 
 def _may_write(context: RequestContext, topic: str) -> bool:

@@ -75,12 +75,11 @@ def _write(
 ) -> asyncio.Future[None] | None:
     """What is left to wait for; KafkaError when nothing was written."""
     topic, index = place
-    partition = services.replicas.leader_of(topic, index)
+    partition = services.partitions.leader(topic, index)
     partition.require_in_sync()
     if topic == CONSUMER_OFFSETS:
         return asyncio.ensure_future(services.groups.end_transaction(index, end))
-    info = partition.append_marker(end, services.clock.now_ms())
-    return partition.committed(info.last_offset)
+    return partition.end_transaction(end, services.clock.now_ms())
 
 
 async def _settle(

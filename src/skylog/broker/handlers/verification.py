@@ -16,9 +16,9 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.topics import TRANSACTION_STATE
 
 if TYPE_CHECKING:
+    from skylog.broker.partitions.port import ServedPartition
     from skylog.broker.services import Services
     from skylog.log.verification import Guard
-    from skylog.replication.partition import Partition
     from skylog.transactions.ports import TransactionVerifier
 
 TopicPartition = tuple[str, int]
@@ -56,7 +56,7 @@ class Verification:
 
 
 def start_verification(
-    services: Services, writer: Writer, batches: Iterable[tuple[Partition, int]]
+    services: Services, writer: Writer, batches: Iterable[tuple[ServedPartition, int]]
 ) -> Verification:
     """Look which partitions the transaction is not open in; each comes with its base sequence."""
     required = services.configs.current.transactions.verification_enable
@@ -67,7 +67,7 @@ def start_verification(
     for partition, sequence in batches:
         place = partition.topic, partition.index
         try:
-            guard = partition.log.appender.start_verification(
+            guard = partition.start_verification(
                 writer.producer_id,
                 sequence,
                 writer.producer_epoch,

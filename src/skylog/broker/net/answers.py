@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from math import inf
 from typing import Any
 
@@ -16,22 +16,28 @@ class Close(Exception):  # noqa: N818 - a verdict, not an error
     """The connection ends here, without an answer."""
 
 
-class Overlapping:
-    """An answer that takes long and does not keep the next Produce request from beginning.
+class Later:
+    """An answer that is not there yet: ``finish`` makes it, once ``done`` is done or, if there is a
+    limit, the time is up.
 
-    ``finish`` makes it, once ``done`` is done or, if there is a limit, the time is up.
+    It may be awaited like a coroutine, by somebody who has a task of their own. One that
+    ``overlaps`` needs none: it does not keep its client's next Produce request from beginning, and
+    whoever sends answers asks for it in its turn.
     """
 
-    __slots__ = ("done", "due", "expired", "finish")
+    __slots__ = ("done", "due", "expired", "finish", "overlaps")
 
     def __init__(
         self,
         done: asyncio.Future[Any],
         finish: Callable[[], Any],
         seconds_max: float | None = None,
+        *,
+        overlaps: bool = True,
     ) -> None:
         self.finish = finish
         self.done = done
+        self.overlaps = overlaps
         # By the clock of the loop.
         self.due = inf if seconds_max is None else asyncio.get_running_loop().time() + seconds_max
         self.expired = False
@@ -40,8 +46,10 @@ class Overlapping:
     def over(self) -> bool:
         return self.expired or self.done.done()
 
-    async def wait(self) -> Any:
-        """The answer, for somebody who has a task of their own anyway."""
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> Any:
         if self.due == inf:
             await asyncio.wait([self.done])
         else:
@@ -58,7 +66,7 @@ class Overlaps:
     """
 
     def __init__(self) -> None:
-        self._line: deque[tuple[Overlapping, int]] = deque()
+        self._line: deque[tuple[Later, int]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = inf
 
@@ -69,14 +77,14 @@ class Overlaps:
     def next_is_over(self) -> bool:
         return bool(self._line) and self._line[0][0].over
 
-    def add(self, answer: Overlapping, request_bytes: int, tell: Callable[[], None]) -> None:
+    def add(self, answer: Later, request_bytes: int, tell: Callable[[], None]) -> None:
         """``tell`` when it is over, whether or not it is its turn."""
         self._line.append((answer, request_bytes))
         answer.done.add_done_callback(lambda _: tell())
         if answer.due < self._timer_due:
             self._set_timer(answer.due, tell)
 
-    def take(self) -> tuple[Overlapping, int]:
+    def take(self) -> tuple[Later, int]:
         """The next one, with the bytes of its request."""
         return self._line.popleft()
 

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from skylog.broker.net.answers import Answer, Close, Overlapping, Overlaps
+from skylog.broker.net.answers import Answer, Close, Later, Overlaps
 from skylog.broker.net.connection_state import ConnectionState, Event, State
 from skylog.kernel import limits
 from skylog.kernel.errors import ProtocolError
@@ -191,7 +191,7 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> None:
         try:
             answer = self.listener.dispatcher.dispatch(self, frame)
-            if isinstance(answer, Overlapping):
+            if isinstance(answer, Later):
                 self._overlap(answer, len(frame))
             elif answer is not None and not isinstance(answer, Answer):
                 self._working_bytes += len(frame)
@@ -200,7 +200,7 @@ class Connection(asyncio.BufferedProtocol):
             elif self._overlapping:
                 settled = asyncio.get_running_loop().create_future()
                 settled.set_result(answer)
-                self._overlap(Overlapping(settled, settled.result), 0)
+                self._overlap(Later(settled, settled.result), 0)
             else:
                 self._send(answer)
         except (Close, ProtocolError) as verdict:
@@ -209,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
             log.exception("request failed", address=self.address)
             self.close("internal error")
 
-    def _overlap(self, answer: Overlapping, size: int) -> None:
+    def _overlap(self, answer: Later, size: int) -> None:
         self._working_bytes += size
         self._overlapping.add(answer, size, self._overlapped)
 
@@ -236,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pump()
         self._report_requests()
 
-    def _finished(self, overlapping: Overlapping) -> Answer | None:
+    def _finished(self, overlapping: Later) -> Answer | None:
         try:
             answer: Answer | None = overlapping.finish()
         except asyncio.CancelledError:

@@ -15,7 +15,7 @@ from functools import cache, partial
 from struct import Struct as Format
 from typing import TYPE_CHECKING, Any, Final
 
-from skylog.broker.net.answers import Answer, Close, Overlapping
+from skylog.broker.net.answers import Answer, Close, Later
 from skylog.broker.net.connection import Connection
 from skylog.broker.net.context import ForwardedContext, RequestContext
 from skylog.broker.net.forwarding import FORWARDABLE, is_elsewhere
@@ -132,7 +132,7 @@ class Dispatcher:
                 quotas.worked(context, self._services.clock.monotonic() - began)
         if response is None or isinstance(response, Message):
             return self._answer(context, response)
-        if isinstance(response, Overlapping):
+        if isinstance(response, Later) and response.overlaps:
             response.finish = partial(self._finished, context, request, response.finish)
             return response
         return self._later(context, request, response)

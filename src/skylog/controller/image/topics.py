@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import IntEnum
 from typing import Any
 
 from skylog.controller.image.brokers import MIGRATING_DIRECTORY
@@ -37,7 +37,7 @@ TopicIdPartition = tuple[Uuid, int]
 Share = Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
-class PartitionKind(Enum):
+class PartitionKind(IntEnum):
     """What keeps a partition's records, and so which way its requests go.
 
     A partition that is migrated passes from the first to the last. Nothing asks a *topic* for its
@@ -45,13 +45,13 @@ class PartitionKind(Enum):
     """
 
     # A log on each replica, as with Kafka.
-    CLASSIC = "classic"
+    CLASSIC = 0
     # To become diskless: still a log, until it is sealed.
-    PENDING = "pending"
+    PENDING = 1
     # A log up to a boundary that never moves, and batches in objects from there on.
-    HYBRID = "hybrid"
+    HYBRID = 2
     # Batches in objects only.
-    PURE = "pure"
+    PURE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,11 @@ class Partition:
     def is_pure(self) -> bool:
         """Whether any broker can serve it: who is in sync follows from who is alive."""
         return self.kind is PartitionKind.PURE
+
+    @property
+    def takes_transactions(self) -> bool:
+        """Whether a transaction may come to it: only a log that stays has a place for markers."""
+        return self.kind is PartitionKind.CLASSIC
 
     @property
     def preferred_replica(self) -> int:

@@ -14,9 +14,10 @@ from typing import Final
 
 from skylog.diskless.local.copy import LocalCopy
 from skylog.diskless.local.partitions import LocalPartition, LocalPartitions
-from skylog.diskless.local.plan import Source, source_of
+from skylog.diskless.local.plan import copy_answers
 from skylog.diskless.local.threads import Threads
 from skylog.diskless.reader import DisklessReader, ReadRequest, ReadResult
+from skylog.diskless.regions import Source
 from skylog.kernel.errors import ErrorCode
 from skylog.log.files import WouldBlock
 
@@ -71,7 +72,7 @@ class LocalFetch:
 
     def _is_local(self, request: ReadRequest) -> bool:
         one = self._partitions.get((request.topic_id, request.partition))
-        return one is not None and _source(one, request.offset) is not Source.OBJECTS
+        return one is not None and _source(one, request.offset) is not Source.WAL
 
     async def _read_objects(self, answer: _Answer, numbers: list[int]) -> None:
         asked = [answer.requests[number] for number in numbers]
@@ -100,7 +101,7 @@ class LocalFetch:
         if one is None or copy is None:
             return None
         source = _source(one, request.offset)
-        if source is Source.OBJECTS:
+        if source is Source.WAL:
             return None
         found = memoryview(b"")
         if source is Source.LOCAL:
@@ -138,4 +139,4 @@ class LocalFetch:
 
 
 def _source(one: LocalPartition, offset: int) -> Source:
-    return source_of(offset, one.region, following=one.following)
+    return copy_answers(offset, one.region, following=one.following)

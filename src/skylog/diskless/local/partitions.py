@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from skylog.diskless.local.copy import LocalCopy, Place
-from skylog.diskless.local.plan import Region
 from skylog.diskless.partitions import DisklessPartitions
 from skylog.diskless.plane import TopicPartition
+from skylog.diskless.regions import Region
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid

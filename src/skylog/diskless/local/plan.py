@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
 from skylog.diskless.plane import LogInfo
+from skylog.diskless.regions import Region, Source, source_of
 
 T = TypeVar("T")
 
@@ -25,22 +25,6 @@ ROUND_BYTES: Final = 8 * 1024 * 1024
 # Rounds under way; those that catch up leave room for those that somebody waits for.
 TAIL_ROUNDS_MAX: Final = 4
 CATCH_UP_ROUNDS_MAX: Final = 2
-
-
-class Source(Enum):
-    """Who answers a fetch."""
-
-    LOCAL = "local"
-    # The copy's end: the fetch waits for the next append.
-    TAIL = "tail"
-    OBJECTS = "objects"
-
-
-class Region(NamedTuple):
-    """The offsets that a copy answers for: ``start`` ≤ offset < ``end``."""
-
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +54,15 @@ class Resume(NamedTuple):
     keep: bool
 
 
-def source_of(offset: int, region: Region | None, *, following: bool) -> Source:
-    """Who answers a fetch at ``offset``. What is neither copied nor the tail is the plane's to
-    judge: only it knows the real ends."""
-    if region is None or offset < region.start:
-        return Source.OBJECTS
-    if offset < region.end:
-        return Source.LOCAL
-    return Source.TAIL if following and offset == region.end else Source.OBJECTS
+def copy_answers(offset: int, region: Region | None, *, following: bool) -> Source:
+    """LOCAL or TAIL if the copy answers a fetch at ``offset``, WAL if not.
+
+    A copy that keeps up knows the log's end, unless all that it has was deleted.
+    """
+    tail = None
+    if following and region is not None and region.start <= region.end:
+        tail = region.end
+    return source_of(offset, ((Source.LOCAL, region),), tail)
 
 
 def sizes(limits: LocalLimits, partitions: int) -> Sizes:

@@ -1,0 +1,376 @@
+"""Classic partitions: a replica with a log of its own, led or followed here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from skylog.broker.partitions import splits
+from skylog.broker.partitions.port import (
+    NO_EPOCH,
+    Appended,
+    Budget,
+    Deleted,
+    EpochEnd,
+    Found,
+    Isolation,
+    Reader,
+)
+from skylog.broker.partitions.questions import Question
+from skylog.broker.partitions.replicating import Replicating, until_deleted
+from skylog.diskless.bulk import PlannedRange, RangeRequest
+from skylog.diskless.plane import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.settings.replication import RACK_AWARE_SELECTOR
+from skylog.log.files import WouldBlock
+from skylog.replication.leader import find_divergence
+from skylog.wire.messages.fetch_response import AbortedTransaction, EpochEndOffset, PartitionData
+
+if TYPE_CHECKING:
+    from skylog.broker.observe.traffic import Traffic
+    from skylog.controller.image import ClusterImage
+    from skylog.controller.image.topics import Topic
+    from skylog.kernel.executor import Executor
+    from skylog.kernel.settings import BrokerSettings
+    from skylog.log.producers import ProducerEntry, TransactionEnd
+    from skylog.log.verification import Guard, Origin
+    from skylog.replication.manager import ReplicaManager
+    from skylog.replication.partition import Partition
+    from skylog.replication.throttle import ReplicationQuota
+    from skylog.wire.messages.fetch_request import FetchPartition
+    from skylog.wire.validation import Validated
+
+T = TypeVar("T")
+
+_HIGH_WATERMARK: Final = -1
+_NOTHING: Final = Found()
+
+
+class ClassicPartition:
+    """What clients get of one replica."""
+
+    __slots__ = ("_home", "index", "replica", "topic")
+
+    takes_transactions = True
+
+    def __init__(self, home: ClassicPartitions, replica: Partition) -> None:
+        self._home = home
+        self.replica = replica
+        self.topic = replica.topic
+        self.index = replica.index
+
+    @property
+    def leader_id(self) -> int:
+        return self.replica.leader_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.replica.leader_epoch
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.replica.log.log_start_offset
+
+    def require_leader(self, client_epoch: int = NO_EPOCH) -> None:
+        replica = self.replica
+        if replica.deleted:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if client_epoch != NO_EPOCH:
+            self._require_epoch(client_epoch)
+        if replica.leader_id != replica.node_id:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def require_reader(self, reader: Reader, client_epoch: int) -> None:
+        if not reader.anywhere:
+            self.require_leader(client_epoch)
+        elif client_epoch != NO_EPOCH:
+            self._require_epoch(client_epoch)
+        if reader.is_follower and not self.replica.has_follower(reader.replica_id):
+            unknown = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise KafkaError(unknown if client_epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def _require_epoch(self, client_epoch: int) -> None:
+        if client_epoch < self.replica.leader_epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        if client_epoch > self.replica.leader_epoch:
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    # Writing
+
+    def require_in_sync(self) -> None:
+        self.replica.require_in_sync()
+
+    def append(
+        self, batch: Validated, origin: Origin, now_ms: int, *, acks_all: bool
+    ) -> Appended | Question[Appended]:
+        replica, records = self.replica, batch.batch
+        info = replica.append((records,), now_ms, origin, acks_all=acks_all)
+        self._home.traffic.produced(self.topic, records)
+        # Kafka keeps of a batch only its latest time, and gives that for either kind of topic.
+        stamped = info.max_timestamp if info.duplicate else batch.log_append_time
+        appended = Appended(ErrorCode.NONE, info.first_offset, stamped, info.log_start_offset)
+        wait = replica.committed(info.last_offset) if acks_all else None
+        return appended if wait is None else Question(Replicating, (appended, wait))
+
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, epoch_grows: bool, now_ms: int
+    ) -> Guard | None:
+        return self.replica.log.appender.start_verification(
+            producer_id, sequence, epoch, epoch_grows=epoch_grows, now_ms=now_ms
+        )
+
+    def end_transaction(self, end: TransactionEnd, now_ms: int) -> asyncio.Future[None] | None:
+        info = self.replica.append_marker(end, now_ms)
+        return self.replica.committed(info.last_offset)
+
+    def delete_before(self, offset: int) -> Deleted | Question[Deleted]:
+        replica = self.replica
+        end = replica.log.high_watermark
+        target = end if offset == _HIGH_WATERMARK else offset
+        if target < 0 or target > end:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        start = replica.delete_records_before(target)
+        deleted = Deleted(replica.low_watermark)
+        wait = replica.deleted_everywhere(start)
+        return deleted if wait is None else Question(until_deleted, (replica, deleted, wait))
+
+    # Reading
+
+    def read(
+        self, wanted: FetchPartition, reader: Reader, budget: Budget, *, is_new: bool
+    ) -> PartitionData | Question[PartitionData]:
+        if budget.held:
+            return Question(self._home.read_in_turn, (self, wanted, reader, is_new))
+        log = self.replica.log
+        offset = wanted.fetch_offset
+        diverging = find_divergence(log, offset, max(wanted.last_fetched_epoch, -1))
+        if reader.is_follower and is_new and diverging is None:
+            self._hear_follower(wanted, reader)
+        answer = PartitionData(
+            self.index,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=[] if reader.read_committed else None,
+            records=b"",
+        )
+        if diverging is not None:
+            answer.diverging_epoch = EpochEndOffset(*diverging)
+            return answer
+        limit = log.log_end_offset
+        if reader.is_follower:
+            if self._is_throttled(reader.replica_id):
+                return answer
+        else:
+            near = self._nearer_replica(offset, reader) if reader.rack else None
+            if near is not None:
+                answer.preferred_read_replica = near
+                return answer
+            limit = log.last_stable_offset if reader.read_committed else log.high_watermark
+        size = min(wanted.partition_max_bytes, budget.left)
+        if size < 0 and log.log_start_offset <= offset < limit:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        how = log.reader.read_committed if reader.read_committed else log.reader.read
+        try:
+            found = how(offset, size, limit, min_one=budget.untouched, block=False)
+        except WouldBlock:
+            read = partial(how, offset, size, limit, min_one=budget.untouched, block=True)
+            return Question(self._home.read_cold, partial(_fill, answer, read), size)
+        return _filled(answer, found)
+
+    def _hear_follower(self, wanted: FetchPartition, reader: Reader) -> None:
+        """What a follower asks for says what it has."""
+        offset, log = wanted.fetch_offset, self.replica.log
+        if log.log_start_offset <= offset <= log.log_end_offset:
+            self.replica.fetched_by(
+                reader.replica_id, offset, wanted.log_start_offset, reader.broker_epoch
+            )
+
+    def expects_follower(self, replica_id: int, offset: int) -> bool:
+        """Not only for records: who is not in sync may be let in as soon as it has caught up, or
+        as its broker counts again."""
+        return self.replica.log.log_end_offset > offset or replica_id not in self.replica.isr
+
+    def _is_throttled(self, replica_id: int) -> bool:
+        """Whether a follower must wait for its records: never one that is in sync."""
+        quota = self._home.leader_quota
+        return (
+            replica_id not in self.replica.isr
+            and quota.is_throttled(self.topic, self.index)
+            and quota.exceeded
+        )
+
+    def _nearer_replica(self, offset: int, reader: Reader) -> int | None:
+        """A follower in the consumer's rack that is in sync and has the offset (KIP-392).
+
+        The leader decides. In its own rack it serves consumers itself.
+        """
+        home, leader = self._home, self.replica.leader
+        if leader is None or not home.chooses_by_rack or home.rack == reader.rack:
+            return None
+        near = [
+            each
+            for each in leader.followers.values()
+            if each.broker_id in leader.isr
+            and each.start_offset <= offset <= each.end_offset
+            and home.is_in(each.broker_id, reader)
+        ]
+        best = max(
+            near, key=lambda one: (one.end_offset, one.caught_up_ms, one.broker_id), default=None
+        )
+        return None if best is None else best.broker_id
+
+    def offset_for(self, timestamp: int, isolation: Isolation) -> Found | Question[Found]:
+        log = self.replica.log
+        if isolation is Isolation.LOG_END:
+            limit, is_late = log.log_end_offset, False
+        else:
+            committed = isolation is Isolation.COMMITTED
+            limit = log.last_stable_offset if committed else log.high_watermark
+            # A new leader does not know yet how far its predecessor had committed.
+            is_late = self.replica.epoch_start_offset > limit
+        search = self._search_late if is_late else self._search
+        try:
+            return search(timestamp, limit, block=False)
+        except WouldBlock:
+            return Question(self._home.search, partial(search, timestamp, limit, block=True))
+
+    def _search(self, timestamp: int, limit: int, *, block: bool) -> Found:
+        log = self.replica.log
+        if timestamp == LATEST:
+            return Found(-1, limit, self.replica.leader_epoch)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            return Found(-1, log.log_start_offset, log.epoch_of(log.log_start_offset))
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return _NOTHING  # nothing is tiered
+        if timestamp == MAX_TIMESTAMP:
+            found = log.reader.max_timestamp_offset(block=block)
+        else:
+            found = log.reader.offset_for_timestamp(timestamp, block=block)
+        # A record that may still be lost is no answer.
+        return Found(*found) if found is not None and found[1] < limit else _NOTHING
+
+    def _search_late(self, timestamp: int, limit: int, *, block: bool) -> Found:
+        """What a leader may say before its high watermark has reached its epoch."""
+        found = _NOTHING if timestamp == LATEST else self._search(timestamp, limit, block=block)
+        if found == _NOTHING and timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
+        return found
+
+    def epoch_end(self, epoch: int) -> EpochEnd:
+        return EpochEnd(*self.replica.log.epoch_end_offset(epoch))
+
+    def active_producers(self) -> Sequence[ProducerEntry]:
+        return list(self.replica.log.producers)
+
+    def byte_size(self) -> int:
+        return self.replica.log.size
+
+    def plan(self, asked: RangeRequest, split_bytes: int) -> Question[PlannedRange]:
+        work = partial(_plan, self.replica, asked, split_bytes)
+        return Question(self._home.search, work)
+
+    # Waiting
+
+    def watch(self, watcher: Any, *, appends: bool = False) -> None:
+        (self.replica.watch_appends if appends else self.replica.watch)(watcher)
+
+    def unwatch(self, watcher: Any) -> None:
+        self.replica.unwatch(watcher)
+
+
+class ClassicPartitions:
+    """All replicas of a broker, and what its partitions ask of it."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        image: ClusterImage,
+        settings: BrokerSettings,
+        leader_quota: ReplicationQuota,
+        executor: Executor,
+        traffic: Traffic,
+    ) -> None:
+        self._replicas = replicas
+        self._image = image
+        self._executor = executor
+        self.leader_quota = leader_quota
+        self.traffic = traffic
+        self.rack = settings.node.rack
+        self.chooses_by_rack = settings.replication.selector == RACK_AWARE_SELECTOR
+
+    def find(self, topic: Topic, index: int) -> ClassicPartition:
+        replica = self._replicas.get(topic.name, index)
+        if replica is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        served = replica.served
+        if served is None:
+            served = replica.served = ClassicPartition(self, replica)
+        return served  # type: ignore[no-any-return]
+
+    def is_in(self, broker_id: int, reader: Reader) -> bool:
+        """Whether the reader would find this broker in its own rack."""
+        nodes = self._image.endpoints((broker_id,), reader.listener)
+        return bool(nodes) and nodes[0].rack == reader.rack
+
+    async def search(self, works: Sequence[Callable[[], T]]) -> list[T | KafkaError]:
+        """Blocking work, all of a request with one visit to a thread."""
+        return await self._executor.run(lambda: [_outcome(work) for work in works])
+
+    async def read_cold(
+        self, reads: Sequence[Callable[[], PartitionData]], _: Budget
+    ) -> list[PartitionData | KafkaError]:
+        return await self.search(reads)
+
+    async def read_in_turn(
+        self,
+        asked: Sequence[tuple[ClassicPartition, FetchPartition, Reader, bool]],
+        budget: Budget,
+    ) -> list[PartitionData | KafkaError]:
+        """What others were asked before."""
+        own = Budget(budget.left, untouched=budget.untouched)
+        answers: list[Any] = []
+        for partition, wanted, reader, is_new in asked:
+            answer = _outcome(partial(partition.read, wanted, reader, own, is_new=is_new))
+            if isinstance(answer, Question):
+                (answer,) = await self.search([answer.asked])
+            if not isinstance(answer, KafkaError) and answer.records:
+                own.take(len(answer.records))
+            answers.append(answer)
+        return answers
+
+
+def _outcome(work: Callable[[], T]) -> T | KafkaError:
+    try:
+        return work()
+    except KafkaError as error:
+        return error
+
+
+def _fill(answer: PartitionData, read: Callable[[], Any]) -> PartitionData:
+    return _filled(answer, read())
+
+
+def _filled(answer: PartitionData, found: Any) -> PartitionData:
+    answer.records = found.buffer
+    if found.aborted:
+        answer.aborted_transactions = [
+            AbortedTransaction(each.producer_id, each.first_offset) for each in found.aborted
+        ]
+    return answer
+
+
+def _plan(replica: Partition, asked: RangeRequest, split_bytes: int) -> PlannedRange:
+    try:
+        return splits.plan(replica.log, asked, split_bytes)
+    except OSError:  # retention took a segment from under it
+        return PlannedRange(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -1,0 +1,322 @@
+"""Diskless partitions: any broker serves them, from the object store and the control plane.
+
+What a partition is asked becomes a question: one submission to the writer, one fetch, one question
+to the coordinators for all such partitions of a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from skylog.broker.partitions.port import (
+    NO_EPOCH,
+    AppendOutcome,
+    Budget,
+    Deleted,
+    EpochEnd,
+    Found,
+    Isolation,
+    Reader,
+    RefusedError,
+)
+from skylog.broker.partitions.questions import Question
+from skylog.diskless.bulk import PlannedRange, RangeRequest
+from skylog.diskless.plane import (
+    CREATE_TIME,
+    EARLIEST,
+    LOG_APPEND_TIME,
+    MAX_TIMESTAMP,
+    ListOffsetsResult,
+    TopicPartition,
+)
+from skylog.diskless.reader import ReadRequest, ReadResult
+from skylog.diskless.reader.patch import SERVED_EPOCH
+from skylog.diskless.writer import Item
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.limits import BULK_PLANNED_BATCHES_PER_CALL
+from skylog.wire.batch import split_batches
+from skylog.wire.buffers import chained
+from skylog.wire.messages.fetch_response import PartitionData
+from skylog.wire.records import find_record
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from skylog.broker.assembly.diskless_engine import DisklessEngine
+    from skylog.broker.observe.traffic import Traffic
+    from skylog.controller.image import ClusterImage
+    from skylog.controller.image.topics import Topic
+    from skylog.diskless.partitions import DisklessPartition
+    from skylog.diskless.writer import Request as WriterRequest
+    from skylog.log.producers import ProducerEntry, TransactionEnd
+    from skylog.log.verification import Guard, Origin
+    from skylog.routing.router import Router
+    from skylog.wire.messages.fetch_request import FetchPartition
+    from skylog.wire.validation import Validated
+
+# Batches that a search by time looks into before it takes the last one's word for it.
+SEARCHED_BATCHES_MAX: Final = 8
+# Clients know coordinators of groups and transactions only. A Java consumer that is told of one by
+# a partition gives up; told that the leader has changed, it asks again.
+_AWAY: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+def _change_error(error: ErrorCode) -> ErrorCode:
+    """Of a change; that its end is not known is told as it is."""
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if error in _AWAY else error
+
+
+def _read_error(error: ErrorCode) -> KafkaError:
+    """Of a question, which may be asked again whatever became of it."""
+    timed_out = error is ErrorCode.REQUEST_TIMED_OUT
+    return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER if timed_out else _change_error(error))
+
+
+class PurePartition:
+    """What clients get of one diskless partition."""
+
+    __slots__ = ("_home", "_state", "index", "place", "topic")
+
+    takes_transactions = False  # offsets are assigned after the fact: no marker could follow
+    log_start_offset = -1
+
+    def __init__(self, home: PurePartitions, state: DisklessPartition) -> None:
+        self._home = home
+        self._state = state
+        self.topic = state.topic
+        self.index = state.index
+        self.place: TopicPartition = (state.topic_id, state.index)
+
+    @property
+    def leader_id(self) -> int:
+        return self._state.leader_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._state.leader_epoch
+
+    def require_leader(self, client_epoch: int = NO_EPOCH) -> None:
+        if self._state.deleted:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def require_reader(self, reader: Reader, client_epoch: int) -> None:
+        if reader.is_follower:
+            raise RefusedError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it has no log
+
+    # Writing
+
+    def require_in_sync(self) -> None:
+        """The store keeps copies of its own."""
+
+    def append(
+        self, batch: Validated, origin: Origin, now_ms: int, *, acks_all: bool
+    ) -> Question[AppendOutcome]:
+        stamped = LOG_APPEND_TIME if batch.log_append_time >= 0 else CREATE_TIME
+        item = Item(self.topic, self.place[0], self.index, batch.batch, stamped)
+        return Question(self._home.write, item)
+
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, epoch_grows: bool, now_ms: int
+    ) -> Guard | None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+
+    def end_transaction(self, end: TransactionEnd, now_ms: int) -> asyncio.Future[None] | None:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def delete_before(self, offset: int) -> Question[Deleted]:
+        return Question(self._home.delete, (*self.place, offset))
+
+    # Reading
+
+    def read(
+        self, wanted: FetchPartition, reader: Reader, budget: Budget, *, is_new: bool
+    ) -> PartitionData | Question[PartitionData]:
+        near = self._home.nearer_replica(self.topic, self.index, reader) if reader.rack else None
+        if near is not None:
+            return PartitionData(
+                self.index, high_watermark=-1, records=b"", preferred_read_replica=near
+            )
+        request = ReadRequest(*self.place, wanted.fetch_offset, wanted.partition_max_bytes)
+        return Question(self._home.read, (request, reader))
+
+    def expects_follower(self, replica_id: int, offset: int) -> bool:
+        return False
+
+    def offset_for(self, timestamp: int, isolation: Isolation) -> Question[Found]:
+        return Question(self._home.list_offsets, (*self.place, timestamp))
+
+    def epoch_end(self, epoch: int) -> Question[EpochEnd]:
+        """No epoch ever ends on a diskless partition: nobody sees a truncation."""
+        return Question(self._home.end_epochs, (self.place, epoch))
+
+    def active_producers(self) -> Sequence[ProducerEntry]:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def byte_size(self) -> Question[int]:
+        return Question(self._home.byte_sizes, self.place)
+
+    def plan(self, asked: RangeRequest, split_bytes: int) -> Question[PlannedRange]:
+        return Question(self._home.plan, (asked, split_bytes))
+
+    # Waiting
+
+    def watch(self, watcher: Any, *, appends: bool = False) -> None:
+        self._state.watch(watcher)
+
+    def unwatch(self, watcher: Any) -> None:
+        self._state.unwatch(watcher)
+
+
+class PurePartitions:
+    """All diskless partitions, and the joints of their questions."""
+
+    def __init__(
+        self,
+        engine: DisklessEngine,
+        image: ClusterImage,
+        router: Router,
+        node_id: int,
+        traffic: Traffic,
+    ) -> None:
+        self._engine = engine
+        self._image = image
+        self._router = router
+        self._node_id = node_id
+        self._traffic = traffic
+
+    def find(self, topic: Topic, index: int) -> PurePartition:
+        state = self._engine.partitions.get(topic.topic_id, index)
+        if state is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        served = state.served
+        if served is None:
+            served = state.served = PurePartition(self, state)
+        return served  # type: ignore[no-any-return]
+
+    def nearer_replica(self, name: str, index: int, reader: Reader) -> int | None:
+        """A replica in the consumer's rack, if it has said where it is and this is elsewhere."""
+        topic = self._image.topic(name)
+        if topic is None:
+            return None
+        zone = self._router.zone(reader.client_id, reader.listener) or reader.rack
+        return self._router.replica_in(topic, index, zone, self._node_id)
+
+    def write(self, items: Sequence[Item], number: int) -> _Submitted:
+        return _Submitted(self._engine.writer.submit(number, items), self._traffic)
+
+    async def read(
+        self, asked: Sequence[tuple[ReadRequest, Reader]], budget: Budget
+    ) -> list[PartitionData | KafkaError]:
+        requests = [request for request, _ in asked]
+        try:
+            results = await self._engine.fetch(requests, budget.left, min_one=budget.untouched)
+        except KafkaError as error:
+            return [_read_error(error.code)] * len(asked)
+        return [_answer(*one, result) for one, result in zip(asked, results, strict=True)]
+
+    async def list_offsets(self, asked: Sequence[tuple[Any, int, int]]) -> list[Found | KafkaError]:
+        """Timestamps are answered to the record, as Kafka does."""
+        try:
+            results = await self._engine.plane.list_offsets(asked)
+        except KafkaError as error:
+            return [_read_error(error.code)] * len(asked)
+        return [await self._found(*one, result) for one, result in zip(asked, results, strict=True)]
+
+    async def _found(
+        self, topic_id: Any, index: int, timestamp: int, result: ListOffsetsResult
+    ) -> Found | KafkaError:
+        if result.error is not ErrorCode.NONE:
+            return _read_error(result.error)
+        try:
+            at, offset = await self._to_the_record((topic_id, index), timestamp, result)
+        except KafkaError as error:
+            return _read_error(error.code)
+        return Found(at, offset, SERVED_EPOCH if offset >= 0 else -1)
+
+    async def _to_the_record(
+        self, place: TopicPartition, timestamp: int, result: ListOffsetsResult
+    ) -> tuple[int, int]:
+        if result.coordinate is None:
+            return result.timestamp, result.offset
+        plane, reader = self._engine.plane, self._engine.reader
+        target = result.timestamp if timestamp == MAX_TIMESTAMP else timestamp
+        start = (await plane.list_offsets([(*place, EARLIEST)]))[0].offset
+        for _ in range(SEARCHED_BATCHES_MAX):
+            coordinate = result.coordinate
+            if coordinate is None:
+                return -1, -1
+            for batch in split_batches(await reader.read_batch(coordinate)):
+                found = find_record(batch, target, max(start, 0))
+                if found is not None:
+                    offset, at = found
+                    return at, offset
+            # All that qualified in this batch was deleted: the next one may have it.
+            after = coordinate.last_offset + 1
+            again = await plane.list_offsets([(*place, timestamp)], from_offset=after)
+            result = again[0]
+        return result.timestamp, result.offset
+
+    async def end_epochs(
+        self, asked: Sequence[tuple[TopicPartition, int]]
+    ) -> list[EpochEnd | KafkaError]:
+        infos = await self._engine.plane.log_info([place for place, _ in asked])
+        return [
+            _read_error(info.error) if info.error else EpochEnd(epoch, info.high_watermark)
+            for (_, epoch), info in zip(asked, infos, strict=True)
+        ]
+
+    async def delete(self, asked: Sequence[tuple[Any, int, int]], _seconds: float) -> list[Deleted]:
+        results = await self._engine.plane.delete_records(asked)
+        for (topic_id, index, _), result in zip(asked, results, strict=True):
+            if result.error is ErrorCode.NONE:
+                self._engine.records_deleted(topic_id, index, result.low_watermark)
+        return [Deleted(result.low_watermark, _change_error(result.error)) for result in results]
+
+    async def byte_sizes(self, places: Sequence[TopicPartition]) -> list[int]:
+        return [max(info.byte_size, 0) for info in await self._engine.plane.log_info(places)]
+
+    async def plan(self, asked: Sequence[tuple[RangeRequest, int]]) -> list[PlannedRange]:
+        ranges = [one for one, _ in asked]
+        split_bytes = asked[0][1]
+        return await self._engine.plane.plan_ranges(
+            ranges, split_bytes, BULK_PLANNED_BATCHES_PER_CALL
+        )
+
+
+def _answer(request: ReadRequest, reader: Reader, result: ReadResult) -> PartitionData | KafkaError:
+    if result.error is not ErrorCode.NONE:
+        return _read_error(result.error)
+    return PartitionData(
+        request.partition,
+        high_watermark=result.high_watermark,
+        last_stable_offset=result.high_watermark,
+        log_start_offset=result.log_start_offset,
+        aborted_transactions=[] if reader.read_committed else None,
+        records=chained(result.parts, result.size),
+    )
+
+
+class _Submitted:
+    """A request's batches at the writer; those that get offsets are counted."""
+
+    __slots__ = ("_request", "_traffic", "done", "waits")
+
+    def __init__(self, request: WriterRequest, traffic: Traffic) -> None:
+        self._request = request
+        self._traffic = traffic
+        self.done = request.done
+        self.waits = request.waits
+
+    def results(self) -> Sequence[AppendOutcome]:
+        results = self._request.results()
+        for item, result in zip(self._request.items, results, strict=True):
+            if result.error is ErrorCode.NONE:
+                self._traffic.produced(item.topic, item.batch)
+        return results
