@@ -12,7 +12,7 @@ import pytest
 from skylog.broker.net.answers import Answer, Close, Later
 from skylog.broker.net.connection import Connection
 from tests.unit.broker.support import soon
-from tests.unit.broker.test_connections import Dispatcher, Transport, World, receive, turns
+from tests.unit.broker.test_connection import Dispatcher, Transport, World, receive, turns
 
 # Only Produce requests, which begin so, may overlap.
 A, B, C = b"\0\0a", b"\0\0b", b"\0\0c"
