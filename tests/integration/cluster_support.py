@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 from skylog.kernel.errors import ErrorCode
@@ -18,20 +16,10 @@ from skylog.wire.messages.describe_quorum_request import (
 from skylog.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from skylog.wire.schema import Message
 from tests.integration.wire_client import Wire
+from tests.waiting import until
 
 T = TypeVar("T")
 SECONDS_MAX = 90.0
-
-
-def until(found: Callable[[], T], seconds_max: float = SECONDS_MAX) -> T:
-    """Ask until the answer is something; what it was last if time is up."""
-    end = time.monotonic() + seconds_max
-    while True:
-        answer = found()
-        if answer:
-            return answer
-        assert time.monotonic() < end, f"still {answer!r}"
-        time.sleep(0.05)
 
 
 def ask(node: ClusterNode | str, request: Message, version: int | None = None) -> Any:

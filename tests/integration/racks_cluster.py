@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -36,6 +35,7 @@ from skylog.wire.messages.metadata_request import MetadataRequest, MetadataReque
 from skylog.wire.schema import Message
 from tests.integration.broker_client import Client
 from tests.integration.wire_client import frame, newest, request_bytes
+from tests.waiting import until
 
 SECONDS_MAX = 90.0
 BROKER = 4
@@ -145,16 +145,6 @@ def set_for_all(cluster: Cluster, **settings: str) -> None:
     request = IncrementalAlterConfigsRequest([AlterConfigsResource(BROKER, "", changes)])
     (answer,) = ask(cluster, request).responses
     assert answer.error_code == 0, answer
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for something that will be so."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while True:
-        if condition():
-            return
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 def shown_everywhere(cluster: Cluster) -> None:

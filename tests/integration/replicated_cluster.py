@@ -15,7 +15,8 @@ from skylog.wire.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from tests.integration.broker_client import batch, produce_request
-from tests.integration.racks_cluster import ZoneClient, ask, described, until
+from tests.integration.racks_cluster import ZoneClient, ask, described
+from tests.waiting import until
 
 RETRIED = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE}

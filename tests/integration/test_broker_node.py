@@ -24,10 +24,10 @@ from skylog.testing import Broker
 from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from skylog.wire.messages.sasl_handshake_request import SaslHandshakeRequest
 from tests.integration.broker_client import FETCH_BY_NAME, Client, batch, fetch_request, values
-from tests.integration.cluster_support import until
 from tests.integration.processes import MAIN, BrokerProcess
 from tests.integration.wire_client import frame, request_bytes
 from tests.ports import free_port
+from tests.waiting import until
 
 pytest_plugins = ["pytester"]
 

@@ -19,15 +19,8 @@ from skylog.testing.cluster import ClusterNode, Port
 from skylog.wire.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from skylog.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from tests.integration.broker_client import Client, values
-from tests.integration.cluster_support import (
-    alive,
-    ask,
-    create,
-    created,
-    describe_quorum,
-    leaders,
-    until,
-)
+from tests.integration.cluster_support import alive, ask, create, created, describe_quorum, leaders
+from tests.waiting import until
 
 HOST = "127.0.0.1"
 CALM = {

@@ -53,8 +53,8 @@ from tests.integration.cluster_support import (
     epoch,
     leaders,
     registered,
-    until,
 )
+from tests.waiting import until
 
 TOPIC = 2
 # Nobody is killed here: who gets no time from the machine for a while is not taken for dead, and

@@ -15,8 +15,8 @@ from skylog.kernel.settings import load_settings
 from skylog.kernel.topics import CLUSTER_METADATA, DISKLESS_METADATA
 from skylog.objects.open import open_store
 from skylog.testing.cluster import Cluster, ClusterNode, start_together
-from tests.integration.cluster_support import until
 from tests.integration.test_diskless_restore import consume, create, produce
+from tests.waiting import until
 
 Marks = Mapping[tuple[str, int], int]
 

@@ -25,8 +25,9 @@ from skylog.wire.messages.create_acls_request import AclCreation, CreateAclsRequ
 from skylog.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from skylog.wire.messages.envelope_request import EnvelopeRequest
 from skylog.wire.messages.vote_request import VoteRequest
-from tests.integration.cluster_support import SECONDS_MAX, until
+from tests.integration.cluster_support import SECONDS_MAX
 from tests.integration.wire_client import Wire, request_bytes
+from tests.waiting import until
 
 PEMS = Path(__file__).parents[1] / "golden" / "tls"
 CA = str(PEMS / "ca.pem")

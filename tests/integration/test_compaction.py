@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from skylog.testing import Broker
 from skylog.wire.records import decode_records
 from tests.integration.processes import BrokerProcess
 from tests.unit.log.support import open_log, read_batches
+from tests.waiting import until
 
 QUIET: dict[str, Any] = {"log_level": 0, "error_cb": lambda _: None}
 TOPIC = "compacted"
@@ -104,13 +104,6 @@ def consume(address: str, end: int) -> list[tuple[int, str, str | None]]:
         found.append((message.offset(), message.key().decode(), value.decode() if value else None))
     consumer.close()
     return found
-
-
-def until(happens: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not happens():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 def log_bytes(directory: Path) -> int:

@@ -44,8 +44,9 @@ from skylog.wire.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from tests.integration.broker_client import Client, batch, values
-from tests.integration.cluster_support import alive, ask, until
+from tests.integration.cluster_support import alive, ask
 from tests.integration.diskless_support import Load, create_topic, end_offsets, read_all
+from tests.waiting import until
 
 COORDINATORS = 4
 SETTINGS: Mapping[str, str] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from skylog.testing import Broker
 from skylog.wire.messages import fetch_request
 from tests.integration.diskless_support import Load, create_topic, end_offsets, read_all
 from tests.integration.wire_client import Wire
+from tests.waiting import until
 
 PARTITIONS = 3
 SETTINGS = {
@@ -77,15 +78,6 @@ def store(broker: Broker, stores: list[WatchedStore]) -> WatchedStore:
     return stores[0]
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    done, tick = threading.Event(), 0.01
-    for _ in range(int(SECONDS_MAX / tick)):
-        if true():
-            return
-        done.wait(tick)
-    raise AssertionError("it never came")
-
-
 def check(broker: Broker, load: Load, store: WatchedStore) -> None:
     """Everything that was sent has been acknowledged, and is there, once and in order."""
     store.faults, store.down = Faults(), False
@@ -104,11 +96,11 @@ def test_an_outage(broker: Broker, store: WatchedStore) -> None:
 
         def nobody_is_answered() -> bool:
             before, seen = load.history.acknowledged_count, store.injected["down"]
-            wait_until(lambda: store.injected["down"] >= seen + 8)
+            until(lambda: store.injected["down"] >= seen + 8)
             return load.history.acknowledged_count == before
 
         # Commits of what had been uploaded before come to an end.
-        wait_until(nobody_is_answered)
+        until(nobody_is_answered)
         store.down = False
         load.wait_for(200)
         check(broker, load, store)
@@ -135,7 +127,7 @@ def test_puts_that_fail(broker: Broker, store: WatchedStore, faults: Faults) -> 
             for name in ("before", "after", "unclear", "throttled", "refused", "latency")
             if getattr(faults, name) > 0
         ]
-        wait_until(lambda: all(store.injected[kind] >= 2 for kind in kinds))
+        until(lambda: all(store.injected[kind] >= 2 for kind in kinds))
         load.wait_for(100)
         check(broker, load, store)
 

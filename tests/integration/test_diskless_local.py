@@ -7,7 +7,7 @@ import re
 import shutil
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tests.integration.diskless_support import Load, create_topic, end_offsets, 
 from tests.integration.processes import BrokerProcess
 from tests.integration.wire_client import Wire
 from tests.ports import free_port
+from tests.waiting import until
 
 PARTITIONS = 3
 SECONDS_MAX = 60.0
@@ -45,21 +46,12 @@ def engine(broker: Broker) -> Any:
     return broker.node._services.diskless
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    done, tick = threading.Event(), 0.01
-    for _ in range(int(SECONDS_MAX / tick)):
-        if true():
-            return
-        done.wait(tick)
-    raise AssertionError("it never came")
-
-
 def copies(broker: Broker) -> dict[int, LocalPartition]:
     return {one.place.index: one for one in list(engine(broker).local.partitions)}
 
 
 def wait_for_copies(broker: Broker, ends: dict[int, int]) -> None:
-    wait_until(
+    until(
         lambda: all(
             one.following and one.end == ends[index] and one.round is None
             for index, one in copies(broker).items()
@@ -139,7 +131,7 @@ def test_a_long_poll_at_the_end_is_answered_by_the_append(broker: Broker) -> Non
     )
     waiting.start()
     partition = engine(broker).partitions.get(copies(broker)[0].place.topic_id, 0)
-    wait_until(lambda: len(partition._watchers) > 0)
+    until(lambda: len(partition._watchers) > 0)
     before = gets(broker)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     producer.produce("t", b"awaited", partition=0)
@@ -230,7 +222,7 @@ def test_deleted_records_and_topics(broker: Broker) -> None:
     directory = broker.directory / "diskless-local"
     assert {path.name for path in directory.iterdir()} == {f"t-{n}" for n in range(PARTITIONS)}
     admin.delete_topics(["t"])["t"].result()
-    wait_until(lambda: not any(directory.iterdir()))
+    until(lambda: not any(directory.iterdir()))
 
 
 def test_settings_are_described(broker: Broker) -> None:

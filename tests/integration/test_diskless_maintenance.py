@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -14,6 +13,7 @@ from skylog.broker.assembly.diskless_engine import OBJECTS_DIRECTORY
 from skylog.kernel.rng import system_random
 from skylog.objects.keys import ObjectKey
 from skylog.testing import Broker
+from tests.waiting import until
 
 DEADLINE_SECONDS = 60.0
 SETTINGS = {
@@ -26,13 +26,6 @@ SETTINGS = {
     "http.listener": "127.0.0.1:0",
     "log.level": "ERROR",
 }
-
-
-def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def wal_objects(broker: Broker) -> list[Path]:

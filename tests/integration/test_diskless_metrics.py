@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -12,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from skylog.testing import Broker
 from tests.integration.diskless_support import SECONDS_MAX, create_topic, read_all
+from tests.waiting import until
 
 # What a record goes through, and what goes on behind it.
 PASSES = {"retention", "cleaner", "orphans", "topics", "backup"}
@@ -45,13 +44,6 @@ def samples(broker: Broker) -> Samples:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-
-
-def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def of(found: Samples, name: str) -> dict[str, float]:

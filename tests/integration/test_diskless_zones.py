@@ -18,7 +18,8 @@ from skylog.wire.codec import encode_parts
 from skylog.wire.records import decode_records
 from tests.integration.cluster_support import created
 from tests.integration.diskless_support import SECONDS_MAX, read_all
-from tests.integration.racks_cluster import CALM, create, metrics_of, racks_cluster, until
+from tests.integration.racks_cluster import CALM, create, metrics_of, racks_cluster
+from tests.waiting import until
 
 ZONES = ("a", "b", "c")
 MARK = b"the record itself"

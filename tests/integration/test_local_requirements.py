@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from tests.integration.diskless_support import SECONDS_MAX, create_topic, read_a
 from tests.integration.diskless_uploader import SETTINGS as BROKERS
 from tests.integration.diskless_uploader import Upload, new_topic
 from tests.integration.wire_client import Wire
+from tests.waiting import until
 
 PARTITIONS = 10
 SETTINGS = {
@@ -34,13 +34,6 @@ SETTINGS = {
 def broker() -> Iterator[Broker]:
     with Broker(SETTINGS) as running:
         yield running
-
-
-def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def engine(broker: Broker) -> Any:

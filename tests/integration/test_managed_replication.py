@@ -37,8 +37,8 @@ from tests.integration.racks_cluster import (
     reassign,
     replicas_of,
     set_for_all,
-    until,
 )
+from tests.waiting import until
 
 RACK = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
 FACTOR_TEXT = (

@@ -29,8 +29,8 @@ from tests.integration.racks_cluster import (
     reassign,
     replicas_of,
     set_for_all,
-    until,
 )
+from tests.waiting import until
 
 PREFIX = "kafka_controller_diskless"
 

@@ -44,7 +44,6 @@ from tests.integration.racks_cluster import (
     metrics_of,
     reassign,
     set_for_all,
-    until,
 )
 from tests.integration.replicated_cluster import (
     CALM,
@@ -60,6 +59,7 @@ from tests.integration.replicated_cluster import (
     settled,
     stop_fetching,
 )
+from tests.waiting import until
 
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 FETCH_BY_ID = 17

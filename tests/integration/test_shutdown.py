@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cluster_support import until
 from tests.integration.processes import BrokerProcess
 from tests.integration.test_controller_processes import format_directory
 from tests.ports import free_port
+from tests.waiting import until
 
 # Python that runs in the process first.
 HANGING_STORE = """

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from tests.contract.postgres_server import server
 from tests.integration.cli_support import invoke
 from tests.integration.diskless_support import create_topic, read_all
 from tests.integration.processes import BrokerProcess
+from tests.waiting import until
 
 pytestmark = pytest.mark.interop
 DEADLINE_SECONDS = 60.0
@@ -129,10 +128,3 @@ def test_a_wiped_disk_costs_no_acknowledged_record(
 
 def manifests(bucket: Path) -> set[Path]:
     return set(bucket.glob("backup/node-*/manifests/*"))
-
-
-def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -12,15 +12,9 @@ import pytest
 from confluent_kafka import Consumer
 
 from skylog.testing.cluster import Cluster, ClusterNode
-from tests.integration.racks_cluster import (
-    CALM,
-    logged,
-    metrics,
-    racks_cluster,
-    shown_everywhere,
-    until,
-)
+from tests.integration.racks_cluster import CALM, logged, metrics, racks_cluster, shown_everywhere
 from tests.interop.support import JavaTools, java
+from tests.waiting import until
 
 pytestmark = pytest.mark.interop
 LINE = re.compile(r"Partition: (\d+)\tLeader: (\S+)\tReplicas: (\S+)\tIsr: (\S+)")

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from skylog.testing.cluster import Cluster
-from tests.integration.racks_cluster import shown_everywhere, until
+from tests.integration.racks_cluster import shown_everywhere
 from tests.integration.replicated_cluster import (
     CALM,
     QUICK,
@@ -29,6 +29,7 @@ from tests.integration.replicated_cluster import (
     stop_fetching,
 )
 from tests.interop.support import JavaTools
+from tests.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 LINE = re.compile(r"Partition: (\d+)\tLeader: (\S+)\tReplicas: (\S+)\tIsr: (\S+)")

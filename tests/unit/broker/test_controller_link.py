@@ -25,6 +25,7 @@ from skylog.wire.messages.create_topics_response import CreatableTopicResult, Cr
 from skylog.wire.messages.envelope_response import EnvelopeResponse
 from skylog.wire.messages.topic_record import TopicRecord
 from tests.unit.broker.support import soon
+from tests.waiting import eventually
 
 FIRST, SECOND = (Endpoint("CONTROLLER", "127.0.0.1", port) for port in (1, 2))
 HEARTBEAT = BrokerHeartbeatRequest(1, 5, 0, False, False)
@@ -90,12 +91,6 @@ def new_link(
     return found  # type: ignore[no-any-return]
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - the link's own tasks go on meanwhile
-            await asyncio.sleep(0)
-
-
 async def test_who_does_not_lead_is_asked_again_until_somebody_does() -> None:
     lines = FakeLines(ELSEWHERE, REFUSED, LOST, GOOD)
     link = new_link(lines, FakeQuorum())
@@ -120,7 +115,7 @@ async def test_a_leader_that_says_nothing_is_left_when_another_one_leads() -> No
     lines.silent = True
     node_link = new_link(lines, quorum)
     asking = asyncio.ensure_future(node_link.submit(CreateTopicsRequest(), 7))
-    await until(lambda: bool(lines.asked))
+    await eventually(lambda: bool(lines.asked))
     lines.silent, quorum.leader_endpoint = False, SECOND
     await soon(asking)
     assert [port for port, _, _ in lines.asked] == [1, 2]
@@ -176,7 +171,7 @@ async def test_a_created_topic_shows_before_its_creation_is_answered() -> None:
     created = CreateTopicsResponse(topics=[CreatableTopicResult("t")])
     link = new_link(FakeLines(created), quorum, image=image)
     asking = asyncio.ensure_future(link.submit(CreateTopicsRequest([CreatableTopic("t")]), 7))
-    await until(lambda: bool(quorum.listeners))
+    await eventually(lambda: bool(quorum.listeners))
     quorum.advance(4)
     await asyncio.sleep(0)
     assert not asking.done()
@@ -207,7 +202,7 @@ async def test_a_forwarded_request_is_answered_when_this_node_shows_what_it_did(
     packed = EnvelopeResponse(b"\0\0\0\3\0" + encode(answer, 7), metadata_offset=9)
     lines = FakeLines(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER), packed)
     asking = asyncio.ensure_future(new_link(lines, quorum).forward(client(), b"frame", here))
-    await until(lambda: bool(quorum.listeners))
+    await eventually(lambda: bool(quorum.listeners))
     quorum.advance(8)
     await asyncio.sleep(0)
     assert not asking.done()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +22,7 @@ from skylog.wire.messages.broker_heartbeat_response import BrokerHeartbeatRespon
 from skylog.wire.messages.broker_registration_response import BrokerRegistrationResponse
 from skylog.wire.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from tests.unit.broker.support import FakeController, soon
+from tests.waiting import eventually
 
 
 def settings(*overrides: str) -> Any:
@@ -222,12 +222,6 @@ async def join(broker: Lifecycle, previous_epoch: int = -1) -> None:
     await soon(broker.unfence())
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - the broker's own tasks go on meanwhile
-            await asyncio.sleep(0)
-
-
 async def test_a_broker_registers_catches_up_and_waits_for_its_fence_to_go() -> None:
     busy = KafkaError(ErrorCode.NOT_CONTROLLER)
     refused = BrokerRegistrationResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
@@ -292,7 +286,7 @@ async def test_heartbeats_survive_everything() -> None:
     controller = FakeController(REGISTERED, RUNNING, RUNNING, *failures, RUNNING)
     broker = life(controller)
     await join(broker)
-    await until(lambda: len(controller.requests) > 9)
+    await eventually(lambda: len(controller.requests) > 9)
     assert broker.serving
     controller.answers = [MAY_GO]
     await soon(broker.leave())
@@ -303,9 +297,9 @@ async def test_a_broker_that_lost_its_session_does_not_count_until_it_is_let_in_
     broker = life(controller)
     await join(broker)
     controller.answers = [FENCED]
-    await until(lambda: not broker.serving)
+    await eventually(lambda: not broker.serving)
     controller.answers = [RUNNING]
-    await until(lambda: broker.serving)
+    await eventually(lambda: broker.serving)
     controller.answers = [MAY_GO]
     await soon(broker.leave())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
@@ -24,6 +23,7 @@ from tests.unit.client.support import (
     running,
     settings,
 )
+from tests.waiting import eventually
 
 
 def coordinator(node_id: int, code: ErrorCode = ErrorCode.NONE) -> FindCoordinatorResponse:
@@ -158,12 +158,6 @@ async def test_a_closed_client_says_so() -> None:
 # Nothing stays open
 
 
-async def until(found: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not found():  # noqa: ASYNC110 - the broker tells nobody
-            await asyncio.sleep(0.001)
-
-
 async def test_who_is_cancelled_at_the_first_contact_leaves_no_connection() -> None:
     broker = FakeBroker()
     broker.on(ApiKey.METADATA, SILENCE)
@@ -174,10 +168,10 @@ async def test_who_is_cancelled_at_the_first_contact_leaves_no_connection() -> N
                 raise AssertionError("nobody answered")
 
         entering = asyncio.ensure_future(enter())
-        await until(lambda: broker.requests(ApiKey.METADATA))
+        await eventually(lambda: broker.requests(ApiKey.METADATA))
         entering.cancel()
         await asyncio.gather(entering, return_exceptions=True)
-        await until(lambda: not broker.open_connections)
+        await eventually(lambda: not broker.open_connections)
 
 
 class Slow(FakeBroker):
@@ -204,7 +198,7 @@ async def test_who_is_cancelled_while_connecting_leaves_no_connection(turns: int
         await asyncio.gather(opening, return_exceptions=True)
         await cluster.close()
         broker.told.set()
-        await until(lambda: not broker.open_connections)
+        await eventually(lambda: not broker.open_connections)
 
 
 @pytest.mark.parametrize("kind", ["cluster", "lines"])
@@ -216,9 +210,9 @@ async def test_what_is_opened_while_its_owner_closes_does_not_stay(kind: str) ->
         of_lines = kind == "lines"
         work = lines.connection(broker.address) if of_lines else cluster.any_node()
         opening = asyncio.ensure_future(work)
-        await until(lambda: broker.open_connections)
+        await eventually(lambda: broker.open_connections)
         await (lines.close() if of_lines else cluster.close())
         broker.told.set()
         with pytest.raises(KafkaError, match="shutting down" if of_lines else "is closed"):
             await opening
-        await until(lambda: not broker.open_connections)
+        await eventually(lambda: not broker.open_connections)

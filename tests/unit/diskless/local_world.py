@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,11 @@ from skylog.kernel.executor import ThreadExecutor
 from skylog.log.files import Files
 from tests.unit.diskless.engine import TOPIC_ID, Engine, item
 from tests.unit.diskless.test_reader import CountingStore
+from tests.waiting import eventually
 
 SECONDS_MAX = 60.0
 PARTITIONS = 2
 LIMITS = LocalLimits(partition_bytes=1 << 20, bytes_max=1 << 30)
-
-
-async def until(true: Callable[[], Any]) -> None:
-    async with asyncio.timeout(SECONDS_MAX):
-        while not true():  # noqa: ASYNC110 - what is waited for tells nobody
-            await asyncio.sleep(0.005)
 
 
 class Waiter:
@@ -112,7 +107,7 @@ class World:
         return self.one(index).region
 
     async def caught_up(self, end: int, index: int = 0) -> None:
-        await until(
+        await eventually(
             lambda: (
                 self.one(index).following
                 and self.one(index).end == end

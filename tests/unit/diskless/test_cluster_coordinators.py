@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from skylog.wire.messages.diskless_find_batches_request import (
 )
 from tests.unit.diskless.cluster_world import World, until_known, world
 from tests.unit.diskless.coordinator.support import T0, T1, TOPIC
+from tests.waiting import eventually
 
 T2: TopicPartition = (TOPIC, 2)
 PLENTY = 1 << 30
@@ -35,12 +36,6 @@ async def three(directory: Path, coordinators: int = 3) -> AsyncIterator[World]:
     """Three brokers; each partition of a topic has the coordinator of its number."""
     async with world(directory, 3, lambda partition: partition[1] % coordinators) as opened:
         yield opened
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - anything may make it true
-            await asyncio.sleep(0.001)
 
 
 async def test_commits_for_one_broker_are_one_request(tmp_path: Path) -> None:

@@ -24,8 +24,9 @@ from skylog.kernel.rng import random_uuid
 from skylog.log.files import Descriptor, Files
 from skylog.wire.buffers import Buffer
 from tests.unit.diskless.engine import RNG, TOPIC_ID, Engine, item, records
-from tests.unit.diskless.local_world import Waiter, World, filler_of, until, world
+from tests.unit.diskless.local_world import Waiter, World, filler_of, world
 from tests.unit.diskless.test_reader import CountingStore
+from tests.waiting import eventually
 
 NEVER = 3600.0
 SMALL = LocalLimits(partition_bytes=64 * 1024, bytes_max=1 << 30)
@@ -79,13 +80,13 @@ async def test_a_fetch_at_the_tail_waits_for_the_append(
         seen.watch(waiter)
         held = hold_appends(local)
         await local.append(b"b")
-        await until(lambda: local.one().behind == 1)
+        await eventually(lambda: local.one().behind == 1)
         local.finds.clear()
         found = await local.fetch(1)
         assert (bytes(found.records), found.error, found.high_watermark) == (b"", 0, 2)
         assert (local.finds, local.gets, waiter.moves) == ([], [], 0)
         held.set()
-        await until(lambda: waiter.moves)
+        await eventually(lambda: waiter.moves)
         assert records((await local.fetch(1)).records) == [(1, b"b")]
         assert local.gets == []
 
@@ -117,7 +118,7 @@ async def test_who_waits_too_long_is_answered_from_objects(
         seen.watch(waiter)
         held = hold_appends(local)
         await local.append(b"b")
-        await until(lambda: waiter.moves)
+        await eventually(lambda: waiter.moves)
         assert not local.one().following
         assert records((await local.fetch(1)).records) == [(1, b"b")]
         held.set()
@@ -210,7 +211,7 @@ async def test_deletions_through_other_brokers_are_heard_of(tmp_path: Path) -> N
         await local.engine.plane.delete_records([(TOPIC_ID, 0, -1)])
         local.partitions.look_at_all()
         local.partitions.committed((TOPIC_ID, 1), 0)
-        await until(lambda: local.region() == Region(3, 3))
+        await eventually(lambda: local.region() == Region(3, 3))
         assert (await local.fetch(0)).error is ErrorCode.OFFSET_OUT_OF_RANGE
         await local.append(b"d")
         await local.caught_up(4)
@@ -226,11 +227,11 @@ async def test_a_deleted_topic_takes_its_files_along(tmp_path: Path) -> None:
         again = random_uuid(RNG)
         await local.engine.plane.create_partitions([(again, "t", 1)])
         local.partitions.host("t", again, 0)
-        await until(lambda: not local.path(1).exists())
+        await eventually(lambda: not local.path(1).exists())
         await local.engine.writer.append(1, [item(b"new", topic_id=again)])
         one = local.partitions.get((again, 0))
         assert one is not None
-        await until(lambda: one.following and one.end == 1)
+        await eventually(lambda: one.following and one.end == 1)
         found = (await local.fetcher.fetch([ReadRequest(again, 0, 0, 100)], 100))[0]
         assert records(found.records) == [(0, b"new")]
 
@@ -362,8 +363,8 @@ async def test_a_full_disk_costs_the_copy_and_nothing_else(
         await local.caught_up(1)
         files.full = True
         await local.append(b"b")
-        await until(lambda: local.partitions.stats.disk_errors)
-        await until(lambda: local.region() is None)
+        await eventually(lambda: local.partitions.stats.disk_errors)
+        await eventually(lambda: local.region() is None)
         assert records((await local.fetch(0)).records) == [(0, b"a"), (1, b"b")]
         files.full = False
         await local.caught_up(2)
@@ -517,5 +518,5 @@ async def test_no_longer_hosted(tmp_path: Path) -> None:
         await local.append(b"a")
         await local.caught_up(1)
         local.partitions.unhost(TOPIC_ID, 0)
-        await until(lambda: not local.path().exists())
+        await eventually(lambda: not local.path().exists())
         assert records((await local.fetch(0)).records) == [(0, b"a")]

@@ -9,7 +9,8 @@ import pytest
 
 from skylog.diskless.local.round import Round
 from tests.unit.diskless.engine import TOPIC_ID
-from tests.unit.diskless.local_world import PARTITIONS, until, world
+from tests.unit.diskless.local_world import PARTITIONS, world
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -34,8 +35,8 @@ async def test_what_is_removed_is_removed_once_and_forgotten(
         await local.caught_up(5)
         await local.caught_up(0, 1)
         local.partitions.delete_topic(TOPIC_ID)
-        await until(lambda: not any(tmp_path.iterdir()))
-        await until(lambda: not local.partitions.waits and not local.partitions._owners)
+        await eventually(lambda: not any(tmp_path.iterdir()))
+        await eventually(lambda: not local.partitions.waits and not local.partitions._owners)
         assert sorted(removals) == [str(local.path(index)) for index in range(PARTITIONS)]
 
 
@@ -49,4 +50,4 @@ async def test_a_topic_of_the_same_name_gets_its_own_copy(tmp_path: Path) -> Non
         await local.append(b"c")
         await local.caught_up(3)
         assert (await local.fetch(0)).records
-        await until(lambda: not local.partitions.waits)
+        await eventually(lambda: not local.partitions.waits)

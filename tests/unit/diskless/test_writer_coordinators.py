@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.memory import MemoryStore
 from tests.unit.diskless.coordinator.support import TOPIC, Home, home
 from tests.unit.diskless.engine import item
+from tests.waiting import eventually
 
 NONE = ErrorCode.NONE
 TIMED_OUT = ErrorCode.REQUEST_TIMED_OUT
@@ -72,12 +73,6 @@ async def acked(*requests: Request) -> list[list[tuple[ErrorCode, int]]]:
     return [[(r.error, r.base_offset) for r in one.results()] for one in requests]
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not condition():  # noqa: ASYNC110 - nothing tells of it
-            await asyncio.sleep(0.001)
-
-
 async def test_a_coordinator_that_is_held_up_holds_up_no_other() -> None:
     # ENG-17, DC-21
     async with scene() as at:
@@ -107,7 +102,9 @@ async def test_a_file_of_several_coordinators_is_committed_to_all_at_once() -> N
             return [at.home.partitions[one].log.log_end_offset for one in (0, 1)]
 
         # Both are under way, and none has ended.
-        await until(lambda: all(now > then for now, then in zip(appended(), before, strict=True)))
+        await eventually(
+            lambda: all(now > then for now, then in zip(appended(), before, strict=True))
+        )
         assert {result.error for result in request.results()} == {TIMED_OUT}
         assert len([one async for one in at.store.list("wal/")]) == 1
         for coordinator in (0, 1):
@@ -120,7 +117,7 @@ async def test_of_a_request_to_several_the_known_part_is_told() -> None:
     async with scene() as at:
         at.hold(1)
         request = at.send(to(0), to(1), to(2))
-        await until(lambda: [r.error for r in request.results()] == [NONE, TIMED_OUT, NONE])
+        await eventually(lambda: [r.error for r in request.results()] == [NONE, TIMED_OUT, NONE])
         assert not request.done.done()
         at.release(1)
         assert await acked(request) == [[(NONE, 0)] * 3]
@@ -145,7 +142,7 @@ async def test_an_unknown_outcome_is_settled_before_later_files_of_its_coordinat
         error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, ambiguous=True)
         at.home.partitions[1].append_error = error
         sent = [at.send(to(1, b"a", 0))]
-        await until(lambda: bool(at.home.timers.actions))
+        await eventually(lambda: bool(at.home.timers.actions))
         at.home.partitions[1].append_error = None
         sent += [at.send(to(1, b"b", 1)), at.send(to(1, b"c", 2))]
         assert await acked(at.send(to(0))) == [[(NONE, 0)]]

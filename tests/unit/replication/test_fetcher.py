@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from skylog.wire.messages.list_offsets_response import (
 )
 from tests.unit.log.support import batch, open_log
 from tests.unit.replication.support import Host, state
+from tests.waiting import eventually
 
 TOPIC_ID = Uuid(b"t" * 16)
 OWN, LEADER, OTHER = 1, 2, 3
@@ -116,14 +117,9 @@ class World:
         self.partition.update(state(leader, epoch, (OWN, LEADER, OTHER)))
         self.fetchers.follow(self.partition)
 
-    async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(60):
-            while not condition():  # noqa: ASYNC110 - whatever it is
-                await asyncio.sleep(0.001)
-
     async def requests(self, count: int) -> Any:
         """The last of so many fetches."""
-        await self.until(lambda: len(self.leader.requests) >= count)
+        await eventually(lambda: len(self.leader.requests) >= count)
         return self.leader.requests[count - 1]
 
 
@@ -228,10 +224,10 @@ async def test_errors_are_waited_out(world: World, tmp_path: Path) -> None:
         ValueError("a bug"),
         answer(records=bytes(100), high_watermark=1),  # no batches at all
     )
-    await world.until(lambda: not world.leader.answers)
+    await eventually(lambda: not world.leader.answers)
     world.leader.always = answer(records=records(tmp_path, 4), high_watermark=1)
     world.leader.say()
-    await world.until(lambda: world.log.high_watermark == 1)
+    await eventually(lambda: world.log.high_watermark == 1)
     world.leader.always = None
     assert world.fetchers.failed_count == 0
 
@@ -240,10 +236,10 @@ async def test_a_fenced_follower_waits_for_metadata(world: World, tmp_path: Path
     world.follow(4)
     await world.requests(1)
     world.leader.say(answer(error_code=ErrorCode.FENCED_LEADER_EPOCH))
-    await world.until(lambda: world.fetchers.failed_count == 1)
+    await eventually(lambda: world.fetchers.failed_count == 1)
     world.follow(5)
     world.leader.say(FetchResponse())
-    await world.until(lambda: said(world.leader.requests[-1]) == (0, -1, 5))
+    await eventually(lambda: said(world.leader.requests[-1]) == (0, -1, 5))
     assert world.fetchers.failed_count == 0
 
 
@@ -262,8 +258,8 @@ async def test_a_full_disk_is_waited_out(
         world.follow(4)
         world.leader.always = answer(records=records(tmp_path, 4), high_watermark=1)
         world.leader.say()
-        await world.until(lambda: tried > 1)
-    await world.until(lambda: world.log.high_watermark == 1)
+        await eventually(lambda: tried > 1)
+    await eventually(lambda: world.log.high_watermark == 1)
     world.leader.always = None
     assert world.fetchers.failed_count == 0
 
@@ -281,7 +277,7 @@ async def test_a_log_that_is_offline_is_given_up(
     world.follow(4)
     await world.requests(1)
     world.leader.say(answer(records=records(tmp_path, 4, start=1), high_watermark=1))
-    await world.until(lambda: world.fetchers.failed_count == 1)
+    await eventually(lambda: world.fetchers.failed_count == 1)
 
 
 async def test_over_its_quota_a_replica_that_lags_waits(world: World, tmp_path: Path) -> None:
@@ -289,7 +285,7 @@ async def test_over_its_quota_a_replica_that_lags_waits(world: World, tmp_path: 
     world.follow(4)
     await world.requests(1)
     world.leader.say(answer(records=records(tmp_path, 4, 4), high_watermark=10))
-    await world.until(lambda: world.log.log_end_offset == 2)
+    await eventually(lambda: world.log.log_end_offset == 2)
     forgotten = await world.requests(2)
     assert said(forgotten) is None
     assert forgotten.forgotten_topics_data[0].partitions == [0]

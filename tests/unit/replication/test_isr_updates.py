@@ -20,6 +20,7 @@ from skylog.wire.messages.alter_partition_response import (
 )
 from tests.unit.log.support import open_log
 from tests.unit.replication.support import NODE, Host, state
+from tests.waiting import eventually
 
 TOPIC_ID = Uuid(b"t" * 16)
 
@@ -78,11 +79,6 @@ class World:
         made.update(state(NODE, 0, (NODE, 2), (NODE,)))
         return made
 
-    async def until(self, condition: Any) -> None:
-        async with asyncio.timeout(60):
-            while not condition():  # noqa: ASYNC110 - whatever it is
-                await asyncio.sleep(0.001)
-
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
@@ -95,7 +91,7 @@ async def test_a_replica_that_has_caught_up_joins(world: World) -> None:
     world.controller.answers = [agreed(NODE, 2)]
     partition = world.partition()
     partition.fetched_by(2, 0, 0, 12)
-    await world.until(lambda: partition.isr == (NODE, 2))
+    await eventually(lambda: partition.isr == (NODE, 2))
     (request,) = world.controller.requests
     asked = request.topics[0].partitions[0]
     members = [(each.broker_id, each.broker_epoch) for each in asked.new_isr_with_epochs]
@@ -113,7 +109,7 @@ async def test_it_is_asked_until_somebody_answers(world: World) -> None:
     ]
     partition = world.partition()
     partition.fetched_by(2, 0, 0, 12)
-    await world.until(lambda: partition.isr == (NODE, 2))
+    await eventually(lambda: partition.isr == (NODE, 2))
     assert len(world.controller.requests) == 5
     assert world.updates.failed == 4
 
@@ -123,13 +119,13 @@ async def test_what_waits_goes_together_and_what_metadata_overtook_goes_not(worl
     world.controller.hold.clear()
     first, second, third = (world.partition(index) for index in range(3))
     first.fetched_by(2, 0, 0, 12)
-    await world.until(lambda: len(world.controller.requests) == 1)
+    await eventually(lambda: len(world.controller.requests) == 1)
     second.fetched_by(2, 0, 0, 12)
     third.fetched_by(2, 0, 0, 12)
     second.update(state(NODE, 0, (NODE, 2), (NODE, 2), version=1))
     world.controller.answers = [agreed(NODE, 2), agreed(NODE, 2, index=2)]
     world.controller.hold.set()
-    await world.until(lambda: third.isr == (NODE, 2))
+    await eventually(lambda: third.isr == (NODE, 2))
     asked = [p.partition_index for p in world.controller.requests[1].topics[0].partitions]
     assert asked == [2]
 
@@ -138,7 +134,7 @@ async def test_a_refusal_is_not_repeated(world: World) -> None:
     world.controller.answers = [refused(ErrorCode.INELIGIBLE_REPLICA)]
     partition = world.partition()
     partition.fetched_by(2, 0, 0, 12)
-    await world.until(lambda: world.updates.failed == 1)
+    await eventually(lambda: world.updates.failed == 1)
     assert partition.isr == (NODE,)
     assert partition.leader is not None
     assert partition.leader.pending is None

@@ -151,16 +151,15 @@ class DisklessApi:
 
         When the time is over, what is known is told; the rest may be asked for again.
         """
+
+        async def commit(
+            coordinator_id: int, part: FileToCommit
+        ) -> list[CommitResult] | KafkaError:
+            committed = self._coordinators.submit(coordinator_id, ask.CommitFile(part))
+            return await outcome_of(committed, request.timeout_ms)
+
         parts = _parts(request)
-        outcomes = await asyncio.gather(
-            *(
-                outcome_of(
-                    self._coordinators.submit(coordinator_id, ask.CommitFile(part)),
-                    request.timeout_ms,
-                )
-                for coordinator_id, part in parts.items()
-            )
-        )
+        outcomes = await asyncio.gather(*(commit(*one) for one in parts.items()))
         response = commit_response.DisklessCommitFileResponse()
         for (coordinator_id, part), outcome in zip(parts.items(), outcomes, strict=True):
             response.coordinators.append(
