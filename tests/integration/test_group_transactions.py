@@ -35,7 +35,7 @@ from skylog.wire.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
 )
-from tests.integration.test_group_offsets_log import CLOCK, led_partition, started
+from tests.integration.test_topic_log import CLOCK, led_partition, started
 
 GROUP = "group"
 TOPIC_ID = Uuid(b"t" * 16)

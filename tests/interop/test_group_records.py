@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from skylog.groups.consumer.requests import RegexesResolved
-from skylog.groups.offsets_log import OffsetsLog
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
+from skylog.replicated.topic_log import TopicLog
 from skylog.replication.partition import Partition
 from skylog.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tests.unit.groups.consumer_support import ConsumerBench
@@ -40,7 +40,7 @@ def write(directory: Path, bench: Bench) -> Path:
     topic_id = Uuid(random.Random(1).randbytes(16))
     partition = Partition(Host(), "__consumer_offsets", 0, topic_id, log)
     partition.update(state())
-    offsets = OffsetsLog(partition, ManualClock(), InlineExecutor())
+    offsets = TopicLog(partition, ManualClock(), InlineExecutor())
     for pair in bench.log:
         offsets.append([pair])
     log.close()

@@ -30,7 +30,7 @@ from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.replicated.digest import state_digest
-from skylog.replicated.refusals import COORDINATOR_REFUSALS
+from skylog.replicated.lifecycle import COORDINATOR_REFUSALS
 from skylog.replicated.runtime import MachineKind, Runtime
 from skylog.wire.messages.consumer_group_heartbeat_request import (
     ConsumerGroupHeartbeatRequest,

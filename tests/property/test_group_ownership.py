@@ -22,8 +22,8 @@ from skylog.groups.settings import GroupSettings
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.replicated.digest import state_digest
-from skylog.replicated.refusals import COORDINATOR_REFUSALS
-from skylog.replicated.runtime import MachineKind, Runtime, State
+from skylog.replicated.lifecycle import COORDINATOR_REFUSALS, State
+from skylog.replicated.runtime import MachineKind, Runtime
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
 from skylog.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from skylog.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity

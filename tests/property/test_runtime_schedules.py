@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skylog.kernel.errors import KafkaError
 from skylog.replicated.digest import state_digest
-from skylog.replicated.runtime import State
+from skylog.replicated.lifecycle import State
 from tests.unit.replicated.support import NOT_LEADER, Add, Bench, IntCodec, Read, Register
 
 STEP = st.one_of(

@@ -12,9 +12,9 @@ from skylog.controller.settings import ConfigSchema, ControllerSettings
 from skylog.controller.state import ControllerState
 from skylog.kernel.clock import Clock
 from skylog.kernel.rng import Random
+from skylog.replicated.lifecycle import CONTROLLER_REFUSALS, State
 from skylog.replicated.log import KeyValue, RuntimeLog
-from skylog.replicated.refusals import CONTROLLER_REFUSALS
-from skylog.replicated.runtime import MachineKind, Runtime, State
+from skylog.replicated.runtime import MachineKind, Runtime
 from skylog.replicated.timers import LoopTimers, Timers
 from skylog.wire.metadata_records import decode_metadata, encode_metadata
 from skylog.wire.schema import Message

@@ -25,10 +25,10 @@ from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random
 from skylog.log.producers import TransactionEnd
+from skylog.replicated.lifecycle import COORDINATOR_REFUSALS
 from skylog.replicated.log import RuntimeLog
 from skylog.replicated.machine import InTransaction
 from skylog.replicated.partitioning import partition_of
-from skylog.replicated.refusals import COORDINATOR_REFUSALS
 from skylog.replicated.runtime import MachineKind, Runtime
 from skylog.replicated.timers import LoopTimers, Timers
 from skylog.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.replicated.lifecycle import Refusals
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +44,7 @@ class Pending:
     def __len__(self) -> int:
         return len(self._line) + self._parked_count
 
-    def add(self, end_offset: int, waiter: Waiter, outcome: Any, since: float) -> None:
+    def add(self, end_offset: int, waiter: Waiter, outcome: Any, since: float = 0.0) -> None:
         waiter.since = since
         self._line.append((end_offset, waiter, outcome))
 
@@ -84,12 +85,11 @@ class Pending:
         """When the oldest caller began to wait for the high watermark."""
         return self._line[0][1].since if self._line else None
 
-    def fail_all(self, nothing_done: ErrorCode, unknown: ErrorCode) -> None:
+    def fail_all(self, refusals: Refusals) -> None:
+        """The machine is unloaded."""
         line, parked = self._line, self._parked
         self._line, self._parked, self._parked_count = deque(), {}, 0
         waiters = [entry[1] for entry in line]
         waiters += [waiter for parked_here in parked.values() for waiter in parked_here]
         for waiter in waiters:
-            waiter.settle(
-                KafkaError(unknown, ambiguous=True) if waiter.appended else KafkaError(nothing_done)
-            )
+            waiter.settle(refusals.unloaded(appended=waiter.appended))

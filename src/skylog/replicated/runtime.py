@@ -1,12 +1,6 @@
 """Runs a machine over a log: handle → append → apply → high watermark → reply.
 
-=========  =====================================================================================
-state      goes to
-=========  =====================================================================================
-unloaded   loading: ``load``
-loading    active: everything up to the log's end is applied · unloaded: ``unload``, a bad log
-active     unloaded: ``unload`` (leadership lost), a failed append, an ``apply`` that raised
-=========  =====================================================================================
+``lifecycle.py`` has the table of its states; an ``apply`` that raises unloads the machine, too.
 
 One request runs at a time and none waits for another: many are in flight while the high watermark
 lags. Records and then volatile events are applied at once, so a machine that may have applied lost
@@ -19,7 +13,6 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Generic, TypeVar, cast
 
 from skylog.kernel.clock import Clock
@@ -27,6 +20,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError, invariant
 from skylog.kernel.limits import RUNTIME_PENDING_REQUESTS_MAX
 from skylog.kernel.logging import get_logger
 from skylog.log.producers import TransactionEnd
+from skylog.replicated.lifecycle import Refusals, State
 from skylog.replicated.log import (
     KeyValue,
     LoadedBatch,
@@ -47,7 +41,6 @@ from skylog.replicated.machine import (
     TransactionalRecord,
 )
 from skylog.replicated.pending import Pending, Waiter
-from skylog.replicated.refusals import Refusals
 from skylog.replicated.timers import Timer, Timers
 
 _logger = get_logger("replicated.runtime")
@@ -62,12 +55,6 @@ _REFUSED_RECORDS = frozenset(
         ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     }
 )
-
-
-class State(Enum):
-    UNLOADED = "unloaded"
-    LOADING = "loading"
-    ACTIVE = "active"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +116,7 @@ class Runtime(Generic[RequestT]):
     async def submit(self, request: RequestT) -> Any:
         """Handle ``request`` and return its reply once nothing that it shows can be lost."""
         if self._state is not State.ACTIVE:
-            refusals = self._kind.refusals
-            loading = self._state is State.LOADING
-            raise KafkaError(refusals.loading if loading else refusals.not_leader)
+            raise self._kind.refusals.not_active(self._state)
         if len(self._pending) >= self._kind.pending_requests_max:
             raise KafkaError(self._kind.refusals.overloaded, "Too many requests are waiting.")
         waiter = Waiter(asyncio.get_running_loop().create_future())
@@ -182,8 +167,7 @@ class Runtime(Generic[RequestT]):
         if self._overdue is not None:
             self._overdue.cancel()
             self._overdue = None
-        refusals = self._kind.refusals
-        self._pending.fail_all(nothing_done=refusals.not_leader, unknown=refusals.unknown)
+        self._pending.fail_all(self._kind.refusals)
 
     async def snapshot_if_due(self) -> bool:
         """Write a snapshot of the current state, once all of it is committed."""

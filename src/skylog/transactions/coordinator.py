@@ -14,10 +14,10 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import TRANSACTIONAL_IDS_PER_PASS_MAX
 from skylog.kernel.logging import get_logger
 from skylog.kernel.waiting import end_tasks
+from skylog.replicated.lifecycle import COORDINATOR_REFUSALS, State
 from skylog.replicated.log import RuntimeLog
 from skylog.replicated.partitioning import partition_of
-from skylog.replicated.refusals import COORDINATOR_REFUSALS
-from skylog.replicated.runtime import MachineKind, Runtime, State
+from skylog.replicated.runtime import MachineKind, Runtime
 from skylog.replicated.timers import LoopTimers, Timers
 from skylog.transactions.leading import Led
 from skylog.transactions.machine import TransactionMachine

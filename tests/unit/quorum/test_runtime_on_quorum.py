@@ -12,8 +12,8 @@ from skylog.kernel.errors import KafkaError
 from skylog.quorum.log import MetadataLogConfig
 from skylog.quorum.retention import Retention
 from skylog.replicated.digest import state_digest
-from skylog.replicated.refusals import CONTROLLER_REFUSALS
-from skylog.replicated.runtime import MachineKind, Runtime, State
+from skylog.replicated.lifecycle import CONTROLLER_REFUSALS, State
+from skylog.replicated.runtime import MachineKind, Runtime
 from tests.unit.quorum.support import CrashFiles, Rig, started
 from tests.unit.replicated.support import Add, IntCodec, ManualTimers, Read, Register
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.replicated.lifecycle import COORDINATOR_REFUSALS
 from skylog.replicated.log import KeyValue, LoadedBatch, Unsubscribe
 from skylog.replicated.machine import Answer, CancelTimer, Parked, Result, StartTimer
-from skylog.replicated.refusals import COORDINATOR_REFUSALS
 from skylog.replicated.runtime import MachineKind, Runtime
 from skylog.replicated.timers import Timer
 

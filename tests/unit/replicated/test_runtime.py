@@ -8,7 +8,7 @@ import pytest
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.replicated.digest import state_digest
-from skylog.replicated.runtime import State
+from skylog.replicated.lifecycle import State
 from tests.unit.replicated.support import (
     NOT_LEADER,
     Add,

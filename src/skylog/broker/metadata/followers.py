@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from skylog.groups.offsets_log import OffsetsLog
 from skylog.kernel import limits
 from skylog.kernel.errors import KafkaError
 from skylog.kernel.logging import get_logger
 from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA, TRANSACTION_STATE
+from skylog.replicated.topic_log import TopicLog
 
 if TYPE_CHECKING:
     from skylog.broker.handlers.fetch_sessions import FetchSessions
@@ -137,7 +137,7 @@ class PartitionFollower:
             if coordination is not None:
                 coordination.assign(index, partition)
             return
-        log_of = OffsetsLog(partition, services.clock, services.executor)
+        log_of = TopicLog(partition, services.clock, services.executor)
         if topic == TRANSACTION_STATE:
             services.transactions.partition_led(index, log_of, partition.leader_epoch)
         else:

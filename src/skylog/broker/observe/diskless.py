@@ -12,8 +12,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from skylog.broker.observe.stages import stage_metrics
-from skylog.diskless.coordinator.runtime import State
 from skylog.kernel.errors import KafkaError
+from skylog.replicated.lifecycle import State
 
 if TYPE_CHECKING:
     from skylog.broker.assembly.diskless_engine import DisklessEngine

@@ -8,27 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial
 from typing import Any, Protocol
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import Executor
 from skylog.kernel.limits import DISKLESS_LOAD_READ_BYTES
-from skylog.wire.batch import Batch, split_batches
-from skylog.wire.buffers import Buffer
-
-
-class ReadResult(Protocol):
-    @property
-    def buffer(self) -> Buffer: ...
-
-
-class StoredReader(Protocol):
-    """How it is read."""
-
-    def read(
-        self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
-    ) -> ReadResult: ...
+from skylog.replicated.topic_log import StoredLog, read_log
+from skylog.wire.batch import Batch
 
 
 class Syncs(Protocol):
@@ -37,20 +23,8 @@ class Syncs(Protocol):
     def sync(self) -> None: ...
 
 
-class StoredLog(Protocol):
+class MetadataLog(StoredLog, Protocol):
     """The partition's log."""
-
-    @property
-    def log_start_offset(self) -> int: ...
-
-    @property
-    def log_end_offset(self) -> int: ...
-
-    @property
-    def high_watermark(self) -> int: ...
-
-    @property
-    def reader(self) -> StoredReader: ...
 
     @property
     def size(self) -> int: ...
@@ -63,7 +37,7 @@ class MetadataPartition(Protocol):
     """A partition that this broker leads; ``replication.partition.Partition`` is one."""
 
     @property
-    def log(self) -> StoredLog: ...
+    def log(self) -> MetadataLog: ...
 
     @property
     def isr(self) -> Sequence[int]: ...
@@ -188,7 +162,10 @@ class CoordinatorLog:
 
     async def read(self, offset: int) -> AsyncIterator[list[Batch]]:
         """The batches from ``offset`` up to what is the end now, as many at a time as were read."""
-        async for batches in read_log(self._partition.log, self._executor, offset, self.end_offset):
+        log, end_offset = self._partition.log, self.end_offset
+        async for batches in read_log(
+            log, self._executor, offset, end_offset, DISKLESS_LOAD_READ_BYTES
+        ):
             yield batches
 
     def prune(self, offset: int) -> None:
@@ -222,20 +199,7 @@ class FollowedLog:
         return self._log.log_end_offset
 
     async def read(self, offset: int) -> AsyncIterator[list[Batch]]:
-        async for batches in read_log(self._log, self._executor, offset, self.end_offset):
+        async for batches in read_log(
+            self._log, self._executor, offset, self.end_offset, DISKLESS_LOAD_READ_BYTES
+        ):
             yield batches
-
-
-async def read_log(
-    log: StoredLog, executor: Executor, offset: int, end_offset: int
-) -> AsyncIterator[list[Batch]]:
-    """The batches between two offsets, as many at a time as were read."""
-    while offset < end_offset:
-        read = partial(
-            log.reader.read, offset, DISKLESS_LOAD_READ_BYTES, end_offset, min_one=True, block=True
-        )
-        batches = list(split_batches((await executor.run(read)).buffer))
-        if not batches or batches[-1].next_offset <= offset:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing to read at {offset}")
-        offset = batches[-1].next_offset
-        yield batches

@@ -26,7 +26,7 @@ from skylog.diskless.coordinator.requests import (
     StrictRead,
     Write,
 )
-from skylog.diskless.coordinator.runtime import CoordinatorRuntime, State
+from skylog.diskless.coordinator.runtime import CoordinatorRuntime
 from skylog.diskless.coordinator.snapshots import Snapshots
 from skylog.diskless.coordinator.standby import Standby, StandbyPorts
 from skylog.diskless.listeners import Listeners
@@ -38,6 +38,7 @@ from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
 from skylog.kernel.stages import Stage
 from skylog.log.files import Files
+from skylog.replicated.lifecycle import State
 from skylog.replicated.timers import LoopTimers, Timers
 
 _log = get_logger("diskless.coordinator")

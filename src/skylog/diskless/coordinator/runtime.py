@@ -1,12 +1,7 @@
 """Runs a coordinator over its log: handle → append → high watermark → apply → reply.
 
-=========  =====================================================================================
-state      goes to
-=========  =====================================================================================
-unloaded   loading: ``load``
-loading    active: the log is applied up to its end · unloaded: ``unload``, nothing to build from
-active     unloaded: ``unload`` (leadership lost), a failed append or sync, a failing cache
-=========  =====================================================================================
+Its states (``replicated/lifecycle.py``) and its waiting callers are those of every machine; ADR 15
+says why it has a runtime of its own. It is unloaded also when a sync or its cache fails.
 
 The event loop appends and replies; the machine and its cache are used in turns, the short ones in
 the event loop, the others on a thread. Writes do not wait for one another: while some wait for the
@@ -21,7 +16,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from enum import Enum
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice, takewhile
 from typing import Any, TypeVar
@@ -46,7 +41,6 @@ from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
 from skylog.diskless.coordinator.state import StateStore, StateView
 from skylog.diskless.coordinator.tail import NotInTail
 from skylog.diskless.coordinator.turn import Handled, PendingBatch, Turn
-from skylog.diskless.coordinator.waiter import Waiter
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.limits import (
     DISKLESS_PENDING_REQUESTS_MAX,
@@ -54,15 +48,20 @@ from skylog.kernel.limits import (
 )
 from skylog.kernel.logging import get_logger
 from skylog.quorum.snapshots import SnapshotId
+from skylog.replicated.lifecycle import DISKLESS_REFUSALS, State
+from skylog.replicated.pending import Pending, Waiter
 
 _log = get_logger("diskless.coordinator")
 T = TypeVar("T")
 
 
-class State(Enum):
-    UNLOADED = "unloaded"
-    LOADING = "loading"
-    ACTIVE = "active"
+@dataclass(slots=True, eq=False)
+class _Asked(Waiter):
+    """A caller whose request stands in a line until its turn is over."""
+
+    request: Any = None
+    # Of a strict read: up to where the cache must have the log before it is answered.
+    end_offset: int = 0
 
 
 class CoordinatorRuntime:
@@ -78,10 +77,10 @@ class CoordinatorRuntime:
         self._applied = 0
         self._following = Following(ports.moved)
         # Callers stay in their line until their turn is over.
-        self._finds: deque[Waiter] = deque()
-        self._requests: deque[Waiter] = deque()
-        self._reads: deque[Waiter] = deque()
-        self._replies: deque[Waiter] = deque()
+        self._finds: deque[_Asked] = deque()
+        self._requests: deque[_Asked] = deque()
+        self._reads: deque[_Asked] = deque()
+        self._replies = Pending()
         self._batches: deque[PendingBatch] = deque()
         self._wakeup = asyncio.Event()
         self._gathering = Gathering(self._wakeup.set)
@@ -143,7 +142,7 @@ class CoordinatorRuntime:
         await self.caught_up()
         machine, snapshots = self._machine, self._ports.snapshots
         if machine is None:
-            raise self._not_active()
+            raise DISKLESS_REFUSALS.not_active(self._state)
 
         def work() -> T:
             with machine.state.snapshot_view() as view:
@@ -155,17 +154,12 @@ class CoordinatorRuntime:
         except (OSError, sqlite3.Error) as error:  # it has been unloaded, its files may be gone
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
-    def _not_active(self) -> KafkaError:
-        if self._state is State.LOADING:
-            return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return KafkaError(ErrorCode.NOT_COORDINATOR)
-
-    async def _enqueue(self, line: deque[Waiter], request: Any) -> Any:
+    async def _enqueue(self, line: deque[_Asked], request: Any) -> Any:
         if self._state is not State.ACTIVE:
-            raise self._not_active()
+            raise DISKLESS_REFUSALS.not_active(self._state)
         if len(line) + len(self._replies) >= DISKLESS_PENDING_REQUESTS_MAX:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "Too many requests wait.")
-        waiter = Waiter(request, asyncio.get_running_loop().create_future())
+            raise KafkaError(DISKLESS_REFUSALS.overloaded, "Too many requests wait.")
+        waiter = _Asked(asyncio.get_running_loop().create_future(), request=request)
         line.append(waiter)
         self._wakeup.set()
         return await waiter.future
@@ -221,13 +215,11 @@ class CoordinatorRuntime:
         self._batches.clear()
         self._gathering.begin()
         self._wakeup.set()
-        for line in (self._finds, self._requests, self._reads, self._replies):
+        for line in (self._finds, self._requests, self._reads):
             while line:
                 waiter = line.popleft()
-                if waiter.appended:
-                    waiter.settle(KafkaError(ErrorCode.REQUEST_TIMED_OUT, ambiguous=True))
-                else:
-                    waiter.settle(KafkaError(ErrorCode.NOT_COORDINATOR))
+                waiter.settle(DISKLESS_REFUSALS.unloaded(appended=waiter.appended))
+        self._replies.fail_all(DISKLESS_REFUSALS)
 
     async def closed(self) -> None:
         """After ``unload``: wait until its threads and its log are left alone."""
@@ -315,22 +307,15 @@ class CoordinatorRuntime:
 
     def _committed(self) -> None:
         self._wakeup.set()
-        self._reply()
-        self._following.commits(self._batches, self._log.high_watermark)
-
-    def _reply(self) -> None:
         high_watermark = self._log.high_watermark
-        while self._replies and self._replies[0].end_offset <= high_watermark:
-            waiter = self._replies.popleft()
-            waiter.settle(waiter.outcome)
+        self._replies.release(high_watermark)
+        self._following.commits(self._batches, high_watermark)
 
-    def _proceed(self, waiter: Waiter, handled: Handled, now_ms: int) -> bool:
+    def _proceed(self, waiter: _Asked, handled: Handled, now_ms: int) -> bool:
         """Append what was decided and wait for it. False: this coordinator's life is over."""
-        waiter.end_offset, waiter.outcome = handled.end_offset, handled.reply
         waiter.appended = handled.joined
-        line = self._reads if handled.wait else self._replies
         if handled.batch is None:
-            line.append(waiter)
+            self._wait(waiter, handled)
             return True
         try:
             end_offset = self._log.append(handled.batch.encoded, now_ms)
@@ -340,13 +325,20 @@ class CoordinatorRuntime:
         except Exception as error:  # noqa: BLE001 - what later writes rest on is not in the log
             known = isinstance(error, KafkaError) and not error.ambiguous
             waiter.appended = waiter.appended or not known
-            line.append(waiter)
+            self._wait(waiter, handled)
             self._fail(error)
             return False
         # Only now: the append itself may have moved the high watermark.
-        line.append(waiter)
+        self._wait(waiter, handled)
         self._batches.append(handled.batch)
         return True
+
+    def _wait(self, waiter: _Asked, handled: Handled) -> None:
+        if handled.wait:
+            waiter.end_offset = handled.end_offset
+            self._reads.append(waiter)
+        else:
+            self._replies.add(handled.end_offset, waiter, handled.reply)
 
     # Snapshots
 

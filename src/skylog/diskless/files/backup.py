@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from skylog.diskless.coordinator.log import StoredLog
 from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.manifest import (
     LogBackup,
@@ -32,6 +31,7 @@ from skylog.kernel.limits import DISKLESS_BACKUP_MANIFEST_BYTES_MAX, DISKLESS_BA
 from skylog.kernel.rng import Random
 from skylog.objects.store import NotFound, ObjectInfo, ObjectStore
 from skylog.quorum.snapshots import SUFFIX, SnapshotId, parse_name
+from skylog.replicated.topic_log import StoredLog
 from skylog.wire.batch import split_batches
 
 # Backups that are kept; the others are pruned after each new one.

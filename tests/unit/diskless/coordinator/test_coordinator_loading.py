@@ -11,10 +11,10 @@ import pytest
 from skylog.diskless.bulk import PinRequest
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.ports import RuntimeSettings
-from skylog.diskless.coordinator.runtime import State
 from skylog.diskless.plane import FindRequest
 from skylog.kernel.errors import ErrorCode
 from skylog.quorum.snapshots import SUFFIX
+from skylog.replicated.lifecycle import State
 from tests.unit.diskless.coordinator.support import T0, T1, TOPIC, Home, home
 
 PRODUCER = {"producer_id": 9, "producer_epoch": 1}

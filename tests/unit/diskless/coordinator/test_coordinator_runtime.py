@@ -9,9 +9,9 @@ import pytest
 
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.ports import RuntimeSettings
-from skylog.diskless.coordinator.runtime import State
 from skylog.diskless.plane import EARLIEST, LATEST, FindRequest
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.replicated.lifecycle import State
 from skylog.wire.metadata_records import decode_diskless
 from skylog.wire.records import decode_records
 from tests.unit.diskless.coordinator.support import T0, T1, TOPIC, Home, home

@@ -14,13 +14,13 @@ from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.leadership import LeadershipRounds
 from skylog.diskless.coordinator.links import ReplicaLinks
 from skylog.diskless.coordinator.own_api import OwnApi
-from skylog.diskless.coordinator.runtime import State
 from skylog.diskless.coordinator.snapshots import Snapshots
 from skylog.diskless.coordinator.standby import Standby
 from skylog.diskless.coordinator.state import digest
 from skylog.diskless.plane import FindRequest
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.executor import InlineExecutor
+from skylog.replicated.lifecycle import State
 from skylog.wire.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
     OffsetForLeaderEpochResponse,

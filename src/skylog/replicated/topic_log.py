@@ -1,6 +1,6 @@
-"""A partition of ``__consumer_offsets`` as the log of a group machine.
+"""A partition of an internal topic as the log of a machine.
 
-Groups do not know about replication: ``OffsetsPartition`` is all that they need.
+Machines do not know about replication: ``LedPartition`` is all that their log needs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class StoredLog(Protocol):
     def reader(self) -> StoredReader: ...
 
 
-class OffsetsPartition(Protocol):
+class LedPartition(Protocol):
     """A partition that this broker leads."""
 
     @property
@@ -71,12 +71,12 @@ class OffsetsPartition(Protocol):
         ...
 
 
-class OffsetsLog:
-    """Implements ``RuntimeLog``; one per term of leadership."""
+class TopicLog:
+    """Implements ``TransactionalLog`` on a compacted topic; one per term of leadership."""
 
     def __init__(
         self,
-        partition: OffsetsPartition,
+        partition: LedPartition,
         clock: Clock,
         executor: Executor,
         batch_bytes_max: int = 1_048_588,
@@ -130,25 +130,30 @@ class OffsetsLog:
         return self._partition.on_commit(listener)
 
     async def read_all(self) -> AsyncIterator[LoadedBatch]:
-        log = self._partition.log
+        log, executor = self._partition.log, self._executor
         offset, end_offset = log.log_start_offset, log.log_end_offset
-        while offset < end_offset:
-            read = partial(
-                log.reader.read, offset, GROUP_LOAD_READ_BYTES, end_offset, min_one=True, block=True
-            )
-            found = await self._executor.run(read)
-            begun_at = offset
-            for batch in split_batches(found.buffer):
-                offset = batch.next_offset
+        async for batches in read_log(log, executor, offset, end_offset, GROUP_LOAD_READ_BYTES):
+            for batch in batches:
                 yield _loaded(batch)
-            if offset == begun_at:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing to read at {offset}")
 
     def snapshot_due(self, now_ms: int) -> bool:
         return False  # compaction keeps such a topic short
 
     async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
         invariant(False, "a compacted topic has no snapshots")
+
+
+async def read_log(
+    log: StoredLog, executor: Executor, offset: int, end_offset: int, read_bytes: int
+) -> AsyncIterator[list[Batch]]:
+    """The batches between two offsets, as many at a time as ``read_bytes`` hold."""
+    while offset < end_offset:
+        read = partial(log.reader.read, offset, read_bytes, end_offset, min_one=True, block=True)
+        batches = list(split_batches((await executor.run(read)).buffer))
+        if not batches or batches[-1].next_offset <= offset:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing to read at {offset}")
+        offset = batches[-1].next_offset
+        yield batches
 
 
 def _loaded(batch: Batch) -> LoadedBatch:

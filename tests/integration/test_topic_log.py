@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from skylog.groups.coordinator import GroupCoordinator
-from skylog.groups.offsets_log import OffsetsLog
 from skylog.groups.requests import ClientContext
 from skylog.groups.settings import GroupSettings
 from skylog.kernel.clock import ManualClock
@@ -20,6 +19,7 @@ from skylog.kernel.topics import CONSUMER_OFFSETS
 from skylog.log.producers import Marker, TransactionEnd
 from skylog.replicated.log import LoadedBatch
 from skylog.replicated.machine import InTransaction
+from skylog.replicated.topic_log import TopicLog
 from skylog.replication.partition import Partition
 from skylog.wire.messages.offset_fetch_request import OffsetFetchRequest
 from skylog.wire.records import encode_batch
@@ -38,7 +38,7 @@ def led_partition(directory: Path) -> Partition:
     return partition
 
 
-async def loaded(log: OffsetsLog) -> list[LoadedBatch]:
+async def loaded(log: TopicLog) -> list[LoadedBatch]:
     return [batch async for batch in log.read_all()]
 
 
@@ -46,7 +46,7 @@ async def started(partition: Partition) -> GroupCoordinator:
     coordinator = GroupCoordinator(
         GroupSettings(offsets_topic_partitions=1), CLOCK, random.Random(1), ManualTimers(CLOCK)
     )
-    coordinator.partition_led(0, OffsetsLog(partition, CLOCK, InlineExecutor()))
+    coordinator.partition_led(0, TopicLog(partition, CLOCK, InlineExecutor()))
     await coordinator.loaded()
     return coordinator
 
@@ -67,7 +67,7 @@ async def test_a_commit_outlives_its_coordinator(tmp_path: Path) -> None:
 
 
 async def test_listeners_hear_of_the_high_watermark_until_they_unsubscribe(tmp_path: Path) -> None:
-    log = OffsetsLog(led_partition(tmp_path), CLOCK, InlineExecutor())
+    log = TopicLog(led_partition(tmp_path), CLOCK, InlineExecutor())
     heard: list[int] = []
     unsubscribe = log.on_high_watermark(heard.append)
     assert log.append([(b"k", b"v"), (b"k", None)]) == log.end_offset == 2
@@ -77,7 +77,7 @@ async def test_listeners_hear_of_the_high_watermark_until_they_unsubscribe(tmp_p
 
 
 async def test_a_log_larger_than_one_read_comes_back_whole_and_in_order(tmp_path: Path) -> None:
-    log = OffsetsLog(led_partition(tmp_path), CLOCK, InlineExecutor())
+    log = TopicLog(led_partition(tmp_path), CLOCK, InlineExecutor())
     value = bytes(GROUP_LOAD_READ_BYTES // 3)
     for number in range(10):
         log.append([(b"%d" % number, value), (b"tombstone", None)])
@@ -88,7 +88,7 @@ async def test_a_log_larger_than_one_read_comes_back_whole_and_in_order(tmp_path
 
 
 async def test_batches_of_transactions_say_so(tmp_path: Path) -> None:
-    log = OffsetsLog(led_partition(tmp_path), CLOCK, InlineExecutor())
+    log = TopicLog(led_partition(tmp_path), CLOCK, InlineExecutor())
     log.append([(b"first", b"")])
     producer = InTransaction(5, 0, is_verified=False)
     log.append_in_transaction([(b"pending", b"")], producer)
@@ -108,8 +108,8 @@ async def test_batches_of_transactions_say_so(tmp_path: Path) -> None:
 async def test_a_batch_has_a_largest_size(tmp_path: Path) -> None:
     partition = led_partition(tmp_path)
     whole = len(encode_batch([(b"k", b"v")], timestamp=CLOCK.now_ms()))
-    OffsetsLog(partition, CLOCK, InlineExecutor(), batch_bytes_max=whole).append([(b"k", b"v")])
-    small = OffsetsLog(partition, CLOCK, InlineExecutor(), batch_bytes_max=whole - 1)
+    TopicLog(partition, CLOCK, InlineExecutor(), batch_bytes_max=whole).append([(b"k", b"v")])
+    small = TopicLog(partition, CLOCK, InlineExecutor(), batch_bytes_max=whole - 1)
     with pytest.raises(KafkaError, match="MESSAGE_TOO_LARGE"):
         small.append([(b"k", b"v")])
     assert small.end_offset == 1
