@@ -26,8 +26,9 @@ from bench.compaction import CASES, Case, PeakMemory, batches
 from bench.measure import GIGABYTE, MEGABYTE, Figure, spent
 from bench.plan import Plan, both_with
 from skylog.client.connection import ClientConnection, open_connection
-from skylog.client.settings import ClientSettings, parse_bootstrap, system_ports
+from skylog.client.settings import ClientSettings, parse_bootstrap
 from skylog.kernel.ids import Uuid
+from skylog.kernel.system import real_system
 from skylog.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from skylog.wire.messages.produce_request import (
     PartitionProduceData,
@@ -154,7 +155,7 @@ def _configure(cluster: Cluster, topic: str, wanted: dict[str, str]) -> None:
 async def _fill(bootstrap: str, topic: str, wanted: Iterator[bytearray]) -> None:
     """One request for each batch, so that they lie in the log as they were made."""
     address = parse_bootstrap(bootstrap)[0]
-    connection = await open_connection(address, ClientSettings((address,)), system_ports())
+    connection = await open_connection(address, ClientSettings((address,)), real_system())
     request = MetadataRequest([MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
     topic_id: Uuid = (await connection.request(request)).topics[0].topic_id
 

@@ -27,7 +27,8 @@ from bench.group_members import (
 )
 from bench.measure import usage
 from skylog.client.connection import ClientConnection, open_connection
-from skylog.client.settings import ClientSettings, parse_bootstrap, system_ports
+from skylog.client.settings import ClientSettings, parse_bootstrap
+from skylog.kernel.system import real_system
 from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from skylog.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 
@@ -183,8 +184,8 @@ async def run(given: argparse.Namespace) -> dict[str, Phase]:
         connect_timeout_ms=PHASE_SECONDS_MAX * 1000,
         request_timeout_ms=PHASE_SECONDS_MAX * 1000,
     )
-    ports = system_ports()
-    load = Load(given.protocol, lambda: open_connection(address, settings, ports), given.pid)
+    system = real_system()
+    load = Load(given.protocol, lambda: open_connection(address, settings, system), given.pid)
     await load.prepare(given.prefix, given.groups)
     phases = {"form": await load.add(given.members)}
     interval = load.groups[0].members[0].interval_seconds

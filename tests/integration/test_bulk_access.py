@@ -150,8 +150,8 @@ async def test_rights_that_are_lost_before_the_commit_leave_nothing(world: World
         world.revoke_all(f"User:{ALICE}")
         allow(world, AclOperation.WRITE, "elsewhere")
         store = open_bulk_store(info.storage_url or "", {})
-        ports = alice.ports
-        area = StagingArea(ClusterBrokers(alice), store, info.prefix, ports.clock, ports.rng)
+        system = alice.system
+        area = StagingArea(ClusterBrokers(alice), store, info.prefix, system.clock, system.rng)
         with pytest.raises(NotBegun, match=r"nothing is written: .*Not authorized to write lost"):
             await EpochCommitter(area, "w").complete(1, [staged])
         assert not object_path(info.storage_url, staged.key).exists()

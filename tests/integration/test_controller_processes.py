@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from skylog.client.connection import open_connection
-from skylog.client.settings import Address, ClientSettings, system_ports
+from skylog.client.settings import Address, ClientSettings
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.system import real_system
 from skylog.wire.messages.describe_quorum_request import (
     DescribeQuorumRequest,
     PartitionData,
@@ -71,7 +72,7 @@ async def describe(process: BrokerProcess) -> Described | None:
     host, _, port = process.address.rpartition(":")
     try:
         connection = await open_connection(
-            Address(host, int(port)), ClientSettings(()), system_ports()
+            Address(host, int(port)), ClientSettings(()), real_system()
         )
     except KafkaError:
         return None

@@ -131,7 +131,7 @@ class _Session:
         return self._connections
 
     def now_ms(self) -> int:
-        return self._cluster.ports.clock.now_ms()
+        return self._cluster.system.clock.now_ms()
 
     async def targets(self, names: Collection[str]) -> Mapping[str, TopicTarget]:
         if self._connections is None:
@@ -188,8 +188,8 @@ async def open_area(connections: Connections, context: WriteContext) -> StagingA
             " there, and diskless topics are written through the bucket"
         )
     store = connections.store(url, pairs(context.storage))
-    ports = cluster.ports
-    return StagingArea(ClusterBrokers(cluster), store, info.prefix, ports.clock, ports.rng)
+    system = cluster.system
+    return StagingArea(ClusterBrokers(cluster), store, info.prefix, system.clock, system.rng)
 
 
 # The driver's side -------------------------------------------------------------------------------

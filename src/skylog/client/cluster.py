@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 from skylog.client.connection import ClientConnection, open_connection
 from skylog.client.errors import check, error_of
 from skylog.client.metadata import Metadata, PartitionInfo, TopicInfo, TopicPartition
-from skylog.client.settings import Address, ClientSettings, Ports, system_ports
+from skylog.client.settings import Address, ClientSettings
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.system import System, real_system
 from skylog.security.tls import client_context
 from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from skylog.wire.messages.find_coordinator_response import FindCoordinatorResponse
@@ -48,9 +49,9 @@ COORDINATOR_MOVED = frozenset(
 class Cluster:
     """Connections and metadata that producers, consumers and admins of one client share."""
 
-    def __init__(self, settings: ClientSettings, ports: Ports | None = None) -> None:
+    def __init__(self, settings: ClientSettings, system: System | None = None) -> None:
         self.settings = settings
-        self.ports = ports or system_ports()
+        self.system = system or real_system()
         self.metadata = Metadata()
         self._tls = client_context(settings.tls) if settings.tls is not None else None
         self._connections: dict[_Line, ClientConnection] = {}
@@ -141,7 +142,7 @@ class Cluster:
                 if connection.usable and not self._is_idle(connection):
                     return connection
                 self._retired.append(self._connections.pop(line))
-            opened = await open_connection(address, self.settings, self.ports, self._tls)
+            opened = await open_connection(address, self.settings, self.system, self._tls)
             if self._closed:
                 await opened.close()
             self._check_open()
@@ -154,7 +155,7 @@ class Cluster:
 
     def _is_idle(self, connection: ClientConnection) -> bool:
         """Brokers close idle connections: do not send a request just before that."""
-        silent = self.ports.clock.monotonic() - connection.last_used
+        silent = self.system.clock.monotonic() - connection.last_used
         return not connection.busy and silent > self.settings.idle_ms_max / 1000
 
     async def _drop_retired(self) -> None:
@@ -178,7 +179,7 @@ class Cluster:
             return answer
 
         answer = await self.retry(ask)
-        now = self.ports.clock.monotonic()
+        now = self.system.clock.monotonic()
         self.metadata.update(answer, now, whole=topics is None)
         return answer
 
@@ -186,7 +187,7 @@ class Cluster:
         """A topic, requested if it is unknown or its metadata is old; raises its error if it has
         one."""
         age_ms_max = self.settings.metadata_age_ms_max
-        now = self.ports.clock.monotonic()
+        now = self.system.clock.monotonic()
         found = self.metadata.fresh(name, now, age_ms_max)
         if found is None:
             await self.refresh((name,), allow_create=allow_create)
@@ -287,14 +288,14 @@ class Cluster:
         """Retry the work until it succeeds, fails definitely, or times out; then raise the last
         error."""
         patience_ms = self.settings.api_timeout_ms if timeout_ms is None else timeout_ms
-        deadline = self.ports.clock.monotonic() + patience_ms / 1000
+        deadline = self.system.clock.monotonic() + patience_ms / 1000
         attempt = 0
         while True:
             try:
                 return await work()
             except KafkaError as error:
                 pause = self.backoff(attempt)
-                late = self.ports.clock.monotonic() + pause > deadline
+                late = self.system.clock.monotonic() + pause > deadline
                 if not error.retriable or late or self._closed:
                     raise
             await asyncio.sleep(pause)
@@ -304,4 +305,4 @@ class Cluster:
         """Seconds to wait before a retry: doubling each time, with 20 % jitter."""
         growing_ms = self.settings.retry_backoff_ms << min(attempt, 16)
         pause_ms = min(growing_ms, self.settings.retry_backoff_ms_max)
-        return pause_ms / 1000 * (0.8 + 0.4 * self.ports.rng.random())
+        return pause_ms / 1000 * (0.8 + 0.4 * self.system.rng.random())

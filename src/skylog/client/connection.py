@@ -12,9 +12,10 @@ import ssl
 from typing import Any, Final, cast
 
 from skylog.client.errors import check
-from skylog.client.settings import Address, ClientSettings, Ports
+from skylog.client.settings import Address, ClientSettings
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
+from skylog.kernel.system import System
 from skylog.kernel.waiting import done_within
 from skylog.security.sasl import SaslError
 from skylog.security.tls import client_context
@@ -44,11 +45,11 @@ _SESSION_SHARE: Final = 0.85
 class ClientConnection(asyncio.BufferedProtocol):
     """The protocol object of one connection; ``open_connection`` makes it usable."""
 
-    def __init__(self, address: Address, settings: ClientSettings, ports: Ports) -> None:
+    def __init__(self, address: Address, settings: ClientSettings, system: System) -> None:
         self.address = address
-        self.last_used = ports.clock.monotonic()
+        self.last_used = system.clock.monotonic()
         self._settings = settings
-        self._ports = ports
+        self._system = system
         self._frames = FrameAssembler(limits.CLIENT_RESPONSE_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, asyncio.Future[memoryview]] = {}
@@ -144,7 +145,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Whether new requests may be sent: connected, and the session not near its end."""
         if self._failure is not None or self._transport is None or self._transport.is_closing():
             return False
-        return self._session_end is None or self._ports.clock.monotonic() < self._session_end
+        return self._session_end is None or self._system.clock.monotonic() < self._session_end
 
     @property
     def busy(self) -> bool:
@@ -198,7 +199,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._waiting[self._correlation_id] = answer
         header = encode_request_header(key, version, self._correlation_id, self._settings.client_id)
         size = len(header) + sum(map(len, parts))
-        self.last_used = self._ports.clock.monotonic()
+        self.last_used = self._system.clock.monotonic()
         self._transport.writelines([size.to_bytes(4, "big") + header, *parts])
 
     def _receive(self, frame: memoryview) -> None:
@@ -267,7 +268,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         login = self._settings.sasl
         if login is None:
             return
-        client = login.client(self._ports.rng)
+        client = login.client(self._system.rng)
         shaken: SaslHandshakeResponse = await self.request(SaslHandshakeRequest(login.mechanism))
         if shaken.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(shaken.mechanisms)
@@ -284,7 +285,7 @@ class ClientConnection(asyncio.BufferedProtocol):
                 )
                 check(answer.error_code, answer.error_message)
                 challenge = bytes(answer.auth_bytes)
-                token = await self._ports.executor.run(lambda: client.evaluate(challenge))  # noqa: B023
+                token = await self._system.executor.run(lambda: client.evaluate(challenge))  # noqa: B023
                 if client.complete:
                     self._begin_session(answer.session_lifetime_ms)
                     return
@@ -295,11 +296,11 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _begin_session(self, lifetime_ms: int) -> None:
         if lifetime_ms > 0:
             share = lifetime_ms / 1000 * _SESSION_SHARE
-            self._session_end = self._ports.clock.monotonic() + share
+            self._session_end = self._system.clock.monotonic() + share
 
 
 async def open_connection(
-    address: Address, settings: ClientSettings, ports: Ports, tls: ssl.SSLContext | None = None
+    address: Address, settings: ClientSettings, system: System, tls: ssl.SSLContext | None = None
 ) -> ClientConnection:
     """Connect, negotiate versions, authenticate; KafkaError says what failed.
 
@@ -308,7 +309,7 @@ async def open_connection(
     loop = asyncio.get_running_loop()
     if settings.tls is not None and tls is None:
         tls = client_context(settings.tls)
-    connection = ClientConnection(address, settings, ports)
+    connection = ClientConnection(address, settings, system)
     ready = False
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):

@@ -140,7 +140,7 @@ class Consumer:
         self, timeout_ms: int = 1000, records_max: int | None = None
     ) -> list[ConsumerRecord]:
         """Records that arrive within the time, in order by partition; may be empty."""
-        clock = self._cluster.ports.clock
+        clock = self._cluster.system.clock
         deadline = clock.monotonic() + timeout_ms / 1000
         limit = records_max or self._settings.poll_records_max
         await self._keep_membership()
@@ -242,7 +242,7 @@ class Consumer:
         interval_ms = self._settings.auto_commit_ms
         if self._settings.group is None or interval_ms is None or not self._positions:
             return
-        now = self._cluster.ports.clock.monotonic()
+        now = self._cluster.system.clock.monotonic()
         if now >= self._commit_due:
             self._commit_due = now + interval_ms / 1000
             await self._commit_quietly()

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from skylog.client.connection import ClientConnection, open_connection
-from skylog.client.settings import Address, ClientSettings, Ports
+from skylog.client.settings import Address, ClientSettings
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
+from skylog.kernel.system import System
 from skylog.security.tls import client_context
 
 _Line = tuple[Address, str]
@@ -22,11 +23,11 @@ _Line = tuple[Address, str]
 class Lines:
     """One connection for each address and lane. All calls come from the event loop."""
 
-    def __init__(self, client: Callable[[], ClientSettings], ports: Ports) -> None:
+    def __init__(self, client: Callable[[], ClientSettings], system: System) -> None:
         """``client`` is called when the first connection is opened: a single node has no other
         node to log in to. Its ConfigError is reported as SASL_AUTHENTICATION_FAILED."""
         self._client = client
-        self._ports = ports
+        self._system = system
         self._prepared: tuple[ClientSettings, ssl.SSLContext | None] | None = None
         self._connections: dict[_Line, ClientConnection] = {}
         self._opening: dict[_Line, asyncio.Lock] = {}
@@ -46,7 +47,7 @@ class Lines:
             settings, tls = self._prepare()
             if lane:
                 settings = replace(settings, client_id=f"{settings.client_id}-{lane}")
-            opened = await open_connection(address, settings, self._ports, tls)
+            opened = await open_connection(address, settings, self._system, tls)
             if self._closed:
                 await opened.close()
             self._check_open()

@@ -109,7 +109,7 @@ class Producer:
         self._cluster = cluster
         self._settings = settings or ProducerSettings()
         self._lanes: dict[TopicPartition, _Lane] = {}
-        self._sticky = StickyPartitioner(cluster.ports.rng)
+        self._sticky = StickyPartitioner(cluster.system.rng)
         self._producer = _NO_PRODUCER
         self._producer_lock = asyncio.Lock()
         self._buffered = 0
@@ -155,7 +155,7 @@ class Producer:
         batch = self._open_batch(chosen, size)
         batch.pairs.append((key, value))
         batch.headers.append(headers)
-        now_ms = self._cluster.ports.clock.now_ms()
+        now_ms = self._cluster.system.clock.now_ms()
         batch.timestamps.append(now_ms if timestamp is None else timestamp)
         batch.size += size
         result: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
@@ -213,7 +213,7 @@ class Producer:
             if last is not None:
                 lane.full.set()
             patience = self._settings.delivery_timeout_ms / 1000
-            last = _Batch(self._cluster.ports.clock.monotonic() + patience)
+            last = _Batch(self._cluster.system.clock.monotonic() + patience)
             lane.batches.append(last)
         if lane.task is None:
             lane.task = asyncio.ensure_future(self._drain(lane))
@@ -271,7 +271,7 @@ class Producer:
                 _settle(batch, lane.partition, answer)
                 return
             pause = self._cluster.backoff(attempt)
-            late = self._cluster.ports.clock.monotonic() + pause > batch.deadline
+            late = self._cluster.system.clock.monotonic() + pause > batch.deadline
             if not failure.retriable or late:
                 break
             self._cluster.metadata.forget(lane.partition.topic)

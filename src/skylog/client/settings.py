@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import ConfigError
-from skylog.kernel.executor import Executor, InlineExecutor
-from skylog.kernel.rng import Random, system_random
+from skylog.kernel.rng import Random
 from skylog.kernel.secret import Secret
 from skylog.security.jaas import parse_jaas
 from skylog.security.plain import MECHANISM as PLAIN
@@ -63,20 +61,6 @@ class SaslLogin:
             return PlainClient(self.username, self.password)
         mechanism = ScramMechanism(self.mechanism)
         return ScramClient(mechanism, self.username, self.password, new_nonce(rng))
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """A client's environment: clock, randomness, and an executor for long work."""
-
-    clock: Clock
-    rng: Random
-    executor: Executor
-
-
-def system_ports() -> Ports:
-    """The real ones."""
-    return Ports(SystemClock(), system_random(), InlineExecutor())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, Protocol
 
-from skylog.client.settings import Ports
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.logging import get_logger
+from skylog.kernel.system import System
 from skylog.kernel.waiting import end_tasks
 from skylog.quorum.acting import Acting
 from skylog.quorum.effects import (
@@ -44,13 +44,16 @@ _FAREWELL_SECONDS_MAX: Final = 1.0
 Decide = Callable[[int], list[Effect]]
 
 
-@dataclass(frozen=True, slots=True)
-class Outlets:
-    """Whom a driver tells: of news for waiting fetches, of leading, of a failure."""
+class DriverOwner(Protocol):
+    """Whom a driver tells what has become of its turns."""
 
-    news: Callable[[], None]
-    leadership: Callable[[bool], None]
-    failure: Callable[[Exception], None]
+    def driver_has_news(self) -> None:
+        """Fetches that wait may have an answer now."""
+        ...
+
+    def driver_leads(self, leads: bool) -> None: ...
+
+    def driver_failed(self, error: Exception) -> None: ...
 
 
 class Driver:
@@ -63,17 +66,17 @@ class Driver:
         acting: Acting,
         publishing: Publishing,
         peers: Peers,
-        ports: Ports,
-        outlets: Outlets,
+        system: System,
+        owner: DriverOwner,
     ) -> None:
         self._machine = machine
         self._log = log
         self._acting = acting
         self._publishing = publishing
         self._peers = peers
-        self._executor = ports.executor
-        self._clock = ports.clock
-        self._outlets = outlets
+        self._executor = system.executor
+        self._clock = system.clock
+        self._owner = owner
         self._turns = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -112,7 +115,7 @@ class Driver:
         self._closed = True
         self._stop_timer()
         self._note_leadership()
-        self._outlets.news()
+        self._owner.driver_has_news()
         await end_tasks(self._tasks)
         await asyncio.gather(*self._received, return_exceptions=True)
         if self.syncing is not None:
@@ -126,7 +129,7 @@ class Driver:
 
     def sync_soon(self) -> None:
         """Something was appended."""
-        self._outlets.news()
+        self._owner.driver_has_news()
         if self.syncing is None:
             self.syncing = asyncio.get_running_loop().create_task(self._sync())
 
@@ -135,7 +138,7 @@ class Driver:
             self.failure = error
             _logger.error("the metadata log failed", error=str(error))
             self._stop_timer()
-            self._outlets.failure(error)
+            self._owner.driver_failed(error)
 
     @property
     def leadership(self) -> Leadership:
@@ -234,12 +237,12 @@ class Driver:
         if leads != self._leads_for_others:
             self._leads_for_others = leads
             _logger.info("leadership", leads=leads, epoch=self._machine.epoch)
-            self._outlets.news()
-            self._outlets.leadership(leads)
+            self._owner.driver_has_news()
+            self._owner.driver_leads(leads)
 
     def _advance(self, high_watermark: int) -> None:
         self._publishing.advance(high_watermark)
-        self._outlets.news()
+        self._owner.driver_has_news()
 
     def _set_timer(self) -> None:
         self._stop_timer()

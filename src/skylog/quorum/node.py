@@ -11,19 +11,20 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skylog.client.settings import Address, Ports
+from skylog.client.settings import Address
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.executor import Executor
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random
+from skylog.kernel.system import System
 from skylog.log.files import Files
 from skylog.log.locks import DirectoryLock
 from skylog.log.log import Log
 from skylog.quorum.acting import Acting
 from skylog.quorum.config import QuorumConfig
 from skylog.quorum.describe import describe_quorum
-from skylog.quorum.driver import Driver, Outlets
+from skylog.quorum.driver import Driver
 from skylog.quorum.election import ElectionState
 from skylog.quorum.election_file import ElectionFile
 from skylog.quorum.log import MetadataLog
@@ -74,7 +75,7 @@ class QuorumNode:
         self._executor = executor
         self._rng = rng
         self._on_failure = on_failure
-        self._peers = Peers(config.peers(storage.cluster_id), Ports(clock, rng, executor))
+        self._peers = Peers(config.peers(storage.cluster_id), System(clock, rng, executor))
         self._serving = Serving(self, self._peers, storage.cluster_id, config)
         self._lock: DirectoryLock | None = None
         self._opened: MetadataLog | None = None
@@ -134,8 +135,8 @@ class QuorumNode:
             Acting(log, self._local, election_file, self._publishing, executor, clock),
             self._publishing,
             self._peers,
-            Ports(clock, self._rng, executor),
-            Outlets(self._serving.wake, self._leadership, self._failed),
+            System(clock, self._rng, executor),
+            self,
         )
 
     async def close(self) -> None:
@@ -323,13 +324,18 @@ class QuorumNode:
         invariant(self._started is not None, "the quorum node has not started")
         return self._started  # type: ignore[return-value]
 
-    def _leadership(self, leads: bool) -> None:
+    # -- what the driver tells -----------------------------------------------------------------
+
+    def driver_has_news(self) -> None:
+        self._serving.wake()
+
+    def driver_leads(self, leads: bool) -> None:
         for listener in tuple(self._leadership_listeners):
             listener(leads)
 
-    def _fail(self, error: Exception) -> None:
-        self.driver.fail(error)
-
-    def _failed(self, error: Exception) -> None:
+    def driver_failed(self, error: Exception) -> None:
         self._failure = self._failure or error
         self._on_failure(error)
+
+    def _fail(self, error: Exception) -> None:
+        self.driver.fail(error)

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from skylog.client.connection import ClientConnection
 from skylog.client.lines import Lines
-from skylog.client.settings import Address, ClientSettings, Ports
+from skylog.client.settings import Address, ClientSettings
 from skylog.kernel.errors import ErrorCode, KafkaError, ProtocolError
 from skylog.kernel.logging import get_logger
+from skylog.kernel.system import System
 from skylog.quorum import messages as m
 from skylog.quorum.client_codec import from_wire, to_wire
 from skylog.quorum.effects import Peer
@@ -40,9 +41,9 @@ class PeerSettings:
 class Peers:
     """Asks other replicas. All calls come from the event loop."""
 
-    def __init__(self, settings: PeerSettings, ports: Ports) -> None:
+    def __init__(self, settings: PeerSettings, system: System) -> None:
         self._settings = settings
-        self._lines = Lines(settings.client, ports)
+        self._lines = Lines(settings.client, system)
         # Whose directories are another cluster's, and will be for ever.
         self.strangers: set[Address] = set()
 

@@ -41,7 +41,7 @@ class IsrUpdates:
         self, node_id: int, broker_epoch: Callable[[], int], controller: Controller
     ) -> None:
         self._node_id = node_id
-        self._broker_epoch = broker_epoch
+        self.broker_epoch = broker_epoch
         self._controller = controller
         self._waiting: dict[Partition, IsrChange] = {}
         self._task: asyncio.Task[None] | None = None
@@ -130,7 +130,7 @@ class IsrUpdates:
                     partition_epoch=change.partition_epoch,
                 )
             )
-        return AlterPartitionRequest(self._node_id, self._broker_epoch(), list(topics.values()))
+        return AlterPartitionRequest(self._node_id, self.broker_epoch(), list(topics.values()))
 
 
 def _answers(

@@ -9,8 +9,9 @@ import pytest
 from skylog.client.cluster import Cluster
 from skylog.client.lines import Lines
 from skylog.client.metadata import TopicPartition
-from skylog.client.settings import Address, ClientSettings, system_ports
+from skylog.client.settings import Address, ClientSettings
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.system import real_system
 from skylog.wire.apis import ApiKey
 from skylog.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from skylog.wire.messages.heartbeat_request import HeartbeatRequest
@@ -205,7 +206,7 @@ async def test_who_is_cancelled_while_connecting_leaves_no_connection(turns: int
 async def test_what_is_opened_while_its_owner_closes_does_not_stay(kind: str) -> None:
     broker = Slow()
     async with running(broker):
-        lines = Lines(lambda: settings(broker), system_ports())
+        lines = Lines(lambda: settings(broker), real_system())
         cluster = Cluster(settings(broker))
         of_lines = kind == "lines"
         work = lines.connection(broker.address) if of_lines else cluster.any_node()

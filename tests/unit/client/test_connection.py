@@ -10,12 +10,13 @@ import pytest
 import uvloop
 
 from skylog.client.connection import ClientConnection, open_connection
-from skylog.client.settings import Address, ClientSettings, Ports, SaslLogin, parse_bootstrap
+from skylog.client.settings import Address, ClientSettings, SaslLogin, parse_bootstrap
 from skylog.kernel import limits
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.secret import Secret
+from skylog.kernel.system import System
 from skylog.security.authentication import Authentication, SaslSettings
 from skylog.security.plain import PlainServer, PlainUsers
 from skylog.security.scram import ScramMechanism, ScramServer, create_credential
@@ -26,11 +27,11 @@ from skylog.wire.messages.produce_request import ProduceRequest
 from tests.unit.client.support import HANG_UP, SILENCE, FakeBroker, running, settings
 
 CLOCK = ManualClock()
-PORTS = Ports(CLOCK, random.Random(1), InlineExecutor())
+SYSTEM = System(CLOCK, random.Random(1), InlineExecutor())
 
 
 async def connect(broker: FakeBroker, **changes: object) -> ClientConnection:
-    return await open_connection(broker.address, settings(broker, **changes), PORTS)
+    return await open_connection(broker.address, settings(broker, **changes), SYSTEM)
 
 
 async def test_the_newest_common_version_is_spoken() -> None:
@@ -368,7 +369,7 @@ async def test_closing_does_not_wait_for_a_peer(monkeypatch: pytest.MonkeyPatch)
     with socket.create_server(("127.0.0.1", 0), backlog=1) as silent:
         address = Address(*silent.getsockname())
         chosen = ClientSettings((address,), connect_timeout_ms=60_000)
-        opening = asyncio.ensure_future(open_connection(address, chosen, PORTS))
+        opening = asyncio.ensure_future(open_connection(address, chosen, SYSTEM))
         accepted, _ = await asyncio.get_running_loop().run_in_executor(None, silent.accept)
         with accepted:
             opening.cancel()

@@ -73,7 +73,7 @@ class ControllerNode(Node):
             self._rng,
             self._files,
         )
-        storage = open_storage(settings, self._addresses.port, self._ports)
+        storage = open_storage(settings, self._addresses.port, self._system)
         undo.callback(logs.unlock)
         logs.lock()
         part = await self._start_quorum(storage)
@@ -100,7 +100,8 @@ class ControllerNode(Node):
             diskless.storage_url, self.settings.storage, clock=self._clock, rng=self._rng
         )
         self._undo.stop_by(store.close)
-        backup = open_backup(self._services, store, storage, self._part.quorum)
+        logs, quorum = self._services.logs, self._part.quorum
+        backup = open_backup(self.settings, self._system, self._image, logs, store, storage, quorum)
         start_backup(
             backup, self._image, self._clock, diskless.backup_interval_ms, self._background
         )

@@ -33,13 +33,13 @@ from skylog.objects.open import open_store, parse_url
 if TYPE_CHECKING:
     from skylog.broker.assembly.local_segments import LocalSegments
     from skylog.broker.metadata.auto_create import AutoCreate
-    from skylog.client.settings import Ports
     from skylog.controller.image import ClusterImage, Delta
     from skylog.controller.image.topics import Topic
     from skylog.diskless.coordinator.calls import Peers
     from skylog.kernel.ids import Uuid
     from skylog.kernel.settings import BrokerSettings
     from skylog.kernel.settings.diskless import DisklessSettings
+    from skylog.kernel.system import System
     from skylog.log.files import Files
     from skylog.objects.store import ObjectStore
 
@@ -175,12 +175,12 @@ def open_engine(
     image: ClusterImage,
     peers: Peers,
     files: Files,
-    ports: Ports,
+    system: System,
 ) -> DisklessEngine:
     """Put the engine together from the node's settings."""
     diskless = settings.diskless
-    clock, rng, executor = ports.clock, ports.rng, ports.executor
-    plane, coordination = open_plane(settings, image, peers, files, ports)
+    clock, rng, executor = system.clock, system.rng, system.executor
+    plane, coordination = open_plane(settings, image, peers, files, system)
     url = storage_url_of(settings)
     stats = StoreStats()
     store = open_store(

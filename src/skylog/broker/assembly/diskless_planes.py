@@ -21,13 +21,13 @@ from skylog.kernel.topics import DISKLESS_METADATA
 from skylog.objects.open import parse_url
 
 if TYPE_CHECKING:
-    from skylog.client.settings import Ports
     from skylog.controller.image import ClusterImage
     from skylog.controller.image.topics import Partition as PartitionState
     from skylog.diskless.coordinator.calls import Peers
     from skylog.diskless.plane import ControlPlane, TopicPartition
     from skylog.kernel.settings import BrokerSettings
     from skylog.kernel.settings.diskless import DisklessSettings
+    from skylog.kernel.system import System
     from skylog.log.files import Files
     from skylog.replication.partition import Partition
 
@@ -101,17 +101,17 @@ class Coordination:
 
 
 def open_plane(
-    settings: BrokerSettings, image: ClusterImage, peers: Peers, files: Files, ports: Ports
+    settings: BrokerSettings, image: ClusterImage, peers: Peers, files: Files, system: System
 ) -> tuple[ControlPlane, Coordination | None]:
     """The plane that ``diskless.control.plane`` names, and its coordinators if it has some."""
     kind = settings.diskless.control_plane
     metadata = PlaneMetadata(image, settings.node.node_id)
     if kind == MEMORY:
-        return MemoryPlane(ports.clock, plane_rules(settings)), None
+        return MemoryPlane(system.clock, plane_rules(settings)), None
     if kind == POSTGRES:
-        return _open_postgres(settings, metadata, ports), None
-    coordination = _open_coordination(settings, metadata, peers, files, ports)
-    return TopicPlane(coordination.cluster, metadata.coordinator_of, ports.rng), coordination
+        return _open_postgres(settings, metadata, system), None
+    coordination = _open_coordination(settings, metadata, peers, files, system)
+    return TopicPlane(coordination.cluster, metadata.coordinator_of, system.rng), coordination
 
 
 def coordinator_replicas(diskless: DisklessSettings) -> int:
@@ -145,7 +145,9 @@ def plane_rules(settings: BrokerSettings) -> PlaneRules:
     )
 
 
-def _open_postgres(settings: BrokerSettings, metadata: PlaneMetadata, ports: Ports) -> ControlPlane:
+def _open_postgres(
+    settings: BrokerSettings, metadata: PlaneMetadata, system: System
+) -> ControlPlane:
     # Imported here: few nodes need the library.
     from skylog.diskless.planes.postgres.plane import PostgresPlane  # noqa: PLC0415
 
@@ -157,7 +159,7 @@ def _open_postgres(settings: BrokerSettings, metadata: PlaneMetadata, ports: Por
         )
     return PostgresPlane(
         address,
-        ports.clock,
+        system.clock,
         plane_rules(settings),
         brokers=metadata,
         connections_max=settings.diskless.postgres_connections_max,
@@ -165,9 +167,9 @@ def _open_postgres(settings: BrokerSettings, metadata: PlaneMetadata, ports: Por
 
 
 def _open_coordination(
-    settings: BrokerSettings, metadata: PlaneMetadata, peers: Peers, files: Files, ports: Ports
+    settings: BrokerSettings, metadata: PlaneMetadata, peers: Peers, files: Files, system: System
 ) -> Coordination:
-    clock, rng, executor = ports.clock, ports.rng, ports.executor
+    clock, rng, executor = system.clock, system.rng, system.executor
     directory = Path(settings.node.log_dirs[0]).absolute() / COORDINATORS_DIRECTORY
     url = settings.diskless.storage_url
     runtime = RuntimeSettings(

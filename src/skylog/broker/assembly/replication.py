@@ -3,49 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from skylog.controller.image.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType
 from skylog.replication.fetcher import FetchPorts, FetchSettings
 from skylog.replication.fetcher_pool import Fetchers
-from skylog.replication.isr_updates import IsrUpdates
 from skylog.replication.late_transactions import LateTransactions
 from skylog.replication.leader import Brokers, Membership
 from skylog.replication.manager import ReplicaManager, ReplicaPorts
 from skylog.replication.throttle import UNLIMITED, ReplicationQuota, throttled_partitions
 
 if TYPE_CHECKING:
-    from skylog.broker.metadata.controller_channel import ControllerChannel
     from skylog.broker.observe.traffic import Traffic
     from skylog.controller.image import ClusterImage, Delta
     from skylog.kernel.clock import Clock
     from skylog.kernel.settings import BrokerSettings
     from skylog.log.manager import LogManager
     from skylog.replication.fetcher import Peers
+    from skylog.replication.isr_updates import IsrUpdates
 
 LEADER: Final = "leader"
 FOLLOWER: Final = "follower"
-
-
-class Registered(Protocol):
-    """This broker's registration."""
-
-    broker_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What replication needs of the broker."""
-
-    image: ClusterImage
-    logs: LogManager
-    clock: Clock
-    peers: Peers
-    controller: ControllerChannel
-    lifecycle: Registered
-
-    def broker_epoch(self) -> int:
-        return self.lifecycle.broker_epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +48,16 @@ class Replication:
 
 
 def open_replication(
-    settings: BrokerSettings, around: Surroundings, traffic: Traffic
+    settings: BrokerSettings,
+    image: ClusterImage,
+    logs: LogManager,
+    clock: Clock,
+    peers: Peers,
+    isr_updates: IsrUpdates,
+    traffic: Traffic,
 ) -> Replication:
     """Everything at rest; followers begin to fetch with ``fetchers.start``."""
-    node_id, rules, clock = settings.node.node_id, settings.replication, around.clock
+    node_id, rules = settings.node.node_id, settings.replication
     windows = rules.quota_window_count, rules.quota_window_seconds * 1000
     leader_quota = ReplicationQuota(*windows, clock)
     follower_quota = ReplicationQuota(*windows, clock)
@@ -87,26 +71,24 @@ def open_replication(
             backoff_ms=rules.fetch_backoff_ms,
         ),
         FetchPorts(
-            peers=around.peers,
+            peers=peers,
             clock=clock,
-            broker_epoch=around.broker_epoch,
+            broker_epoch=isr_updates.broker_epoch,
             quota=follower_quota,
             fetched=traffic.replicated_in,
         ),
         rules.fetchers,
     )
-    isr_updates = IsrUpdates(node_id, around.broker_epoch, around.controller)
-    image = around.image
     ports = ReplicaPorts(
         clock=clock,
         lag_ms_max=rules.lag_ms_max,
         brokers=brokers_by_metadata(image),
-        broker_epoch=around.broker_epoch,
+        broker_epoch=isr_updates.broker_epoch,
         alterations=isr_updates,
         fetchers=fetchers,
         exists=lambda topic, index: image.partition(topic, index) is not None,
     )
-    replicas = ReplicaManager(node_id, around.logs, ports)
+    replicas = ReplicaManager(node_id, logs, ports)
     late = LateTransactions(replicas, clock, settings.transactions.timeout_ms_max)
     return Replication(replicas, fetchers, isr_updates, leader_quota, follower_quota, late)
 

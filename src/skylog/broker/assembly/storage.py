@@ -12,8 +12,8 @@ from skylog.quorum.voters import Endpoint, parse_servers, parse_voters
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from skylog.client.settings import Ports
     from skylog.kernel.settings import BrokerSettings
+    from skylog.kernel.system import System
 
 
 def directories(settings: BrokerSettings) -> list[Path]:
@@ -21,7 +21,7 @@ def directories(settings: BrokerSettings) -> list[Path]:
 
 
 def open_storage(
-    settings: BrokerSettings, port_of: Callable[[str], int], ports: Ports
+    settings: BrokerSettings, port_of: Callable[[str], int], system: System
 ) -> NodeStorage:
     """Open the directories. Only a node that is a cluster of its own may choose the cluster's id:
     the others must have been formatted with theirs."""
@@ -36,8 +36,8 @@ def open_storage(
         directories(settings),
         node_id,
         endpoint,
-        ports.rng,
-        ports.clock.now_ms(),
+        system.rng,
+        system.clock.now_ms(),
         metadata_dir=metadata_dir,
     )
 

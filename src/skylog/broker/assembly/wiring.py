@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from skylog.broker.assembly.diskless_engine import OBJECTS_DIRECTORY, DisklessFollower, open_engine
 from skylog.broker.assembly.group_world import open_groups
-from skylog.broker.assembly.quorum_part import Foundation, QuorumPart
-from skylog.broker.assembly.replication import Surroundings, ThrottleFollower, open_replication
+from skylog.broker.assembly.quorum_part import QuorumPart
+from skylog.broker.assembly.replication import ThrottleFollower, open_replication
 from skylog.broker.assembly.storage import directories, open_storage
 from skylog.broker.assembly.transaction_world import open_transactions, start_passes
 from skylog.broker.assembly.translate import (
@@ -53,7 +53,6 @@ from skylog.broker.observe.endpoint import serve_observation
 from skylog.broker.observe.traffic import Traffic
 from skylog.broker.partitions.factory import open_partitions
 from skylog.broker.services import Services, until_loaded
-from skylog.client.settings import Ports
 from skylog.controller.image import ClusterImage
 from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.kernel import limits
@@ -62,9 +61,11 @@ from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings import BrokerSettings
+from skylog.kernel.system import System
 from skylog.log.files import Files
 from skylog.log.manager import LogManager
 from skylog.quorum.storage import NodeStorage
+from skylog.replication.isr_updates import IsrUpdates
 from skylog.routing.router import Router
 from skylog.security.connection_limits import ConnectionLimits
 from skylog.security.listener import ListenerSecurity
@@ -113,8 +114,8 @@ class Node:
         )
         self._connections = ConnectionLimits(connection_settings(settings), self._clock)
         self._memory = Memory(settings.network.queued_bytes_max)
-        self._ports = Ports(self._clock, self._rng, self._executor)
-        self._peers = BrokerPeers(self._image, broker_access(settings), self._ports)
+        self._system = System(self._clock, self._rng, self._executor)
+        self._peers = BrokerPeers(self._image, broker_access(settings), self._system)
         self._undo = Undo()
         self.http_port = 0
         self.http: HttpServer | None = None
@@ -212,7 +213,7 @@ class Node:
             self._rng,
             self._files,
         )
-        storage = open_storage(self.settings, self._addresses.port, self._ports)
+        storage = open_storage(self.settings, self._addresses.port, self._system)
         undo.callback(logs.unlock)
         logs.lock()
         part = await self._start_quorum(storage)
@@ -248,19 +249,10 @@ class Node:
         self._start_background(part, logs, storage)
 
     async def _start_quorum(self, storage: NodeStorage) -> QuorumPart:
-        self._part = await QuorumPart.start(
-            Foundation(
-                self.settings,
-                storage,
-                self._addresses.port,
-                self._ports,
-                self._files,
-                self._publisher,
-                self._on_failure,
-                self._undo,
-            )
-        )
-        return self._part
+        part = QuorumPart(self.settings, storage, self._system, self._publisher, self._undo)
+        await part.start(self._files, self._addresses.port, self._on_failure)
+        self._part = part
+        return part
 
     def _build_services(self, storage: NodeStorage, logs: LogManager, part: QuorumPart) -> Services:
         channel, quorum = part.link, part.quorum
@@ -270,9 +262,13 @@ class Node:
         producer_ids = ProducerIds(self._lifecycle, channel)
         sessions = FetchSessionSettings(settings.network.fetch_sessions_max)
         traffic = Traffic()
-        around = Surroundings(self._image, logs, clock, self._peers, channel, self._lifecycle)
-        replication = open_replication(settings, around, traffic)
-        engine = open_engine(settings, self._image, self._peers, self._files, self._ports)
+        isr_updates = IsrUpdates(
+            settings.node.node_id, lambda: self._lifecycle.broker_epoch, channel
+        )
+        replication = open_replication(
+            settings, self._image, logs, clock, self._peers, isr_updates, traffic
+        )
+        engine = open_engine(settings, self._image, self._peers, self._files, self._system)
         router = Router(self._image, settings.managed_replication.zone_by_listener)
         return Services(
             settings=settings,
@@ -360,7 +356,10 @@ class Node:
         self.cleaner = start_cleaner(self._services, self._background)
         services, backup = self._services, None
         if is_wanted(self.settings):
-            backup = open_backup(services, services.diskless.store, storage, part.quorum)
+            store, quorum = services.diskless.store, part.quorum
+            backup = open_backup(
+                self.settings, self._system, self._image, logs, store, storage, quorum
+            )
         self.maintenance = start_maintenance(
             services, self.settings.diskless, self._background, backup
         )

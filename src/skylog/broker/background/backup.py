@@ -7,7 +7,7 @@ copy there would be nobody to elect.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from skylog.broker.assembly.diskless_planes import COORDINATORS_DIRECTORY
 from skylog.diskless.files.backup import LogToBackup, MetadataBackup, NodeIdentity
@@ -20,35 +20,12 @@ if TYPE_CHECKING:
     from skylog.broker.background.tasks import Background
     from skylog.controller.image import ClusterImage
     from skylog.kernel.clock import Clock
-    from skylog.kernel.executor import Executor
-    from skylog.kernel.rng import Random
     from skylog.kernel.settings import BrokerSettings
+    from skylog.kernel.system import System
     from skylog.log.manager import LogManager
     from skylog.objects.store import ObjectStore
     from skylog.quorum.node import QuorumNode
     from skylog.quorum.storage import NodeStorage
-
-
-class Parts(Protocol):
-    """The parts of a node that its backup needs; ``services.Services`` has them."""
-
-    @property
-    def settings(self) -> BrokerSettings: ...
-
-    @property
-    def image(self) -> ClusterImage: ...
-
-    @property
-    def logs(self) -> LogManager: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def rng(self) -> Random: ...
-
-    @property
-    def executor(self) -> Executor: ...
 
 
 def is_wanted(settings: BrokerSettings) -> bool:
@@ -57,10 +34,15 @@ def is_wanted(settings: BrokerSettings) -> bool:
 
 
 def open_backup(
-    parts: Parts, store: ObjectStore, storage: NodeStorage, quorum: QuorumNode
+    settings: BrokerSettings,
+    system: System,
+    image: ClusterImage,
+    logs: LogManager,
+    store: ObjectStore,
+    storage: NodeStorage,
+    quorum: QuorumNode,
 ) -> MetadataBackup:
     """What copies this node's metadata into ``store``."""
-    settings = parts.settings
     directories = [storage.metadata_dir, *storage.directory_ids]
     identity = NodeIdentity(
         storage.cluster_id,
@@ -70,10 +52,10 @@ def open_backup(
     coordinators = coordinators_directory(settings)
 
     def sources() -> list[LogToBackup]:
-        topic = parts.image.topic(DISKLESS_METADATA)
+        topic = image.topic(DISKLESS_METADATA)
         found = []
         for index in sorted(topic.partitions) if topic is not None else ():
-            log = parts.logs.get(DISKLESS_METADATA, index)
+            log = logs.get(DISKLESS_METADATA, index)
             if topic is not None and log is not None:
                 snapshots = coordinators / f"{topic.topic_id}-{index}"
                 found.append(LogToBackup(log.topic, index, topic.topic_id, snapshots, log))
@@ -87,9 +69,9 @@ def open_backup(
         sources,
         (storage.metadata_log / ELECTION_NAME).read_text,
         store,
-        clock=parts.clock,
-        rng=parts.rng,
-        executor=parts.executor,
+        clock=system.clock,
+        rng=system.rng,
+        executor=system.executor,
     )
 
 

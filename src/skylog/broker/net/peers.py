@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skylog.client.lines import Lines
-from skylog.client.settings import Address, ClientSettings, Ports
+from skylog.client.settings import Address, ClientSettings
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.system import System
 
 if TYPE_CHECKING:
     from skylog.controller.image import ClusterImage
@@ -26,10 +27,10 @@ class PeerAccess:
 class BrokerPeers:
     """Asks other brokers. All calls come from the event loop."""
 
-    def __init__(self, image: ClusterImage, access: PeerAccess, ports: Ports) -> None:
+    def __init__(self, image: ClusterImage, access: PeerAccess, system: System) -> None:
         self._image = image
         self._listener = access.listener
-        self._lines = Lines(access.client, ports)
+        self._lines = Lines(access.client, system)
         self._addresses: dict[int, Address] = {}
 
     async def send(

@@ -153,9 +153,9 @@ class SecurityAdmin:
         }
 
     async def _upsertion(self, user: ScramUser) -> ScramCredentialUpsertion:
-        salt = self._cluster.ports.rng.randbytes(_SALT_BYTES)
+        salt = self._cluster.system.rng.randbytes(_SALT_BYTES)
         password = user.password.reveal()
-        salted = await self._cluster.ports.executor.run(
+        salted = await self._cluster.system.executor.run(
             lambda: user.mechanism.salted_password(password, salt, user.iterations)
         )
         return ScramCredentialUpsertion(

@@ -1,0 +1,25 @@
+"""What a process takes from its system: time, randomness and threads.
+
+Whoever decides or waits gets it from outside, so that a test or a simulation can bring its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skylog.kernel.clock import Clock, SystemClock
+from skylog.kernel.executor import Executor, InlineExecutor
+from skylog.kernel.rng import Random, system_random
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    clock: Clock
+    rng: Random
+    # For work that takes long or waits for a disk.
+    executor: Executor
+
+
+def real_system() -> System:
+    """The system's own clock and randomness; long work is done where it is asked for."""
+    return System(SystemClock(), system_random(), InlineExecutor())
