@@ -21,6 +21,8 @@ from dashboard_diskless import BOARD as DISKLESS
 from dashboard_panels import Board, Panel
 from node_metrics import samples
 
+from skylog.kernel.logging import configure
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = ROOT / "dashboards"
 BOARDS: Final = {**CLUSTER, "diskless": DISKLESS}
@@ -136,6 +138,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
+    configure(level="ERROR")
     known, stale = samples(), []
     for name in BOARDS:
         board = dashboard(name)

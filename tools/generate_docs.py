@@ -20,6 +20,7 @@ from reference_requirements import requirements_page
 
 from skylog.kernel.config import ConfigKey, Dynamic, Schema
 from skylog.kernel.errors import RETRIABLE, ErrorCode
+from skylog.kernel.logging import configure
 from skylog.kernel.settings import definitions
 from skylog.kernel.settings.fields import bound
 from skylog.kernel.settings.layers import EMBEDDED, OPEN_PREFIXES
@@ -200,6 +201,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
+    configure(level="ERROR")  # a node is started to see its metrics
     drifted = []
     for name, page in PAGES.items():
         path = REFERENCE / name

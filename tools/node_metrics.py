@@ -10,7 +10,6 @@ from skylog.testing import Broker
 
 SETTINGS: Final = {
     "http.listener": "127.0.0.1:0",
-    "log.level": "ERROR",
     "diskless.storage.url": "memory://",
     "diskless.local.segments.enable": "true",
 }
