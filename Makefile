@@ -11,7 +11,7 @@ SEED ?= 1
 SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native dist run test interop judge-franz-go judge-kafka-python judge-librdkafka lint sim chaos bench docs generate lock clean
+.PHONY: help setup native dist run test interop judge-franz-go judge-kafka-python judge-librdkafka lint sim sanitize chaos bench docs generate lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -74,6 +74,9 @@ sim: setup ## Simulate histories of the state machines beyond those in the suite
 	$(BIN)/python -m sim.replication --seeds $$((100 * $(SEEDS)))
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; \
 	  $(BIN)/pytest -n auto tests/property --hypothesis-profile=seeded --hypothesis-seed=$$seed || exit 1; done
+
+sanitize: setup ## Hostile input through every C source under ASan and UBSan (SECONDS=600)
+	$(BIN)/python tools/sanitize.py --seconds $(SECONDS)
 
 chaos: setup ## Kill, pause and restart the nodes of a cluster under load (SECONDS=600 SEED=1 CHAOS="--network --disks")
 	$(BIN)/python -m tests.chaos.campaign --seconds $(SECONDS) --seed $(SEED) $(CHAOS)

@@ -65,7 +65,7 @@ static inline enum error step(walk *w) {
 }
 
 static inline int64_t offset_of(const walk *w) {
-    return (int64_t)((uint64_t)w->of->base_offset + (uint64_t)w->record.offset_delta);
+    return add(w->of->base_offset, w->record.offset_delta);
 }
 
 static inline int is_wanted(const walk *w, const range *within) {

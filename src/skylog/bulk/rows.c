@@ -186,7 +186,7 @@ static void write_rows(const rows *r, const int64_t *order, int64_t start, int64
     int64_t base = r->timestamps[order[start]], at = start;
     *result = (written){.next = start, .base_timestamp = base, .max_timestamp = base};
     for (; at < stop; at++) {
-        int64_t row = order[at], delta = r->timestamps[row] - base, index = at - start;
+        int64_t row = order[at], delta = subtract(r->timestamps[row], base), index = at - start;
         int64_t body = body_size(r, row, delta, index);
         int64_t whole = varint_size(body) + body, used = out - begin;
         if (at == start ? whole > room : used + whole > bytes_max || used + whole > room) {

@@ -102,7 +102,7 @@ class PythonRows:
         at = start
         while at < stop:
             row = int(order[at])
-            body = self._body(row, self._timestamps[row] - base, at - start)
+            body = self._body(row, _wrapped(self._timestamps[row] - base), at - start)
             record = varint(len(body)) + body
             if at > start and len(records) + len(record) > bytes_max:
                 break
@@ -123,3 +123,8 @@ class PythonRows:
 
 def _string(data: bytes | None) -> bytes:
     return varint(-1) if data is None else varint(len(data)) + data
+
+
+def _wrapped(difference: int) -> int:
+    """As 64 bits hold it: whoever adds it to the base gets the timestamp back."""
+    return (difference + 2**63) % 2**64 - 2**63

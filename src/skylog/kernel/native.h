@@ -25,6 +25,13 @@ typedef struct {
     int buffer_count, number_count;
 } arguments;
 
+/* Sums and differences of numbers that others wrote; as in Java, they wrap. */
+static inline int64_t add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+
+static inline int64_t subtract(int64_t a, int64_t b) {
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
 /* Does `work` without Python's lock where `when`. The buffers are held, so nobody resizes them. */
 #define UNLOCKED(when, work)                                            \
     do {                                                                \

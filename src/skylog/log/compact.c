@@ -137,7 +137,7 @@ static int32_t note(offset_map *map, const uint8_t *data, int32_t size, int32_t 
     for (int32_t index = 0; index < count; index++) {
         enum error error = read_record(&c, 0, &record);
         if (error != SOUND) return -(int32_t)error;
-        int64_t offset = base_offset + record.offset_delta;
+        int64_t offset = add(base_offset, record.offset_delta);
         if (record.key_size < 0 || offset < start_offset) continue;
         slot *found = find(map, data + record.key_at, record.key_size, &low, &high);
         if (!found->next_offset) {
@@ -146,7 +146,7 @@ static int32_t note(offset_map *map, const uint8_t *data, int32_t size, int32_t 
             found->low = low;
             found->high = high;
         }
-        found->next_offset = offset + 1;
+        found->next_offset = add(offset, 1);
     }
     return c.at == c.end ? 0 : -(int32_t)TRAILING_BYTES;
 }
@@ -175,7 +175,7 @@ static void note_batches(offset_map *map, const uint8_t *data, int32_t size, int
             out->reason = NEEDS_CALLER;
             return;
         }
-        int64_t base = read_i64(batch), last = base + read_i32(batch + 23);
+        int64_t base = read_i64(batch), last = add(base, read_i32(batch + 23));
         int32_t answer = note(map, batch + HEADER, whole - HEADER, read_i32(batch + 57), base,
                               start_offset);
         if (answer) {
@@ -192,13 +192,13 @@ static void note_batches(offset_map *map, const uint8_t *data, int32_t size, int
 
 static int is_kept(const offset_map *map, const rule *rules, const batch_facts *batch,
                    const uint8_t *data, const location *record) {
-    int64_t offset = batch->base_offset + record->offset_delta;
+    int64_t offset = add(batch->base_offset, record->offset_delta);
     uint64_t low, high;
     if (batch->keep_all || offset > rules->latest_offset) return 1;
     if (record->key_size < 0) return 0;
     if (record->value_size < 0 && rules->now_ms >= batch->horizon) return 0;
     slot *found = find(map, data + record->key_at, record->key_size, &low, &high);
-    return offset + 1 >= found->next_offset; /* a free slot has 0 */
+    return add(offset, 1) >= found->next_offset; /* a free slot has 0 */
 }
 
 /* Marks the records to keep. */
@@ -240,9 +240,8 @@ static int32_t copy(const rule *rules, const batch_facts *batch, const uint8_t *
         cursor inside = {data, body + 1, end};
         read_varint(&inside, 10, &delta);
         uint8_t told[10];
-        int64_t timestamp = (int64_t)((uint64_t)batch->base_timestamp + (uint64_t)delta);
-        int32_t told_size =
-            write_varint(told, (int64_t)((uint64_t)timestamp - (uint64_t)rules->new_horizon));
+        int64_t timestamp = add(batch->base_timestamp, delta);
+        int32_t told_size = write_varint(told, subtract(timestamp, rules->new_horizon));
         written += write_varint(out + written, 1 + told_size + end - inside.at);
         out[written++] = data[body];
         memcpy(out + written, told, (size_t)told_size);
@@ -293,7 +292,7 @@ static int32_t rewrite(const offset_map *map, const rule *rules, const uint8_t *
     if (facts.count > whole) return -1;
     judge(map, rules, &facts, batch + HEADER, whole - HEADER, marks, &seen);
     if (seen.error != SOUND) return -1;
-    *written = (row){facts.base_offset + read_i32(batch + 23), read_i64(batch + 35), whole,
+    *written = (row){add(facts.base_offset, read_i32(batch + 23)), read_i64(batch + 35), whole,
                      seen.kept};
     if (!seen.kept && !empty_stays) return 0;
     if (seen.kept == facts.count && !seen.sets_horizon) {
@@ -339,7 +338,7 @@ static void filter_batches(const offset_map *map, const rule *rules, const int64
         if (batch[22] & (CODEC | TRANSACTIONAL | CONTROL)) return;
         result->reason = NO_ROOM;
         if ((room - result->written) / GROWTH_MAX < whole) return;
-        int64_t last = read_i64(batch) + read_i32(batch + 23);
+        int64_t last = add(read_i64(batch), read_i32(batch + 23));
         int32_t written =
             rewrite(map, rules, batch, whole, is_listed(listed, listed_count, last), marks,
                     out + result->written, &rows[result->rows]);

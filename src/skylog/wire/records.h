@@ -7,7 +7,7 @@
 #ifndef SKYLOG_RECORDS_H
 #define SKYLOG_RECORDS_H
 
-#include <stdint.h>
+#include "kernel/native.h"
 
 /* A record of nothing: size, attributes, two deltas, null key, null value, no headers. */
 enum { RECORD_BYTES_MIN = 7 };
@@ -77,7 +77,7 @@ static inline int read_body(cursor *c, int64_t base_timestamp, location *record)
     if (c->at >= c->end) return 0;
     c->at++; /* attributes: none is defined */
     if (!read_varint(c, 10, &delta) || !read_varint(c, 5, &offset_delta)) return 0;
-    record->timestamp = (int64_t)((uint64_t)base_timestamp + (uint64_t)delta);
+    record->timestamp = add(base_timestamp, delta);
     record->offset_delta = (int32_t)offset_delta;
     if (!skip_bytes(c, &record->key_at, &record->key_size)) return 0;
     if (!skip_bytes(c, &record->value_at, &record->value_size)) return 0;

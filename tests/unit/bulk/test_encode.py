@@ -21,7 +21,7 @@ from skylog.client.partitioner import partition_of_key
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.batch import HEADER_BYTES, Batch, Compression, split_batches
 from skylog.wire.records import Record, decode_records
-from skylog.wire.walker import walk
+from skylog.wire.walker import locate, walk
 
 NOW = 1_700_000_000_000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -326,6 +326,15 @@ def test_c_and_python_agree(seed: int) -> None:
         walked = walk(bytes(found.records), found.next - at, found.base_timestamp)
         assert (walked.error, walked.max_timestamp) == (0, found.max_timestamp)
         at = found.next
+
+
+@pytest.mark.parametrize("library", [None, pytest.param(rows.NATIVE, marks=needs_native)])
+def test_timestamps_as_far_apart_as_can_be_are_read_back(library: Any) -> None:
+    times = np.array([2**62, -(2**63), 2**63 - 1], np.int64)
+    given = Rows(None, pa.array([b"v"] * 3), None, times)
+    found = open_rows(given, library).write(np.arange(3), 0, 3, 1000)
+    read = locate(bytes(found.records), 3, found.base_timestamp)
+    assert [record.timestamp for record in read] == times.tolist()
 
 
 def test_without_the_module_in_c_there_is_python() -> None:

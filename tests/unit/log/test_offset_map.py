@@ -165,6 +165,18 @@ def body(key: bytes) -> bytes:
 
 
 @needs_native
+def test_offsets_beyond_the_last_one_do_no_harm() -> None:
+    """Only a broken log has them."""
+    last = 2**63 - 1
+    data = encode_batch([(b"a", b"v"), (b"b", None)], timestamp=NOW, base_offset=last)
+    offsets = native()
+    assert offsets.note_batches(data, 0).consumed == len(data)
+    step, out, rows = offsets.filter_batches(Rule(last, NOW, NOW), array("q"), data)
+    assert step.consumed == len(data)
+    assert len(out) == sum(size for _, _, size, _ in rows)
+
+
+@needs_native
 def test_a_map_for_few_records_is_small() -> None:
     offsets = native(1 << 30, 0.9, records_max=10)
     for number in range(10):
