@@ -24,9 +24,10 @@ from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.commit import plan_commit
 from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.overlay import Overlay
-from skylog.diskless.coordinator.ports import RuntimeSettings
-from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
+from skylog.diskless.coordinator.registry import DisklessCoordinators
+from skylog.diskless.coordinator.replica import ReplicaStore
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.plane import BatchToCommit, FileToCommit, FindRequest
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import SystemClock
@@ -67,11 +68,9 @@ class Broker:
         self.epoch = 0
 
     async def lead(self, snapshot_bytes: int = 1 << 40) -> CoordinatorRuntime:
-        environment = Environment.of_broker(
-            self.directory / "coordinators", self.files, CLOCK, self.background
-        )
+        store = ReplicaStore(self.directory / "coordinators", self.files, self.background)
         settings = RuntimeSettings(snapshot_bytes=snapshot_bytes)
-        self.coordinators = DisklessCoordinators(environment, settings)
+        self.coordinators = DisklessCoordinators(store, settings, CLOCK)
         partition = Partition(0, "__diskless_metadata", 0, METADATA, self.log)
         partition.update(0, self.epoch, [0], [0])
         self.epoch += 1

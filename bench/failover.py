@@ -33,7 +33,8 @@ from bench.coordinator import (
     row,
 )
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
+from skylog.diskless.coordinator.registry import DisklessCoordinators
+from skylog.diskless.coordinator.replica import ReplicaStore
 from skylog.diskless.coordinator.runtime import RuntimeSettings
 from skylog.kernel.executor import ThreadExecutor
 from skylog.log.config import LogConfig
@@ -89,10 +90,8 @@ class Brokers:
         self.log = Log.open(key, str(directory / "log"), host, LogConfig(), CLOCK.now_ms())
 
     def open(self, name: str) -> DisklessCoordinators:
-        environment = Environment.of_broker(
-            self.directory / name, self._files, CLOCK, self._background
-        )
-        return DisklessCoordinators(environment, RuntimeSettings(snapshot_bytes=1 << 40))
+        store = ReplicaStore(self.directory / name, self._files, self._background)
+        return DisklessCoordinators(store, RuntimeSettings(snapshot_bytes=1 << 40), CLOCK)
 
     def snapshots_for(self, name: str) -> None:
         """What a follower fetches from its leader."""

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import pytest
 
-from skylog.diskless.coordinator.ports import RuntimeSettings
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.plane import ControlPlane
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.planes.topic import TopicPlane

@@ -8,8 +8,9 @@ import shutil
 from pathlib import Path
 
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.coordinator.ports import RuntimeSettings
-from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
+from skylog.diskless.coordinator.registry import DisklessCoordinators
+from skylog.diskless.coordinator.replica import ReplicaStore
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.coordinator.state import digest
 from skylog.diskless.plane import BatchToCommit, FileToCommit, FindRequest
 from skylog.diskless.planes.topic import TopicPlane
@@ -46,11 +47,9 @@ class Node:
         for index in range(COORDINATORS):
             path = str(directory / f"{NAME}-{index}")
             self.logs.append(Log.open((NAME, index), path, LogHost(files), config, 0))
-        environment = Environment.of_broker(
-            directory / "coordinators", files, self.clock, self.background
-        )
+        store = ReplicaStore(directory / "coordinators", files, self.background)
         settings = RuntimeSettings(snapshot_bytes=snapshot_bytes)
-        self.coordinators = DisklessCoordinators(environment, settings)
+        self.coordinators = DisklessCoordinators(store, settings, self.clock)
         self.plane = TopicPlane(
             self.coordinators, lambda partition: partition[1] % COORDINATORS, self.rng
         )

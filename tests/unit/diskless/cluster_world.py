@@ -18,7 +18,7 @@ from typing import Any
 from skylog.diskless.coordinator.api import DisklessApi
 from skylog.diskless.coordinator.inspection import merged_pages
 from skylog.diskless.coordinator.own_api import OwnApi
-from skylog.diskless.coordinator.ports import RuntimeSettings
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.plane import CoordinatorOf, FileInfo, RetentionResult, TopicPartition
 from skylog.diskless.planes.cluster import ClusterCoordinators
 from skylog.diskless.planes.topic import TopicPlane

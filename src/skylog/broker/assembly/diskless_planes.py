@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from skylog.diskless.coordinator.api import DisklessApi
 from skylog.diskless.coordinator.links import ReplicaLinks
 from skylog.diskless.coordinator.own_api import OwnApi
-from skylog.diskless.coordinator.ports import RuntimeSettings
-from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
+from skylog.diskless.coordinator.registry import DisklessCoordinators
+from skylog.diskless.coordinator.replica import ReplicaStore
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.planes.cluster import ClusterCoordinators
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.planes.topic import TopicPlane
@@ -179,8 +180,8 @@ def _open_coordination(
         sync=settings.storage.file_sync or (url != "" and parse_url(url).is_remote),
     )
     links = ReplicaLinks(metadata.node_id, peers, metadata.replicas, executor)
-    environment = Environment.of_broker(directory, files, clock, executor, links)
-    local = DisklessCoordinators(environment, runtime)
+    store = ReplicaStore(directory, files, executor)
+    local = DisklessCoordinators(store, runtime, clock, links)
     # What other brokers ask of this one is not passed on.
     here = TopicPlane(local, metadata.coordinator_of, rng)
     return Coordination(

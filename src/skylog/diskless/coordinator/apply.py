@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from skylog.diskless.coordinator.pins import apply_pin, note_committed
+from skylog.diskless.coordinator.pin_store import apply_pin, note_committed
 from skylog.diskless.coordinator.state import FileState, StateStore, StoredAnswer, StoredBatch
 from skylog.diskless.plane import LOG_APPEND_TIME, TopicPartition
 from skylog.diskless.rules.commits import ProducerEntry, is_expired, remember

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 
-from skylog.diskless.coordinator.pins import MemoryPins
+from skylog.diskless.coordinator.pin_store import MemoryPins
 from skylog.diskless.coordinator.state import (
     Applied,
     Counts,

@@ -4,19 +4,16 @@ a warm copy of each one whose log it follows."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from skylog.diskless.coordinator import queries
 from skylog.diskless.coordinator.leadership import LeadershipRounds
 from skylog.diskless.coordinator.links import Links
-from skylog.diskless.coordinator.loading import SqliteFactory, StateFactory
 from skylog.diskless.coordinator.log import CoordinatorLog, MetadataPartition
 from skylog.diskless.coordinator.moves import Moves
-from skylog.diskless.coordinator.ports import Ports, RuntimeSettings
+from skylog.diskless.coordinator.replica import Replica, ReplicaStore
 from skylog.diskless.coordinator.requests import (
     Find,
     FindBatches,
@@ -27,23 +24,21 @@ from skylog.diskless.coordinator.requests import (
     Write,
 )
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.coordinator.snapshots import Snapshots
-from skylog.diskless.coordinator.standby import Standby, StandbyPorts
+from skylog.diskless.coordinator.standby import Standby
 from skylog.diskless.listeners import Listeners
 from skylog.diskless.plane import FindResult, HighWatermarkListener, TopicPartition, Unsubscribe
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
-from skylog.kernel.executor import Executor, ThreadExecutor
 from skylog.kernel.ids import Uuid
 from skylog.kernel.logging import get_logger
 from skylog.kernel.stages import Stage
-from skylog.log.files import Files
 from skylog.replicated.lifecycle import State
 from skylog.replicated.timers import LoopTimers, Timers
 
 _log = get_logger("diskless.coordinator")
 _RELOAD_DELAY_MS: Final = 1_000
-_DATABASE: Final = "state.sqlite"
 
 
 class NamedPartition(MetadataPartition, Protocol):
@@ -51,53 +46,12 @@ class NamedPartition(MetadataPartition, Protocol):
     def topic_id(self) -> Uuid: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """What all coordinators of a broker share.
-
-    Below ``directory`` each has one of its own, for its cache and its snapshots. ``background`` is
-    for syncs and snapshots; every coordinator has a thread of its own besides. ``links`` lead to
-    the brokers that have the same logs.
-    """
-
-    directory: Path
-    files: Files
-    clock: Clock
-    background: Executor
-    timers: Timers
-    new_thread: Callable[[str], Executor]
-    new_factory: Callable[[Path, str], StateFactory]
-    links: Links | None = None
-
-    @classmethod
-    def of_broker(
-        cls,
-        directory: Path,
-        files: Files,
-        clock: Clock,
-        background: Executor,
-        links: Links | None = None,
-    ) -> Environment:
-        return cls(
-            directory=directory,
-            files=files,
-            clock=clock,
-            background=background,
-            timers=LoopTimers(),
-            new_thread=lambda name: ThreadExecutor(1, name),
-            new_factory=lambda path, identity: SqliteFactory(path / _DATABASE, identity),
-            links=links,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class _Led:
     """A coordinator that leads here, and what belongs to its time of leading."""
 
     runtime: CoordinatorRuntime
-    directory: Path
-    snapshots: Snapshots
-    thread: Executor
+    replica: Replica
     moves: Moves
     rounds: LeadershipRounds
 
@@ -105,57 +59,60 @@ class _Led:
 @dataclass(frozen=True, slots=True)
 class _Followed:
     standby: Standby
-    directory: Path
-    thread: Executor
+    replica: Replica
     task: asyncio.Task[None]
 
 
 class DisklessCoordinators:
     """Loads, unloads and finds coordinators. All calls come from the event loop."""
 
-    def __init__(self, environment: Environment, settings: RuntimeSettings) -> None:
-        self._environment = environment
+    def __init__(
+        self,
+        store: ReplicaStore,
+        settings: RuntimeSettings,
+        clock: Clock,
+        links: Links | None = None,
+        timers: Timers | None = None,
+    ) -> None:
+        """``links`` lead to the brokers that have the same logs."""
+        self._store = store
         self._settings = settings
+        self._clock = clock
+        self._links = links
+        self._timers: Timers = LoopTimers() if timers is None else timers
         self._led: dict[int, _Led] = {}
         self._followed: dict[int, _Followed] = {}
-        # Whoever leads what it has followed goes on with the same cache.
-        self._factories: dict[Path, StateFactory] = {}
         # Coordinators of the same number that have not let go of their files yet.
         self._closing: dict[int, asyncio.Task[None]] = {}
         self._loading: dict[CoordinatorRuntime, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._listeners = Listeners()
         self._ended = False
-        self.snapshot_stage = Stage(environment.clock)
+        self.snapshot_stage = Stage(clock)
 
     def partition_led(self, coordinator_id: int, partition: NamedPartition) -> None:
         """This broker leads the partition now: load its coordinator, in the background."""
         self.partition_resigned(coordinator_id)
         if self._ended:
             return
-        environment = self._environment
-        directory, snapshots, factory = self._place(coordinator_id, partition)
-        thread = environment.new_thread(f"diskless-coordinator-{coordinator_id}")
-        moves = Moves(environment.clock.now_ms())
+        replica = self._store.open(coordinator_id, partition.topic_id, "coordinator")
+        moves = Moves(self._clock.now_ms())
 
         def moved(at: TopicPartition, high_watermark: int) -> None:
             moves.note(at, high_watermark)
             self._listeners.tell(at, high_watermark)
 
-        ports = Ports(
-            log=CoordinatorLog(partition, environment.background, sync=self._settings.sync),
-            factory=factory,
-            snapshots=snapshots,
-            clock=environment.clock,
-            executor=thread,
-            background=environment.background,
-            snapshot_stage=self.snapshot_stage,
+        runtime = CoordinatorRuntime(
+            replica,
+            CoordinatorLog(partition, replica.background, sync=self._settings.sync),
+            self._settings,
+            self._clock,
+            self.snapshot_stage,
             moved=moved,
             failed=lambda error: self._reload_later(led, error),
         )
-        runtime = CoordinatorRuntime(coordinator_id, self._settings, ports)
         rounds = LeadershipRounds(lambda: self._ask_replicas(runtime))
-        led = _Led(runtime, directory, snapshots, thread, moves, rounds)
+        led = _Led(runtime, replica, moves, rounds)
         self._led[coordinator_id] = led
         # Not when the task runs: by then this one may be closing, and wait for the task.
         self._start_loading(led, self._closing.pop(coordinator_id, None))
@@ -165,35 +122,13 @@ class DisklessCoordinators:
         self.partition_resigned(coordinator_id)
         if self._ended:
             return
-        environment = self._environment
-        directory, snapshots, factory = self._place(coordinator_id, partition)
-        thread = environment.new_thread(f"diskless-standby-{coordinator_id}")
-        links = environment.links
-        ports = StandbyPorts(
-            factory=factory,
-            snapshots=snapshots,
-            executor=thread,
-            background=environment.background,
-            fetch_snapshot=None
-            if links is None
-            else lambda: links.fetch_snapshot(coordinator_id, snapshots),
-        )
-        standby = Standby(coordinator_id, partition, self._settings.rules, ports)
+        replica = self._store.open(coordinator_id, partition.topic_id, "standby")
+        standby = Standby(replica, partition, self._settings.rules, self._links)
         # Unlike a coordinator that is loaded, nobody waits for it.
         task = asyncio.get_running_loop().create_task(
-            self._follow(standby, directory, thread, self._closing.get(coordinator_id))
+            self._follow(standby, replica, self._closing.get(coordinator_id))
         )
-        self._followed[coordinator_id] = _Followed(standby, directory, thread, task)
-
-    def _place(
-        self, coordinator_id: int, partition: NamedPartition
-    ) -> tuple[Path, Snapshots, StateFactory]:
-        identity = f"{partition.topic_id}-{coordinator_id}"
-        directory = self._environment.directory / identity
-        snapshots = Snapshots(self._environment.files, directory)
-        if directory not in self._factories:
-            self._factories[directory] = self._environment.new_factory(directory, identity)
-        return directory, snapshots, self._factories[directory]
+        self._followed[coordinator_id] = _Followed(standby, replica, task)
 
     def partition_resigned(self, coordinator_id: int) -> None:
         """This broker neither leads nor follows the partition any more, or not as it did."""
@@ -239,7 +174,7 @@ class DisklessCoordinators:
         """Those of a coordinator that leads or follows here."""
         led, standby = self._led.get(coordinator_id), self.standby(coordinator_id)
         if led is not None:
-            return led.snapshots
+            return led.replica.snapshots
         return None if standby is None else standby.snapshots
 
     def all(self) -> list[int]:
@@ -261,7 +196,7 @@ class DisklessCoordinators:
         return reply
 
     async def _ask_replicas(self, runtime: CoordinatorRuntime) -> None:
-        log, links = runtime.log, self._environment.links
+        log, links = runtime.log, self._links
         if links is not None:
             await links.confirm(runtime.coordinator_id, log.isr, log.leader_epoch)
 
@@ -325,21 +260,21 @@ class DisklessCoordinators:
             if before is not None:
                 await asyncio.wait({before})
             await led.runtime.closed()
-            await led.thread.run(partial(_make, led.directory))
+            await led.replica.prepare()
             if self._led.get(coordinator_id) is led:
                 await self._build(led)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
             self._reload_later(led, error)
 
     async def _build(self, led: _Led) -> None:
-        links, coordinator_id = self._environment.links, led.runtime.coordinator_id
+        links, coordinator_id = self._links, led.runtime.coordinator_id
         try:
             await led.runtime.load()
         except StorageError:
             if links is None:
                 raise
             # Another replica may have the snapshot from which the log goes on.
-            await links.fetch_snapshot(coordinator_id, led.snapshots)
+            await links.fetch_snapshot(coordinator_id, led.replica.snapshots)
             if self._led.get(coordinator_id) is led:
                 await led.runtime.load()
         if led.runtime.state is State.ACTIVE:
@@ -356,7 +291,7 @@ class DisklessCoordinators:
             if self._led.get(coordinator_id) is led:
                 self._start_loading(led)
 
-        self._environment.timers.start(_RELOAD_DELAY_MS, reload)
+        self._timers.start(_RELOAD_DELAY_MS, reload)
 
     async def _close(self, led: _Led, before: asyncio.Task[None] | None) -> None:
         if before is not None:
@@ -365,33 +300,23 @@ class DisklessCoordinators:
         if loading is not None:
             await asyncio.wait({loading})
         await led.runtime.closed()
-        if isinstance(led.thread, ThreadExecutor):
-            led.thread.close()
+        led.replica.close()
 
     async def _follow(
-        self,
-        standby: Standby,
-        directory: Path,
-        thread: Executor,
-        before: asyncio.Task[None] | None,
+        self, standby: Standby, replica: Replica, before: asyncio.Task[None] | None
     ) -> None:
         if before is not None:
             await asyncio.wait({before})
-        await thread.run(partial(_make, directory))
+        await replica.prepare()
         await standby.run()
 
     async def _part(self, followed: _Followed, before: asyncio.Task[None] | None) -> None:
         waited = {followed.task} if before is None else {followed.task, before}
         await asyncio.wait(waited)
-        if isinstance(followed.thread, ThreadExecutor):
-            followed.thread.close()
+        followed.replica.close()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _make(directory: Path) -> None:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)

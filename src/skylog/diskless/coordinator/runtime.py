@@ -24,10 +24,9 @@ from typing import Any, TypeVar
 from skylog.diskless.coordinator.checkpoints import Checkpoints
 from skylog.diskless.coordinator.following import Following
 from skylog.diskless.coordinator.gathering import Gathering
-from skylog.diskless.coordinator.loading import Loader
 from skylog.diskless.coordinator.log import CoordinatorLog
 from skylog.diskless.coordinator.machine import CoordinatorMachine
-from skylog.diskless.coordinator.ports import Ports, RuntimeSettings
+from skylog.diskless.coordinator.replica import Replica
 from skylog.diskless.coordinator.requests import (
     Find,
     FindBatches,
@@ -36,17 +35,21 @@ from skylog.diskless.coordinator.requests import (
     StrictRead,
     Write,
 )
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.coordinator.snapshot_records import snapshot_records
 from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
-from skylog.diskless.coordinator.state import StateStore, StateView
+from skylog.diskless.coordinator.state import StateView
 from skylog.diskless.coordinator.tail import NotInTail
 from skylog.diskless.coordinator.turn import Handled, PendingBatch, Turn
+from skylog.diskless.plane import TopicPartition
+from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError, invariant
 from skylog.kernel.limits import (
     DISKLESS_PENDING_REQUESTS_MAX,
     DISKLESS_REQUESTS_PER_TURN_MAX,
 )
 from skylog.kernel.logging import get_logger
+from skylog.kernel.stages import Stage
 from skylog.quorum.snapshots import SnapshotId
 from skylog.replicated.lifecycle import DISKLESS_REFUSALS, State
 from skylog.replicated.pending import Pending, Waiter
@@ -67,15 +70,29 @@ class _Asked(Waiter):
 class CoordinatorRuntime:
     """One coordinator on the leader of its log. All calls come from the event loop."""
 
-    def __init__(self, coordinator_id: int, settings: RuntimeSettings, ports: Ports) -> None:
-        self.coordinator_id = coordinator_id
+    def __init__(
+        self,
+        replica: Replica,
+        log: CoordinatorLog,
+        settings: RuntimeSettings,
+        clock: Clock,
+        snapshot_stage: Stage,
+        moved: Callable[[TopicPartition, int], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """``moved`` hears of high watermarks, ``failed`` of a coordinator that had to be unloaded;
+        its owner may load it again."""
+        self.coordinator_id = replica.coordinator_id
+        self._replica = replica
+        self._log = log
         self._settings = settings
-        self._ports = ports
-        self._log = ports.log
+        self._clock = clock
+        self._snapshot_stage = snapshot_stage
+        self._failed = failed
         self._state = State.UNLOADED
         self._machine: CoordinatorMachine | None = None
         self._applied = 0
-        self._following = Following(ports.moved)
+        self._following = Following(moved)
         # Callers stay in their line until their turn is over.
         self._finds: deque[_Asked] = deque()
         self._requests: deque[_Asked] = deque()
@@ -87,7 +104,7 @@ class CoordinatorRuntime:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._bytes_since_snapshot = 0
         self._snapshot_task: asyncio.Task[Any] | None = None
-        self._checkpoints = Checkpoints(coordinator_id, ports.background)
+        self._checkpoints = Checkpoints(replica.coordinator_id, replica.background)
         # Each load and unload starts a new life; work of an older one has no effect.
         self._life = 0
 
@@ -140,7 +157,7 @@ class CoordinatorRuntime:
     async def look(self, read: Callable[[StateView, Snapshots], T]) -> T:
         """Read committed state at leisure, on a thread beside the coordinator's own."""
         await self.caught_up()
-        machine, snapshots = self._machine, self._ports.snapshots
+        machine, snapshots = self._machine, self._replica.snapshots
         if machine is None:
             raise DISKLESS_REFUSALS.not_active(self._state)
 
@@ -148,7 +165,7 @@ class CoordinatorRuntime:
             with machine.state.snapshot_view() as view:
                 return read(view, snapshots)
 
-        task: asyncio.Task[T] = self._start(self._ports.background.run(work))
+        task: asyncio.Task[T] = self._start(self._replica.background.run(work))
         try:
             return await asyncio.shield(task)
         except (OSError, sqlite3.Error) as error:  # it has been unloaded, its files may be gone
@@ -180,7 +197,7 @@ class CoordinatorRuntime:
             raise
         if machine is None or life != self._life:
             if machine is not None:
-                await self._ports.executor.run(machine.state.close)
+                await self._replica.thread.run(machine.state.close)
             return
         self._machine = machine
         self._applied = machine.state.applied.end_offset
@@ -198,12 +215,7 @@ class CoordinatorRuntime:
             self._wakeup.clear()
             await self._wakeup.wait()
 
-        def create(state: StateStore) -> CoordinatorMachine:
-            return CoordinatorMachine(self.coordinator_id, state, self._settings.rules)
-
-        ports = self._ports
-        loader = Loader(ports.factory, ports.snapshots, log, ports.executor, create)
-        return await loader.load()
+        return await self._replica.load(log, self._settings.rules)
 
     def unload(self) -> None:
         """Give the coordinator up, for example because leadership is lost; every caller hears."""
@@ -237,16 +249,16 @@ class CoordinatorRuntime:
         _log.error("coordinator failed", coordinator=self.coordinator_id, why=str(error))
         if self._state is State.ACTIVE:
             self.unload()
-            self._ports.failed(error)
+            self._failed(error)
 
     # Turns
 
     async def _work(self, life: int, machine: CoordinatorMachine) -> None:
-        run = self._ports.executor.run
+        run = self._replica.thread.run
         failure = None
         try:
             while life == self._life:
-                await self._checkpoints.between_turns(machine.state, self._ports.executor)
+                await self._checkpoints.between_turns(machine.state, self._replica.thread)
                 turn = self._next_turn()
                 if turn.idle:
                     self._wakeup.clear()
@@ -266,7 +278,7 @@ class CoordinatorRuntime:
         await self._checkpoints.settled()
         await run(machine.state.close)  # nobody else has it open now
         if failure is not None:
-            await run(self._ports.factory.drop)
+            await run(self._replica.factory.drop)
             if life == self._life:
                 self._fail(failure)
 
@@ -280,7 +292,7 @@ class CoordinatorRuntime:
             [w.request for w in takewhile(lambda w: w.end_offset <= applied, self._reads)],
             [w.request for w in islice(self._requests, DISKLESS_REQUESTS_PER_TURN_MAX)],
             self._log.end_offset,
-            self._ports.clock.now_ms(),
+            self._clock.now_ms(),
             self._settings.batch_bytes_max,
             self._following.end_offset,
         )
@@ -350,7 +362,7 @@ class CoordinatorRuntime:
 
     async def _take_snapshot(self) -> None:
         try:
-            with self._ports.snapshot_stage.run():
+            with self._snapshot_stage.run():
                 await self._write_snapshot()
         except (KafkaError, StorageError, OSError) as error:
             _log.error("no snapshot", coordinator=self.coordinator_id, why=str(error))
@@ -367,7 +379,7 @@ class CoordinatorRuntime:
         machine, life = self._machine, self._life
         if machine is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        epoch, snapshots = self._log.leader_epoch, self._ports.snapshots
+        epoch, snapshots = self._log.leader_epoch, self._replica.snapshots
 
         def write() -> list[SnapshotId]:
             with machine.state.snapshot_view() as view:
@@ -378,9 +390,9 @@ class CoordinatorRuntime:
                     snapshots.write(number, snapshot_records(view), applied.timestamp_ms)
             return snapshots.ids()
 
-        numbers = await self._ports.background.run(write)
+        numbers = await self._replica.background.run(write)
         if life == self._life and len(numbers) >= KEPT:
             self._log.prune(numbers[-KEPT].offset)
             for old in numbers[:-KEPT]:
-                await self._ports.background.run(partial(snapshots.remove, old))
+                await self._replica.background.run(partial(snapshots.remove, old))
         return numbers[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from skylog.diskless.coordinator.pins import pin_record
+from skylog.diskless.coordinator.pin_store import pin_record
 from skylog.diskless.coordinator.state import FileState, StateView, StoredAnswer, StoredBatch
 from skylog.diskless.plane import TopicPartition
 from skylog.diskless.rules.commits import Entries

@@ -17,7 +17,7 @@ from struct import Struct
 from typing import Any, Final
 
 from skylog.diskless.coordinator import schema
-from skylog.diskless.coordinator.pins import SqlitePins
+from skylog.diskless.coordinator.pin_store import SqlitePins
 from skylog.diskless.coordinator.state import (
     Applied,
     Counts,

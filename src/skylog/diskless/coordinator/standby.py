@@ -19,37 +19,24 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from skylog.diskless.coordinator.loading import Loader, StateFactory, replay
+from skylog.diskless.coordinator.links import Links
+from skylog.diskless.coordinator.loading import replay
 from skylog.diskless.coordinator.log import FollowedLog, MetadataPartition
 from skylog.diskless.coordinator.machine import CoordinatorMachine
+from skylog.diskless.coordinator.replica import Replica
 from skylog.diskless.coordinator.requests import FindBatches
-from skylog.diskless.coordinator.snapshots import KEPT, Snapshots
-from skylog.diskless.coordinator.state import StateStore
+from skylog.diskless.coordinator.snapshots import KEPT
 from skylog.diskless.plane import FindResult
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
-from skylog.kernel.executor import Executor
 from skylog.kernel.logging import get_logger
 
 _log = get_logger("diskless.standby")
 _RETRY_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StandbyPorts:
-    """``executor`` is the copy's one thread; logs are read and snapshots kept in ``background``."""
-
-    factory: StateFactory
-    snapshots: Snapshots
-    executor: Executor
-    background: Executor
-    # Brings the leader's latest snapshot; None where there is nobody to ask.
-    fetch_snapshot: Callable[[], Awaitable[None]] | None
 
 
 class Standby:
@@ -57,17 +44,19 @@ class Standby:
 
     def __init__(
         self,
-        coordinator_id: int,
+        replica: Replica,
         partition: MetadataPartition,
         rules: PlaneRules,
-        ports: StandbyPorts,
+        links: Links | None,
     ) -> None:
-        self.coordinator_id = coordinator_id
-        self.snapshots = ports.snapshots
+        """``links`` bring the leader's snapshots; None where there is nobody to ask."""
+        self.coordinator_id = replica.coordinator_id
+        self.snapshots = replica.snapshots
+        self._replica = replica
         self._partition = partition
-        self._log = FollowedLog(partition.log, ports.background)
+        self._log = FollowedLog(partition.log, replica.background)
         self._rules = rules
-        self._ports = ports
+        self._links = links
         self._machine: CoordinatorMachine | None = None
         self._wakeup = asyncio.Event()
         self._ended = False
@@ -105,7 +94,7 @@ class Standby:
         if machine is None:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         try:
-            found: list[FindResult] = await self._ports.executor.run(partial(machine.find, request))
+            found: list[FindResult] = await self._replica.thread.run(partial(machine.find, request))
         except sqlite3.Error as error:  # it has just been closed
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         return [
@@ -116,12 +105,12 @@ class Standby:
         ]
 
     async def _follow(self) -> None:
-        run = self._ports.executor.run
+        run = self._replica.thread.run
         await self._known()
         await self._cover()
         if self._ended:
             return
-        machine = await self._load()
+        machine = await self._replica.load(self._log, self._rules)
         self._machine = machine
         doubtful = False
         try:
@@ -138,33 +127,24 @@ class Standby:
             self._machine = None
             await run(machine.state.close)
             if doubtful:
-                await run(self._ports.factory.drop)
+                await run(self._replica.factory.drop)
 
     async def _known(self) -> None:
         """Wait until this replica knows to be committed what the cache was told already."""
 
         def applied() -> int:
-            state = self._ports.factory.open()
+            state = self._replica.factory.open()
             try:
                 return state.applied.end_offset
             finally:
                 state.close()
 
-        end_offset = await self._ports.executor.run(applied)
+        end_offset = await self._replica.thread.run(applied)
         while self._log.end_offset < end_offset <= self._log.stored_end_offset:
             if self._ended:
                 return
             self._wakeup.clear()
             await self._wakeup.wait()
-
-    async def _load(self) -> CoordinatorMachine:
-        def create(state: StateStore) -> CoordinatorMachine:
-            return CoordinatorMachine(self.coordinator_id, state, self._rules)
-
-        ports = self._ports
-        return await Loader(
-            ports.factory, ports.snapshots, self._log, ports.executor, create
-        ).load()
 
     async def _catch_up(self, machine: CoordinatorMachine) -> None:
         applied = machine.state.applied.end_offset
@@ -173,19 +153,19 @@ class Standby:
         if applied < self._log.start_offset:
             raise StorageError(f"the log begins at {self._log.start_offset} now")
         async for batches in self._log.read(applied):
-            await self._ports.executor.run(partial(replay, machine, batches))
+            await self._replica.thread.run(partial(replay, machine, batches))
             if self._ended:
                 return
 
     async def _cover(self) -> None:
         """Have a snapshot from which the log goes on: without one a lost cache is lost for good."""
         start = self._log.start_offset
-        fetch, run = self._ports.fetch_snapshot, self._ports.background.run
-        if start <= self._covered or fetch is None:
+        links, run = self._links, self._replica.background.run
+        if start <= self._covered or links is None:
             return
         numbers = await run(self.snapshots.ids)
         if not numbers or numbers[-1].offset < start:
-            await fetch()
+            await links.fetch_snapshot(self.coordinator_id, self.snapshots)
             numbers = await run(self.snapshots.ids)
             for old in numbers[:-KEPT]:
                 await run(partial(self.snapshots.remove, old))

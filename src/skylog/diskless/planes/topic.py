@@ -34,7 +34,7 @@ from skylog.diskless.plane import (
     TopicPartition,
     Unsubscribe,
 )
-from skylog.diskless.planes import pinning
+from skylog.diskless.planes import pins_by_coordinator
 from skylog.diskless.planes.calls import all_done, outcomes_of
 from skylog.diskless.planes.coordinators import Coordinators
 from skylog.diskless.planes.handover import Handover
@@ -313,10 +313,10 @@ class TopicPlane:
     # Files
 
     async def pin_files(self, pins: Sequence[PinRequest]) -> list[KafkaError | None]:
-        return await pinning.pin_files(self._coordinators, self._coordinator_of, pins)
+        return await pins_by_coordinator.pin_files(self._coordinators, self._coordinator_of, pins)
 
     async def release_pins(self, keys: Sequence[str]) -> None:
-        await pinning.release_pins(self._coordinators, keys)
+        await pins_by_coordinator.release_pins(self._coordinators, keys)
 
     async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]:
         return await self._handover.describe_files(keys)

@@ -12,9 +12,10 @@ from typing import Any
 
 from skylog.diskless.coordinator.links import Links
 from skylog.diskless.coordinator.loading import MemoryFactory, SqliteFactory
-from skylog.diskless.coordinator.ports import RuntimeSettings
-from skylog.diskless.coordinator.registry import DisklessCoordinators, Environment
+from skylog.diskless.coordinator.registry import DisklessCoordinators
+from skylog.diskless.coordinator.replica import ReplicaStore
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.coordinator.state import digest
 from skylog.diskless.plane import BatchToCommit, FileToCommit, TopicPartition
 from skylog.kernel.clock import ManualClock
@@ -163,22 +164,13 @@ class Home:
 
     def _coordinators(self) -> DisklessCoordinators:
         def factory(path: Path, identity: str) -> Any:
-            if self.in_memory:
-                return MemoryFactory()
-            return SqliteFactory(path / "state.sqlite", identity)
+            return MemoryFactory() if self.in_memory else SqliteFactory(path, identity)
 
         executor = InlineExecutor()
-        environment = Environment(
-            directory=self.directory,
-            files=self.files,
-            clock=self.clock,
-            background=executor,
-            timers=self.timers,
-            new_thread=lambda _name: executor,
-            new_factory=factory,
-            links=self.links,
+        store = ReplicaStore(self.directory, self.files, executor, lambda _name: executor, factory)
+        return DisklessCoordinators(
+            store, self.settings, self.clock, links=self.links, timers=self.timers
         )
-        return DisklessCoordinators(environment, self.settings)
 
     async def lead(self, *indexes: int) -> None:
         for index in indexes:

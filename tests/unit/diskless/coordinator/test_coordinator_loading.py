@@ -10,7 +10,7 @@ import pytest
 
 from skylog.diskless.bulk import PinRequest
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.coordinator.ports import RuntimeSettings
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.plane import FindRequest
 from skylog.kernel.errors import ErrorCode
 from skylog.quorum.snapshots import SUFFIX

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.coordinator.ports import RuntimeSettings
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.plane import EARLIEST, LATEST, FindRequest
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.replicated.lifecycle import State

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from skylog.diskless.coordinator import requests as ask
-from skylog.diskless.coordinator.ports import RuntimeSettings
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.plane import CommitResult, FileToCommit, TopicPartition
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.kernel.errors import ErrorCode, KafkaError

@@ -12,7 +12,7 @@ from skylog.diskless.bulk import PinRequest
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.memory import MemoryState
-from skylog.diskless.coordinator.ports import RuntimeSettings
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.coordinator.state import Applied
 from skylog.diskless.plane import BatchToCommit, CommitResult, DescribeFileResult, FileToCommit
 from skylog.diskless.planes.topic import TopicPlane
