@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from skylog.broker.handlers.fetch_sessions import (
@@ -57,30 +56,34 @@ def fetch(
     return Fetch(context, request, session, incremental=incremental).run()
 
 
-@dataclass(slots=True)
-class Collected:
-    """What one pass over the session found. An answer that somebody is to be asked for has its
-    place already."""
+class Collected(Budget):
+    """What one pass over the session found, and what it may still read.
 
-    budget: Budget
-    answers: dict[Entry, PartitionData] = field(default_factory=dict)
-    questions: dict[Any, list[tuple[Entry, Question[PartitionData]]]] = field(default_factory=dict)
-    read_bytes: int = 0
-    refused: set[Entry] = field(default_factory=set)
-    urgent: bool = False  # an error of a log, or a divergence, is told at once
+    An answer that somebody is to be asked for has its place already.
+    """
+
+    __slots__ = ("answers", "questions", "read_bytes", "refused", "urgent")
+
+    def __init__(self, left: int) -> None:
+        super().__init__(left)
+        self.answers: dict[Entry, PartitionData] = {}
+        self.questions: dict[Any, list[tuple[Entry, Question[PartitionData]]]] = {}
+        self.read_bytes = 0
+        self.refused: set[Entry] = set()
+        self.urgent = False  # an error of a log, or a divergence, is told at once
 
     def add(self, entry: Entry, answer: PartitionData) -> None:
         self.answers[entry] = answer
-        size = len(answer.records or b"")
-        if size:
+        if answer.records:
+            size = len(answer.records)
             self.read_bytes += size
-            self.budget.take(size)
+            self.take(size)
         if answer.diverging_epoch.epoch >= 0 or answer.preferred_read_replica >= 0:
             self.urgent = True
 
     def ask(self, entry: Entry, question: Question[PartitionData]) -> None:
         if question.reserved:
-            self.budget.take(question.reserved)
+            self.take(question.reserved)
         self.answers[entry] = _NOT_YET
         self.questions.setdefault(question.joint, []).append((entry, question))
 
@@ -194,7 +197,7 @@ class Fetch:
 
         What an earlier pass ``before`` has read, and what did not move since, is not read again.
         """
-        found = Collected(Budget(self._bytes_max))
+        found = Collected(self._bytes_max)
         self._seen = self.session.progress
         ready = list(self.session.ready)
         if before is not None:
@@ -206,13 +209,13 @@ class Fetch:
                 partition = self._locate(entry)
                 # A look after a wait tells nothing new, unless there was nothing to look at.
                 is_new = before is None or entry in before.refused
-                answer = partition.read(entry.wanted, self._reader, found.budget, is_new=is_new)
+                answer = partition.read(entry.wanted, self._reader, found, is_new=is_new)
             except KafkaError as error:
                 self._fail(entry, error, found)
                 continue
             if isinstance(answer, Question):
                 # Who is first goes first, with all of its joint, so that everybody's turn comes.
-                found.budget.held = found.budget.held or (is_first and not answer.reserved)
+                found.held = found.held or (is_first and not answer.reserved)
                 found.ask(entry, answer)
             else:
                 found.add(entry, answer)
@@ -227,11 +230,10 @@ class Fetch:
     async def _settle(self, found: Collected) -> None:
         """Ask whoever has to be asked: first those who have their share of the budget, because
         what they do not use of it is the others'."""
-        budget = found.budget
         for joint, questions in sorted(found.questions.items(), key=_shares):
-            answers = await joint([question.asked for _, question in questions], budget)
-            budget.left += sum(question.reserved for _, question in questions)
-            budget.untouched = not found.read_bytes
+            answers = await joint([question.asked for _, question in questions], found)
+            found.left += sum(question.reserved for _, question in questions)
+            found.untouched = not found.read_bytes
             for (entry, _), answer in zip(questions, answers, strict=True):
                 if isinstance(answer, KafkaError):
                     self._fail(entry, answer, found)

@@ -183,7 +183,7 @@ class Produce:
         for slot in self.slots:
             if slot.partition is not None:
                 self._append(slot, slot.partition, self._validated(slot, now_ms), now_ms)
-        return self._ask()
+        return self._ask() if self._questions else self._answer()
 
     async def _write_slowly(self) -> ProduceResponse | None:
         """The same with validation on a thread: long decompression must not hold up others."""
@@ -197,8 +197,7 @@ class Produce:
             if slot.partition is not None:
                 outcome = _gone(slot) or validated
                 self._append(slot, slot.partition, outcome, services.clock.now_ms())
-        answer = self._ask()
-        return await answer if isinstance(answer, Later) else answer
+        return await self._ask() if self._questions else self._answer()
 
     def _validated(self, slot: Slot, now_ms: int) -> Validated | KafkaError:
         assert slot.rules is not None  # noqa: S101 - for the type checker
@@ -260,10 +259,8 @@ class Produce:
             if state is not None:
                 answer.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
 
-    def _ask(self) -> ProduceResponse | Later | None:
-        """The answer; later, if others have to write or to replicate something first."""
-        if not self._questions:
-            return self._answer()
+    def _ask(self) -> Later:
+        """The answer once others have written or replicated what they have to."""
         number = self.context.correlation_id
         under_way: list[tuple[list[tuple[Slot, Any]], Writing]] = [
             (questions, joint([asked for _, asked in questions], number))

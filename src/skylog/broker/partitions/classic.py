@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from skylog.kernel.executor import Executor
     from skylog.kernel.settings import BrokerSettings
     from skylog.log.producers import ProducerEntry, TransactionEnd
+    from skylog.log.reader import ReadInfo
     from skylog.log.verification import Guard, Origin
     from skylog.replication.manager import ReplicaManager
     from skylog.replication.partition import Partition
@@ -107,7 +108,8 @@ class ClassicPartition:
     # Writing
 
     def require_in_sync(self) -> None:
-        self.replica.require_in_sync()
+        if not self.replica.enough_in_sync:
+            self.replica.require_in_sync()
 
     def append(
         self, batch: Validated, origin: Origin, now_ms: int, *, acks_all: bool
@@ -185,7 +187,8 @@ class ClassicPartition:
         except WouldBlock:
             read = partial(how, offset, size, limit, min_one=budget.untouched, block=True)
             return Question(self._home.read_cold, partial(_fill, answer, read), size)
-        return _filled(answer, found)
+        answer.records = found.buffer
+        return _with_aborted(answer, found) if found.aborted else answer
 
     def _hear_follower(self, wanted: FetchPartition, reader: Reader) -> None:
         """What a follower asks for says what it has."""
@@ -356,16 +359,16 @@ def _outcome(work: Callable[[], T]) -> T | KafkaError:
         return error
 
 
-def _fill(answer: PartitionData, read: Callable[[], Any]) -> PartitionData:
-    return _filled(answer, read())
-
-
-def _filled(answer: PartitionData, found: Any) -> PartitionData:
+def _fill(answer: PartitionData, read: Callable[[], ReadInfo]) -> PartitionData:
+    found = read()
     answer.records = found.buffer
-    if found.aborted:
-        answer.aborted_transactions = [
-            AbortedTransaction(each.producer_id, each.first_offset) for each in found.aborted
-        ]
+    return _with_aborted(answer, found) if found.aborted else answer
+
+
+def _with_aborted(answer: PartitionData, found: ReadInfo) -> PartitionData:
+    answer.aborted_transactions = [
+        AbortedTransaction(each.producer_id, each.first_offset) for each in found.aborted
+    ]
     return answer
 
 
