@@ -293,5 +293,5 @@ def test_a_check_before_the_job(broker: Broker) -> None:
     with pytest.raises(KafkaError, match="topic nowhere does not exist"):
         EpochDriver(context(broker), "w").check(["nowhere"])
     elsewhere = {"diskless.storage.url": "file:///nowhere/at/all"}
-    with pytest.raises(ConfigError, match="file:///nowhere/at/all is no directory"):
+    with pytest.raises(ConfigError, match="file:///nowhere/at/all is not a directory"):
         EpochDriver(context(broker, storage=elsewhere), "w").check(["checked"])

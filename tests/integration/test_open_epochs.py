@@ -93,7 +93,7 @@ def test_an_epoch_is_shown_and_finished(broker: Broker, cli: Cli) -> None:
     row = opened(cli, name)
     assert row is not None
     assert (row["objects"], row["committed"], row["topics"]) == (2, 1, ["finished"])
-    assert str(row["advice"]).startswith("start its query again, or --finish")
+    assert str(row["advice"]).startswith("restart its query, or --finish")
     assert name in cli.ok("spark", "epochs")
     assert values(broker, "finished") != Counter(ROWS)
     cli.ok("spark", "epochs", "--finish", name)

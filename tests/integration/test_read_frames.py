@@ -204,7 +204,7 @@ def test_mistakes_are_named_before_anything_is_read(broker: Broker) -> None:
         ({"config": {"nonsense": "1"}}, "unknown setting 'nonsense'; allowed are those of a"),
         ({"config": {"sasl.mechanisms": "PLAIN"}}, r"'sasl.mechanisms' \(is it sasl.mechanism\?\)"),
         ({"config": {"request.timeout.ms": 5}}, "config request.timeout.ms is 5; allowed is text"),
-        ({"config": {"bootstrap.servers": "h:1"}}, "bootstrap.servers in config 'h:1': say one"),
+        ({"config": {"bootstrap.servers": "h:1"}}, "bootstrap.servers in config 'h:1': set one"),
     ):
         with pytest.raises(ConfigError, match=why):
             read(broker, topic, **options)
@@ -221,7 +221,7 @@ def test_a_bucket_that_is_not_there(broker: Broker, tmp_path: Path) -> None:
     topic = create(broker, "elsewhere", **{"diskless.enable": "true"})
     produce(broker, topic, 10)
     nowhere = {"diskless.storage.url": (tmp_path / "nowhere").as_uri()}
-    with pytest.raises(ConfigError, match="nowhere is no directory of this machine"):
+    with pytest.raises(ConfigError, match="nowhere is not a directory on this machine"):
         read(broker, topic, storage=nowhere).to_arrow()
     (tmp_path / "empty").mkdir()
     empty = {"diskless.storage.url": (tmp_path / "empty").as_uri()}

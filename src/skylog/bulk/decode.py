@@ -1,8 +1,8 @@
 """Record batches as they lie in objects, decoded into Arrow record batches.
 
-A batch in an object has its producer's own offsets; where it stands in its partition, and when it
-was appended, say its coordinates. Records outside of what was asked for are left out, as are
-control batches; checksums are the reader's business.
+A batch in an object has its producer's own offsets; its offset in the partition and its append time
+are in its coordinates. Records outside the requested range are skipped, as are control batches; the
+reader verifies checksums.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from skylog.wire.compression import decompress
 
 __all__ = ["SCHEMA", "EncodedBatch", "Selection", "decode", "decode_chunks"]
 
-# Uncompressed records that become one Arrow batch; a larger record batch is one by itself. Few
-# enough that they are still in the processor's cache when whoever takes the batch reads it.
+# Uncompressed bytes per Arrow batch; a larger record batch is one by itself. Small enough to be
+# still in the processor's cache when the batch is consumed.
 CHUNK_BYTES: Final = 1024 * 1024
 CREATE_TIME: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """One whole batch (magic 2) as it lies in an object, and its place in the partition."""
+    """One complete batch (magic 2) from an object, and its offset in the partition."""
 
     data: Buffer
     base_offset: int
@@ -46,7 +46,7 @@ class EncodedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to decode: offsets up to but without the end; times in ms, both ends within."""
+    """What to decode: offsets up to, excluding, the end; times in ms, both inclusive."""
 
     topic: str
     partition: int
@@ -116,7 +116,7 @@ def _is_wanted(batch: EncodedBatch, selection: Selection) -> bool:
 
 
 def _open(batch: EncodedBatch, selection: Selection) -> RecordsOfBatch:
-    """Look at the header and decompress; a control batch has no records that anybody wants."""
+    """Check the header and decompress; control batches have no user records."""
     data = memoryview(batch.data)
     if len(data) < HEADER_BYTES:
         raise _corrupt(batch, selection, f"a batch of {len(data)} bytes")
@@ -168,7 +168,7 @@ def _repeated(value: str | int, rows: int) -> pa.Array:
 
 @lru_cache(maxsize=16)
 def _long_column(value: str | int, rows: int) -> pa.Array:
-    """Made of buffers: Arrow's own ways from Python's values load pandas if it is installed."""
+    """Built from buffers: Arrow's own conversions from Python values import pandas if installed."""
     if isinstance(value, int):
         numbers = pa.py_buffer(array("i", [value]) * rows)
         return pa.Array.from_buffers(pa.int32(), rows, [None, numbers], 0)

@@ -35,7 +35,7 @@ _ANY_MS: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class TopicTarget:
-    """What a writer must know of a topic."""
+    """What a writer must know about a topic."""
 
     name: str
     partitions: int
@@ -43,15 +43,15 @@ class TopicTarget:
     diskless: bool = True
     message_bytes_max: int = 1_048_588
     keyed: bool = False  # compacted: every record needs a key
-    # How far timestamps may lie in the past and in the future.
+    # How far timestamps may be in the past and in the future.
     before_ms_max: int = _ANY_MS
     after_ms_max: int = _ANY_MS
-    codec: Compression | None = None  # what the topic asks for; None leaves it to the writer
+    codec: Compression | None = None  # the topic's codec; None leaves it to the writer
 
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """The records of one batch, compressed; who sends it adds the header."""
+    """The records of one batch, compressed; the sender adds the header."""
 
     topic: str
     topic_id: Uuid
@@ -82,7 +82,8 @@ class RowBatch:
 
 
 class RowEncoder:
-    """Encodes what one task writes. Rows without a key go round the partitions from ``seed`` on."""
+    """Encodes what one task writes. Rows without a key rotate through the partitions from
+    ``seed`` on."""
 
     def __init__(
         self,
@@ -157,7 +158,7 @@ class RowEncoder:
         body: bytes | bytearray = written.records
         if codec is not Compression.NONE:
             body = compress(codec, written.records)
-            # What does not get smaller must not grow over the topic's limit either.
+            # A compressed batch that is not smaller must not exceed the topic's limit either.
             if len(body) >= len(written.records) and target.codec is None:
                 codec, body = Compression.NONE, written.records
         return RowBatch(

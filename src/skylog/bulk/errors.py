@@ -1,4 +1,4 @@
-"""What keeps a bulk reader from going on, apart from what a broker says."""
+"""Errors of bulk readers, apart from those of brokers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from skylog.kernel.errors import SkylogError
 
 
 class DataLossError(SkylogError):
-    """Records that were to be read are gone: deleted by retention, or with their topic."""
+    """Records to be read no longer exist: deleted by retention, or with their topic."""
 
     def __init__(
         self, topic: str, partition: int, start_offset: int, end_offset: int, why: str
@@ -21,7 +21,7 @@ class DataLossError(SkylogError):
         self.end_offset = end_offset
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors of tasks travel to their driver."""
+        """Errors of tasks are sent to their driver."""
         return _rebuilt, (self.__dict__, str(self))
 
 

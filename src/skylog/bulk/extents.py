@@ -1,7 +1,7 @@
-"""Which bytes of which objects to ask for. Pure.
+"""Which bytes of which objects to read. Pure.
 
-Batches that lie near each other in an object are read with one request, whatever partition they
-are of: a request costs more than the bytes between them.
+Batches that are close to each other in an object are read with one request, whatever their
+partition: a request costs more than the bytes between them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Final
 
 from skylog.client.bulk import BatchLocation, Split
 
-# Bytes between two batches that are cheaper to read than to leave out.
+# Gaps between two batches that are cheaper to read than to skip.
 GAP_BYTES_MAX: Final = 128 * 1024
-# Larger requests only come later: several are under way at once.
+# Larger requests would only delay the first bytes: several run in parallel.
 EXTENT_BYTES_MAX: Final = 8 * 1024 * 1024
 FIRST_WINDOW_BYTES: Final = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some batches of a split, one after the other."""
+    """Consecutive batches of a split."""
 
     split: Split
     batches: tuple[BatchLocation, ...]
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Bytes of one object, and the places in the list of batches that lie there."""
+    """Bytes of one object, and the indexes of the batches in them."""
 
     key: str
     start: int
@@ -42,7 +42,7 @@ class Extent:
 
 
 def extents_of(batches: Sequence[BatchLocation]) -> list[Extent]:
-    """The requests that bring all batches; each batch is whole in one of them."""
+    """The requests that cover all batches; each batch is completely in one of them."""
     order = sorted(
         range(len(batches)), key=lambda at: (batches[at].object_key, batches[at].byte_offset)
     )
@@ -66,9 +66,9 @@ def extents_of(batches: Sequence[BatchLocation]) -> list[Extent]:
 
 
 class Windows:
-    """Parts cut and joined to windows of about so many bytes: what is in memory at once.
+    """Parts split and joined into windows of about this many bytes, the unit of memory use.
 
-    The first ones are smaller: whoever waits for the first has work sooner.
+    The first ones are smaller, so that the consumer can start sooner.
     """
 
     def __init__(self, window_bytes: int, first_bytes: int = FIRST_WINDOW_BYTES) -> None:
@@ -96,5 +96,5 @@ class Windows:
 
     @property
     def rest(self) -> list[Part]:
-        """What has not filled a window."""
+        """The remainder that has not filled a window."""
         return self._window

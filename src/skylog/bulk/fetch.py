@@ -1,4 +1,4 @@
-"""Windows of any topic, fetched from the leaders of its partitions: whole batches, not decoded."""
+"""Windows of any topic, fetched from the partition leaders: complete batches, not decoded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skylog.wire.messages.fetch_response import FetchResponse, PartitionData
 
 FETCH_BYTES: Final = 16 * 1024 * 1024
 _WAIT_MS: Final = 500
-# The last version that names topics; later ones know them by id alone.
+# The last version that names topics; later ones identify them by id only.
 _VERSION_OF_NAMES: Final = 12
 
 
@@ -76,7 +76,7 @@ class BrokerSource:
     async def _ask(self, split: Split, position: int) -> list[EncodedBatch]:
         topic = await self._cluster.topic(split.topic)
         if ZERO_UUID not in (topic.topic_id, split.topic_id) and topic.topic_id != split.topic_id:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"topic {split.topic} was created anew")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"topic {split.topic} was created again")
         info = topic.partitions.get(split.partition)
         if info is None or info.leader < 0:
             self._cluster.metadata.forget(split.topic)
@@ -127,11 +127,11 @@ def _partition(answer: FetchResponse, split: Split) -> PartitionData:
             if error is not None:
                 raise error
             return data
-    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no answer for {where}")
+    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"no response for {where}")
 
 
 def _again(error: KafkaError) -> KafkaError:
-    """A broker that does not know the topic may only not be its leader: fresh metadata decides."""
+    """A broker that does not know the topic may just not be its leader: fresh metadata decides."""
     if error.code in TOPIC_GONE:
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, error.message)
     return error

@@ -1,4 +1,5 @@
-"""The store's objects beside the files that coordinators know: by key, and nothing is kept."""
+"""Compares the store's objects with the files that coordinators know, by key, in constant
+memory."""
 
 from __future__ import annotations
 
@@ -25,22 +26,22 @@ if TYPE_CHECKING:
 
 
 class Verdict(Enum):
-    """What is to be said of a key; ``ORPHAN`` alone is deleted by the next scan."""
+    """The state of a key; only ``ORPHAN`` is deleted by the next scan."""
 
     LIVE = "live"
-    WAITING = "waiting"  # known, no live batch: deleted once the grace is over
+    WAITING = "waiting"  # known, no live batch: deleted after the grace period
     MISSING = "missing"  # known, no object: records are lost if any batch is live
     GONE = "gone"  # known, no live batch, no object: about to be forgotten
-    RECENT = "recent"  # unknown, but young: its commit may be under way
+    RECENT = "recent"  # unknown, but young: its commit may be in progress
     HELD = "held"  # unknown, kept since a restore
     STAGED = "staged"  # not committed: the pin of its writer, or its age, decides
-    KEPT = "kept"  # unknown, and nobody scans for such objects
+    KEPT = "kept"  # unknown, and objects of this kind are never scanned
     ORPHAN = "orphan"
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An object and the file of the same key; one of them at least."""
+    """An object and the file of the same key; at least one of them."""
 
     object: ObjectInfo | None
     file: ListedDisklessFile | None
@@ -53,7 +54,7 @@ class Pair:
 
     @property
     def created_ms(self) -> int | None:
-        """As the key says."""
+        """According to the key."""
         key = known(self.key)
         return None if key is None else key.created_ms
 
@@ -86,7 +87,7 @@ async def _next(found: AsyncIterator[Any]) -> Any:
 
 
 def judge(pair: Pair, threshold_ms: int, holds: Sequence[Hold]) -> Verdict:
-    """Pure: ``threshold_ms`` is the broker's; -1 where nothing is scanned."""
+    """Pure: ``threshold_ms`` is the broker's; -1 if nothing is scanned."""
     if pair.file is not None:
         live = pair.file.live_batches > 0
         if pair.object is None:
@@ -108,7 +109,7 @@ async def judged(
     prefix: str,
     about: DescribeDisklessCoordinatorsResponse,
 ) -> AsyncIterator[tuple[Pair, Verdict]]:
-    """Every object and file under a prefix, and what is to be said of it."""
+    """Every object and file under a prefix, and its state."""
     holds = await read_holds(store)
     files = DisklessAdmin(cluster).files(prefix)
     done = 0

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 TASK_BYTES: Final = 16 * 1024 * 1024
 BOOTSTRAP_DEFAULT: Final = "localhost:9092"
-# Somebody waits at a prompt: a cluster that cannot be reached is told sooner than to a service.
+# A user waits at a prompt: report an unreachable cluster sooner than for a service.
 _PATIENCE: Final = {"default.api.timeout.ms": "15000"}
 
 
 class TopicRead:
-    """What a topic held when it was planned; every method reads it anew."""
+    """The contents of a topic when the read was planned; every method reads it again."""
 
     def __init__(
         self,
@@ -77,11 +77,12 @@ class TopicRead:
             )
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """A stream that DuckDB, Polars and others of Arrow read without holding all of it."""
+        """A stream that DuckDB, Polars and other Arrow consumers read without loading all of it."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Whatever takes Arrow's streams takes this: ``polars.from_arrow``, ``pyarrow.table``."""
+        """Accepted by everything that takes Arrow streams: ``polars.from_arrow``,
+        ``pyarrow.table``."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
@@ -114,14 +115,13 @@ def read(  # noqa: PLR0913 - what a reader may say
     progress: bool = True,
     fail_on_data_loss: bool = True,
 ) -> TopicRead:
-    """Plan a read of what the topic holds now.
+    """Plan a read of the topic's current contents.
 
     ``start`` and ``end`` (which is not read) are earliest, latest, an offset, a datetime (the first
-    record at or after it), or a dictionary of these by partition. ``bootstrap`` is
-    localhost:9092 if nothing says where brokers are. ``config`` are settings of a Kafka
-    client (security.protocol, sasl.*, ssl.*), ``storage`` those of diskless.storage.* where
-    the environment does not say them. ``via="broker"`` reads through the brokers. ``progress``
-    shows a bar, if there is a terminal.
+    record at or after it), or a dictionary of these by partition. ``bootstrap`` defaults to
+    localhost:9092. ``config`` has settings of a Kafka client (security.protocol, sasl.*, ssl.*),
+    ``storage`` settings diskless.storage.* that are not in the environment. ``via="broker"`` reads
+    through the brokers. ``progress`` shows a bar on a terminal.
     """
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; allowed are 1 and more")
@@ -158,14 +158,14 @@ def _where(bootstrap: str | None, config: Mapping[str, str]) -> dict[str, str]:
     """The client's settings, with the brokers that one of the two names."""
     said = config.get(BOOTSTRAP)
     if None not in (bootstrap, said) and bootstrap != said:
-        raise ConfigError(f"bootstrap is {bootstrap!r}, {BOOTSTRAP} in config {said!r}: say one")
+        raise ConfigError(f"bootstrap is {bootstrap!r}, {BOOTSTRAP} in config {said!r}: set one")
     return {**config, BOOTSTRAP: bootstrap or said or BOOTSTRAP_DEFAULT}
 
 
 async def _plan(
     cluster: Cluster, ranges: Sequence[PartitionRange], *, fail_on_data_loss: bool
 ) -> Plan:
-    """The splits of the ranges, or of what a partition has of them."""
+    """The splits of the ranges, clamped to each partition's offsets."""
     found = await plan_ranges(cluster, ranges, split_bytes(TASK_BYTES))
     moved = [
         _within_log(wanted, partition, fails=fail_on_data_loss)
@@ -181,7 +181,7 @@ async def _plan(
 
 
 def _within_log(wanted: PartitionRange, found: PartitionPlan, *, fails: bool) -> PartitionRange:
-    """Offsets beyond the end of a partition stand for its end, those that were deleted are lost."""
+    """Offsets beyond the end of a partition mean its end; deleted ones count as lost."""
     if found.error is not ErrorCode.OFFSET_OUT_OF_RANGE or found.high_watermark < 0:
         return wanted
     low, high = found.log_start_offset, found.high_watermark

@@ -1,6 +1,6 @@
-"""A manifest as bytes: JSON, so that people can read what an epoch consists of.
+"""A manifest as bytes: JSON, so that the contents of an epoch are readable.
 
-Pure: nothing is taken from it that was not checked.
+Pure: everything in it is validated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The names of a topic's columns, for those who need no Arrow to speak of them."""
+"""The names of a topic's columns, without importing Arrow."""
 
 from __future__ import annotations
 

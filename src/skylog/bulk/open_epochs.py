@@ -1,7 +1,7 @@
-"""Epochs that were begun and not completed: what they hold, and how somebody ends them by hand.
+"""Incomplete epochs: what they contain, and how an operator resolves them.
 
-A query that is started again completes its epoch by itself. This is for one that never comes back,
-or that came back after its pins had expired.
+A restarted query completes its epoch itself. This is for queries that are never restarted, or only
+after their pins have expired.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import Exists, NotFound
 
-# A key and its neighbours: only the key itself is wanted.
+# Listings return a key and its neighbours: only the key itself is wanted.
 _NEIGHBOURS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class OpenEpoch:
-    """``committed``: how many of its objects the coordinators know; None if they do not tell."""
+    """``committed``: how many of its objects the coordinators know; None if they do not say."""
 
     manifest: Manifest
     committed: int | None
@@ -51,22 +51,22 @@ class OpenEpoch:
         return now_ms >= self.manifest.expires_ms
 
     def advice(self, now_ms: int) -> str:
-        """What to do about it."""
+        """The recommended action."""
         if not self.has_expired(now_ms):
-            return "start its query again, or --finish it if the query never comes back"
+            return "restart its query, or --finish it if the query is not restarted"
         if self.committed == self.objects:
-            return "all of it is committed: --skip what is left to do, which is to say so"
+            return "all of it is committed: --skip only marks it done"
         if self.committed == 0:
-            return "none of it is committed: --again, and its query writes it when it is started"
+            return "none of it is committed: --again, and its query writes it when restarted"
         return (
-            "compare the topics with the source; then --skip what is missing, or --again, which"
-            " writes all of it, rows that are there already a second time"
+            "compare the topics with the source; then --skip what is missing, or --again, which "
+            "writes all of it, committed rows a second time"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``unreadable``: keys of manifests that are none, with the reason."""
+    """``unreadable``: keys of invalid manifests, with the reason."""
 
     epochs: list[OpenEpoch] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
@@ -103,7 +103,8 @@ async def _manifest(area: StagingArea, prefix: str, epoch: int) -> Manifest:
 
 
 async def _committed(cluster: Cluster, manifest: Manifest) -> int | None:
-    """Files that retention has deleted since are not counted: nobody knows them any more."""
+    """Files that retention has deleted since are not counted: the coordinators no longer know
+    them."""
     admin = DisklessAdmin(cluster)
     try:
         return sum([await _is_known(admin, staged.key) for staged in manifest.objects])
@@ -121,7 +122,7 @@ async def _is_known(admin: DisklessAdmin, key: str) -> bool:
 
 
 def chosen(epochs: Sequence[OpenEpoch], name: str) -> OpenEpoch:
-    """The epoch of that name, WRITER/NUMBER; ConfigError says which there are."""
+    """The epoch of that name, WRITER/NUMBER; ConfigError lists the existing ones."""
     for one in epochs:
         if one.name == name:
             return one
@@ -130,13 +131,13 @@ def chosen(epochs: Sequence[OpenEpoch], name: str) -> OpenEpoch:
 
 
 async def finish(area: StagingArea, epoch: OpenEpoch) -> None:
-    """Commit what is left of it and mark it done, as its own driver would."""
+    """Commit the rest of it and mark it done, as its own driver would."""
     manifest = epoch.manifest
     await EpochCommitter(area, manifest.writer).complete(manifest.epoch, ())
 
 
 async def skip(area: StagingArea, epoch: OpenEpoch) -> None:
-    """Mark it done as it is: what is not committed is never written."""
+    """Mark it done as it is: the uncommitted rest is never written."""
     manifest = epoch.manifest
     prefix = writer_prefix(area.prefix, manifest.writer)
     with suppress(Exists):  # its own driver was faster
@@ -146,7 +147,7 @@ async def skip(area: StagingArea, epoch: OpenEpoch) -> None:
 
 
 async def begin_again(area: StagingArea, epoch: OpenEpoch) -> None:
-    """Forget it: its query writes it anew. What is committed stays."""
+    """Forget it: its query writes it again. Committed rows stay."""
     manifest = epoch.manifest
     prefix = writer_prefix(area.prefix, manifest.writer)
     await area.store.delete_many([manifest_key(prefix, manifest.epoch)])

@@ -1,8 +1,8 @@
-"""Tasks read by several threads, their batches handed on in the order of the tasks.
+"""Tasks read by several threads, with batches returned in the order of the tasks.
 
-Decoding runs without the GIL, so threads are enough. Only so many tasks are begun ahead of the one
-whose batches are being taken, and each holds only so many batches: memory is bounded whatever the
-size of the topic and however slowly it is consumed.
+Decoding runs without the GIL, so threads are enough. Only a limited number of tasks run ahead of
+the one being consumed, and each holds a limited number of batches: memory is bounded whatever the
+size of the topic and the speed of the consumer.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LOOK_SECONDS: Final = 0.2
 
 
 class _End:
-    """The last thing that a task hands on; with the error that ended it, if one did."""
+    """The last item of a task; with the error that ended it, if any."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
 class _Running(Generic[ItemT]):
-    """One task at work; its items wait here for their turn."""
+    """One running task; its items wait here to be consumed."""
 
     def __init__(self, read: Callable[[], Iterator[ItemT]], stop: threading.Event) -> None:
         self._read = read

@@ -1,7 +1,7 @@
-"""Which task reads what: splits packed by bytes, a hot one into many, small ones together.
+"""Packs splits into tasks by bytes: a large split into many, small ones together.
 
-Pure: decides from its arguments alone. Every offset of the splits is in exactly one task, and tasks
-are as even as the splits allow: the last one to end decides how long everything takes.
+Pure. Every offset of the splits is in exactly one task, and tasks are as even as the splits allow:
+the last one to end determines the total time.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Final
 
 from skylog.client.bulk import Split
 
-# As much as Spark reads of files in one task; to start one takes tens of milliseconds.
+# As much as Spark reads from files in one task; starting one takes tens of milliseconds.
 TASK_BYTES: Final = 128 * 1024 * 1024
-# To start a task costs as much as to read a few megabytes.
+# Starting a task costs as much as reading a few megabytes.
 TASK_BYTES_MIN: Final = 8 * 1024 * 1024
 _SPLITS_PER_TASK: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one task reads, one split after the other."""
+    """What one task reads, one split after another."""
 
     splits: tuple[Split, ...]
 
@@ -33,7 +33,7 @@ class Task:
 
     @property
     def records(self) -> int:
-        """Offsets, which are at least as many as records."""
+        """Offsets; there are at most as many records."""
         return sum(split.end_offset - split.start_offset for split in self.splits)
 
 
@@ -52,14 +52,14 @@ def plan_tasks(
 ) -> list[Task]:
     """Tasks of about ``task_bytes``, in the order of the splits.
 
-    Smaller ones, if ``cores`` would be left without any. At least ``min_tasks`` as far as there are
-    offsets enough, and none of more than ``max_records`` offsets; 0 sets no bound.
+    Smaller ones, if some ``cores`` would get none. At least ``min_tasks`` if there are enough
+    offsets, and none with more than ``max_records`` offsets; 0 means no limit.
     """
     whole = [split for split in splits if split.start_offset < split.end_offset]
     even = _even_bytes(sum(split.bytes for split in whole), task_bytes, cores)
     if max_records > 0:
         whole = [part for split in whole for part in _cut_by_records(split, max_records)]
-    # A split that is only somewhat too large stays whole: a batch at a cut is read twice.
+    # A split that is only slightly too large stays whole: a batch at a cut is read twice.
     parts = [part for split in whole for part in _cut(split, split.bytes // even)]
     tasks = list(_pack(parts, even, max_records))
     if len(tasks) >= min_tasks or not whole:
@@ -79,13 +79,14 @@ def _divided(size: int, by: int) -> int:
 
 
 def _at_least(splits: Sequence[Split], min_tasks: int, max_records: int) -> list[Task]:
-    """So many tasks or more: each split gets its share of them, and nothing is packed together."""
+    """At least this many tasks: each split gets its share of them, and nothing is packed
+    together."""
     if len(splits) >= min_tasks:
         share = max(sum(split.bytes for split in splits) // min_tasks, 1)
         tasks = list(_pack(splits, share, max_records))
         return tasks if len(tasks) >= min_tasks else [Task((split,)) for split in splits]
     wanted = [1] * len(splits)
-    # The one whose parts are largest gets one more, while it has offsets to share.
+    # The split with the largest parts gets one more, while it has enough offsets.
     heap = [_next_cut(split, 1, place) for place, split in enumerate(splits)]
     heapify(heap)
     missing = min_tasks - len(splits)
@@ -110,12 +111,12 @@ def _next_cut(split: Split, parts: int, place: int) -> tuple[float, float, int]:
 
 
 def _pack(parts: Iterable[Split], task_bytes: int, max_records: int) -> Iterator[Task]:
-    """A part belongs to the task in whose share of all bytes its middle lies."""
+    """A part belongs to the task in whose share of all bytes its middle is."""
     held: list[Split] = []
     before = records = number = 0
     for part in parts:
         length = part.end_offset - part.start_offset
-        # A part without bytes goes with the one before it: it may lie behind the last share.
+        # A part without bytes goes with the previous one: it may be after the last share.
         turn = (before + part.bytes // 2) // task_bytes if part.bytes else number
         if held and (turn > number or 0 < max_records < records + length):
             yield Task(tuple(_joined(held)))
@@ -129,7 +130,7 @@ def _pack(parts: Iterable[Split], task_bytes: int, max_records: int) -> Iterator
 
 
 def _joined(splits: Iterable[Split]) -> Iterator[Split]:
-    """Neighbours of a partition as one."""
+    """Adjacent parts of a partition merged."""
     last: Split | None = None
     for split in splits:
         if last is not None and _is_next(last, split):
@@ -152,7 +153,7 @@ def _cut_by_records(split: Split, max_records: int) -> list[Split]:
 
 
 def _cut(split: Split, count: int) -> list[Split]:
-    """Into ``count`` parts of the same length, or fewer where there are fewer offsets."""
+    """Into ``count`` equal parts, or fewer if there are fewer offsets."""
     length = split.end_offset - split.start_offset
     count = min(max(count, 1), length)
     bounds = [split.start_offset + length * index // count for index in range(count + 1)]

@@ -1,8 +1,8 @@
-"""One event loop per process, in a thread of its own, and the connections that live on it.
+"""One event loop per process, in its own thread, and its connections.
 
 Tasks of Spark and threads of a frame are synchronous. They share a client and a store for each
-cluster they read, so that a thousand small tasks connect once. A forked worker begins anew: neither
-threads nor sockets survive a fork.
+cluster, so that a thousand small tasks connect once. A forked worker starts over: neither threads
+nor sockets survive a fork.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 _CLUSTERS_MAX: Final = 8
 _CLOSE_SECONDS: Final = 10.0
-# Checksums of what was read, while the caller decodes what was read before.
+# Verifies checksums while the caller decodes earlier data.
 _THREADS: Final = 2
 
 
@@ -41,7 +41,7 @@ def pairs(settings: Mapping[str, str]) -> Pairs:
 
 @dataclass(slots=True)
 class Connections:
-    """A client, and the stores whose addresses it was told."""
+    """A client, and the stores whose addresses it has received."""
 
     cluster: Cluster
     stores: dict[tuple[str, Pairs], ObjectStore]
@@ -79,7 +79,7 @@ class Process:
         self._loop.run_forever()
         left = asyncio.all_tasks(self._loop)
         for task in left:
-            task.cancel()  # whoever waits for it is told
+            task.cancel()  # waiting callers get the error
         self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
 
@@ -90,7 +90,7 @@ class Process:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something on the loop and wait for it."""
+        """Run something on the loop and wait for it."""
         future = self.start(work)
         try:
             return future.result()
@@ -99,7 +99,8 @@ class Process:
             raise
 
     def end(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait until something is closed. What lived on a loop that has ended is closed already."""
+        """Wait until something is closed. What belonged to a loop that has ended is already
+        closed."""
         if self._closed:
             work.close()
             return
@@ -107,7 +108,7 @@ class Process:
             self.run(work)
 
     async def connections(self, properties: Pairs) -> Connections:
-        """On the loop's thread: those of a cluster; which one was used longest ago is closed."""
+        """On the loop's thread: the clients of a cluster; the least recently used one is closed."""
         found = self._known.get(properties)
         if found is None:
             found = Connections(Cluster(ClientSettings.of(dict(properties))), {})
@@ -139,7 +140,7 @@ _current: Process | None = None
 
 
 def this_process() -> Process:
-    """The one of this process; a forked child gets one of its own."""
+    """The instance of this process; a forked child gets its own."""
     global _current  # noqa: PLW0603 - there is one per process by nature
     with _lock:
         if _current is None or _current.pid != os.getpid():

@@ -1,6 +1,6 @@
-"""Encoded batches to classic topics, through the brokers: what is sent again is stored once.
+"""Sends encoded batches to classic topics, through the brokers; resends are stored once.
 
-One batch of a partition is under way at a time, with the sequence numbers of one idempotent
+One batch of a partition is in flight at a time, with the sequence numbers of one idempotent
 producer; partitions do not wait for one another. A task that is run again is another producer.
 """
 
@@ -83,7 +83,7 @@ class BatchProducer:
         answer: ProduceResponse = await connection.request(request, version_max=version_max)
         found = answer.responses[0].partition_responses[0]
         error = error_of(found.error_code, f"partition {partition}: {found.error_message or ''}")
-        # A repeated batch that the broker has already is stored.
+        # A repeated batch that the broker already has is stored.
         if error is not None and error.code is not ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             raise error
 

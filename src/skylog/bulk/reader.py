@@ -24,13 +24,13 @@ Via = Literal["bucket", "broker"]
 VIA: Final[tuple[Via, ...]] = ("bucket", "broker")
 # Bytes of objects in one window; while one is decoded, up to three more are read or wait.
 WINDOW_BYTES: Final = 16 * 1024 * 1024
-# Arrow batches below this are joined to one.
+# Smaller Arrow batches are merged.
 SMALL_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """What every reader of a query needs; sent to other processes, so it is made of plain values.
+    """What every reader of a query needs; sent to other processes, so it consists of plain values.
 
     ``properties`` are those of a Kafka client, ``storage`` those of ``diskless.storage.*``.
     """
@@ -59,7 +59,7 @@ class ReadContext:
         max_timestamp: int | None = None,
         fail_on_data_loss: bool = True,
     ) -> ReadContext:
-        """Checked here, so that a mistake shows before anything is read."""
+        """Validated here, so that an error shows before anything is read."""
         if via not in VIA:
             raise ConfigError(f"via is {via!r}; allowed are {', '.join(VIA)}")
         schema_of(columns)
@@ -77,7 +77,7 @@ class ReadContext:
         )
 
     def at(self, storage_url: str | None) -> ReadContext:
-        """The same, with the address that the brokers told."""
+        """The same, with the address that the brokers returned."""
         return replace(self, storage_url=storage_url)
 
     def schema(self) -> pa.Schema:
@@ -91,9 +91,9 @@ def read_splits(
     *,
     on_bytes: Callable[[int], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some splits, one after the other; ``on_bytes`` hears how much was read.
+    """The rows of some splits, one after another; ``on_bytes`` is called with the bytes read.
 
-    Splits of small partitions should come together: their neighbours are read with one request.
+    Splits of small partitions should be adjacent: they are then read with one request.
     """
     return _joined(_rows(context, splits, on_bytes))
 
@@ -108,7 +108,7 @@ def _rows(
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of small partitions put together: each costs something to whoever takes it."""
+    """Merged batches of small partitions: each batch has a fixed cost for its consumer."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -122,7 +122,7 @@ def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read_pieces(context: ReadContext, splits: Sequence[Split]) -> Iterator[Piece]:
-    """The batches of some splits, checked but not decoded; what follows is read meanwhile."""
+    """The batches of some splits, verified but not decoded; the following ones are read ahead."""
     process = this_process()
     for via_bucket, run in _runs(context, splits):
         source = process.run(_open(process, context, run, via_bucket=via_bucket))
@@ -137,7 +137,7 @@ def read_pieces(context: ReadContext, splits: Sequence[Split]) -> Iterator[Piece
 
 
 def _runs(context: ReadContext, splits: Sequence[Split]) -> Iterator[tuple[bool, list[Split]]]:
-    """Stretches of splits that are read the same way."""
+    """Runs of splits that are read the same way."""
     bucket = context.via == "bucket" and is_reachable(context.storage_url)
     run: list[Split] = []
     for split in splits:

@@ -1,4 +1,4 @@
-"""Pure: the columns that a writer takes, checked and brought to one type each."""
+"""Pure: a writer's columns, validated and converted to one type each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def topic_column(batch: pa.RecordBatch) -> tuple[list[str], Int32s | None]:
     """(the topics that occur, which of them each row is for)."""
     column = _column(batch, "topic")
     if column is None:
-        raise BadRows("neither a column topic nor an option topic says where rows go")
+        raise BadRows("there is neither a column topic nor an option topic")
     if not _is_text(column.type):
         raise BadRows(f"column topic is {column.type}; allowed is string")
     if column.null_count:
@@ -48,7 +48,7 @@ def topic_column(batch: pa.RecordBatch) -> tuple[list[str], Int32s | None]:
 
 
 def partition_column(batch: pa.RecordBatch) -> pa.Int32Array | None:
-    """The partitions that rows ask for."""
+    """The requested partitions of rows."""
     column = _column(batch, "partition")
     if column is None:
         return None
@@ -58,7 +58,7 @@ def partition_column(batch: pa.RecordBatch) -> pa.Int32Array | None:
 
 
 def _column(batch: pa.RecordBatch, name: str) -> Any:
-    """None where there is no such column, or nothing but nulls without a type."""
+    """None if there is no such column, or it has only nulls without a type."""
     at = batch.schema.get_all_field_indices(name)
     if len(at) > 1:
         raise BadRows(f"{len(at)} columns {name}")
@@ -122,7 +122,7 @@ def _timestamps(batch: pa.RecordBatch, now_ms: int) -> Any:
     if column is None:
         return np.full(batch.num_rows, now_ms, np.int64)
     if pa.types.is_timestamp(column.type):
-        # Down to the millisecond that has begun, before 1970 too, as Kafka's clients do.
+        # Rounded down to milliseconds, before 1970 too, as in Kafka's clients.
         floored = pc.floor_temporal(column, unit="millisecond")
         stamps = floored.cast(pa.timestamp("ms", tz=column.type.tz)).cast(pa.int64())
     elif pa.types.is_integer(column.type):

@@ -1,4 +1,4 @@
-"""What the readers of a bucket and of a broker have in common: windows, and lost records."""
+"""What the readers of a bucket and of a broker share: windows, and lost records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skylog.kernel.logging import get_logger
 
 _log = get_logger("bulk.reader")
 
-# The topic is not the one that was planned, or there is none of this name any more.
+# The topic is not the planned one, or no longer exists.
 TOPIC_GONE = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -28,7 +28,7 @@ TOPIC_GONE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Batches of a split as they were read, perhaps with neighbours of the offsets asked for."""
+    """Batches of a split as read, perhaps with neighbours of the requested offsets."""
 
     split: Split
     batches: list[EncodedBatch]
@@ -36,10 +36,10 @@ class Piece:
 
 
 class WindowSource(Protocol):
-    """Reads windows one after the other. All calls come from the event loop."""
+    """Reads windows one after another. All calls come from the event loop."""
 
     async def next(self) -> list[Piece] | None:
-        """What comes next, or None at the end."""
+        """The next window, or None at the end."""
         ...
 
     async def close(self) -> None: ...
@@ -47,12 +47,12 @@ class WindowSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LossPolicy:
-    """Whether records that are gone end the read or are left out."""
+    """Whether deleted records fail the read or are skipped."""
 
     fails: bool = True
 
     def lost(self, split: Split, start: int, end: int, why: str) -> None:
-        """Raises DataLossError, or says in the log what was left out."""
+        """Raises DataLossError, or logs what was skipped."""
         error = DataLossError(split.topic, split.partition, start, end, why)
         if self.fails:
             raise error

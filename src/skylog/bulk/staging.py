@@ -1,7 +1,7 @@
-"""Staging objects and completing epochs: does what ``epoch.py`` decides.
+"""Stages objects and completes epochs, as ``epoch.py`` decides.
 
-Brokers keep an object that nobody has pinned for a day, so long may tasks take; then the driver's
-pins hold it.
+Brokers keep an unpinned object for a day, which is how long tasks may take; after that the driver's
+pins keep it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BATCHES_PER_OBJECT: Final = BULK_COMMIT_BATCHES_PER_REQUEST // 2
 
 
 class Brokers(Protocol):
-    """Who keeps staged objects and gives offsets to their batches."""
+    """The brokers' side: pins and commits staged objects."""
 
     async def pin(
         self,
@@ -95,7 +95,7 @@ class ClusterBrokers:
 
 @dataclass(frozen=True, slots=True)
 class StagingArea:
-    """The brokers, their bucket, and where in it this client's user may stage."""
+    """The brokers, their bucket, and the prefix under which this client's user may stage."""
 
     brokers: Brokers
     store: ObjectStore
@@ -104,7 +104,7 @@ class StagingArea:
     rng: Random
 
     async def pin(self, writer: str, epoch: int, objects: Sequence[StagedObject]) -> int:
-        """Pin objects; when the first of these pins expires."""
+        """Pin objects; returns when the first of these pins expires."""
         found = await self.brokers.pin(writer, epoch, objects, PIN_LIFETIME_MS)
         for staged, result in zip(objects, found, strict=True):
             error = error_of(result.error, f"staged object {staged.key}: {result.message}")
@@ -113,7 +113,7 @@ class StagingArea:
         return min(result.expires_ms for result in found)
 
     async def release(self, writer: str, epoch: int, objects: Sequence[StagedObject]) -> None:
-        """Let go of pins. They would expire: a failure is no reason to fail what is done."""
+        """Release pins. They would expire anyway, so a failure is ignored."""
         if not objects:
             return
         try:
@@ -122,12 +122,12 @@ class StagingArea:
             return
 
     async def discard(self, writer: str, epoch: int, objects: Sequence[StagedObject]) -> None:
-        """Remove objects that nobody will ever commit; the orphan scan finds what is left."""
+        """Remove objects that will never be committed; the orphan scan finds the rest."""
         await self.release(writer, epoch, objects)
         await self.delete([ObjectKey.parse(staged.key) for staged in objects])
 
     async def delete(self, keys: Sequence[ObjectKey]) -> None:
-        """Remove what is of no more use; what cannot be removed now stays and harms nobody."""
+        """Remove what is no longer needed; what cannot be removed now does no harm."""
         if not keys:
             return
         try:
@@ -148,7 +148,7 @@ class _Piece:
 
 
 def objects_of(batches: Sequence[RowBatch], object_bytes: int) -> list[Layout[_Piece]]:
-    """Lay batches out in objects that are bounded in bytes and in batches."""
+    """Arrange batches in objects of limited size and batch count."""
     parts: list[list[_Piece]] = []
     size = 0
     for batch in batches:
@@ -205,7 +205,7 @@ class EpochCommitter:
         writer: str,
         before: Callable[[Step], None] = lambda step: None,
     ) -> None:
-        """``before`` is told each step before it is done."""
+        """``before`` is called with each step before it is done."""
         self._area = area
         self._writer = writer
         self._before = before
@@ -225,7 +225,8 @@ class EpochCommitter:
     async def complete(
         self, epoch: int, objects: Sequence[StagedObject], *, single: bool = False
     ) -> Attempt:
-        """Write the epoch once: these objects, or those of an earlier attempt that got further."""
+        """Write the epoch exactly once: these objects, or those of an earlier attempt that got
+        further."""
         attempt = Attempt(self._writer, epoch, tuple(objects), single)
         while (step := self._next_step(attempt)) is not Step.FINISHED:
             self._before(step)
@@ -244,7 +245,7 @@ class EpochCommitter:
     async def give_up(self, epoch: int, objects: Sequence[StagedObject]) -> None:
         """The epoch's tasks failed: remove what some of them staged.
 
-        Unless somebody claimed the epoch: then these may be the very objects that count.
+        Unless the epoch was claimed: then these may be the objects that count.
         """
         attempt = Attempt(self._writer, epoch, tuple(objects))
         await self._look(attempt)
@@ -256,7 +257,7 @@ class EpochCommitter:
         try:
             attempt.expires_ms = await area.pin(self._writer, epoch, objects)
         except KafkaError as error:
-            # They stand in no manifest, so nobody else knows them.
+            # No manifest lists them, so no one else knows them.
             await area.discard(self._writer, epoch, objects)
             raise NotBegun(error.code, f"nothing is written: {error.message}") from error
 
@@ -283,14 +284,14 @@ class EpochCommitter:
             attempt.manifest = decode_manifest(data, self._writer, attempt.epoch)
 
     async def _commit(self, attempt: Attempt) -> None:
-        """One object after the other: rows of a task keep their order even if one must be tried
-        again."""
+        """One object after another: rows of a task keep their order even if one must be retried."""
         objects = _chosen(attempt).objects
         for place, staged in enumerate(objects):
             (result,) = await self._area.brokers.commit(self._writer, attempt.epoch, [staged])
             if not result.error:
                 continue
-            # One that came too late is refused as well: then somebody else has done it all.
+            # A commit that comes too late is also refused: then another driver has completed
+            # everything.
             await self._look(attempt)
             if attempt.is_superseded:
                 return

@@ -1,4 +1,4 @@
-"""The bucket as bulk readers and writers reach it: at the address that a broker tells."""
+"""The bucket, as bulk readers and writers access it: at the address that a broker returns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def storage_settings(
 ) -> StorageSettings:
     """From ``diskless.storage.*`` options, else from SKYLOG_* variables as a broker's.
 
-    What neither says, the cloud's own variables and the machine's role do.
+    The rest comes from the cloud's own variables and the machine's role.
     """
     known = {setting.name for setting in bound(StorageSettings).values()}
     unknown = sorted(options.keys() - known - {STORAGE_URL})
@@ -44,17 +44,17 @@ def storage_settings(
 
 
 def is_reachable(url: str | None) -> bool:
-    """Whether others than the broker itself can read there."""
+    """Whether processes other than the broker can read it."""
     return url is not None and parse_url(url).scheme != "memory"
 
 
 def open_bulk_store(url: str, options: Mapping[str, str]) -> ObjectStore:
-    """The store behind the address that a broker told, or behind the one in the options."""
+    """The store at the address that a broker returned, or at the one in the options."""
     address = options.get(STORAGE_URL) or url
     where = parse_url(address)
     if where.scheme == "file" and not Path(where.path).is_dir():
         raise ConfigError(
-            f"the topic's storage {address} is no directory of this machine;"
+            f"the topic's storage {address} is not a directory on this machine;"
             f" set {STORAGE_URL} to where it is mounted (reads may go through the brokers instead)"
         )
     return open_store(address, storage_settings(options))

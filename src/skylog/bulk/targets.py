@@ -1,4 +1,4 @@
-"""What a writer must know of topics: asked for once per topic, of the brokers."""
+"""What a writer must know about topics: requested once per topic."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _CODECS: Final = {codec.name.lower(): codec for codec in Compression} | {
     "uncompressed": Compression.NONE
 }
 _ANY_MS: Final = 2**63 - 1
-# A topic that was just created may not be known everywhere.
+# A new topic may not be known on every broker yet.
 _UNKNOWN_TOPIC_MS: Final = 3_000
 _OPERATIONS_NOT_TOLD: Final = -(2**31)
 
 
 async def fetch_targets(cluster: Cluster, names: Collection[str]) -> dict[str, TopicTarget]:
-    """All topics; KafkaError names the first that is not there, or that the client may not write
-    to or ask about."""
+    """All topics; KafkaError names the first that does not exist, or that the client may not
+    write to or describe."""
     infos = {name: await _topic(cluster, name) for name in names}
     if infos:
         await _check_rights(cluster, names)
@@ -43,7 +43,7 @@ async def fetch_targets(cluster: Cluster, names: Collection[str]) -> dict[str, T
     found = await ConfigAdmin(cluster).describe(resources, _KEYS)
     targets = {}
     for resource in resources:
-        entries = found.get(resource, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no answer"))
+        entries = found.get(resource, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no response"))
         if isinstance(entries, KafkaError):
             raise KafkaError(
                 entries.code, f"DescribeConfigs of topic {resource.name}: {entries.message}"
@@ -54,7 +54,7 @@ async def fetch_targets(cluster: Cluster, names: Collection[str]) -> dict[str, T
 
 
 async def _topic(cluster: Cluster, name: str) -> TopicInfo:
-    # The client may live for long: a topic of that name may be another one by now.
+    # The client may live long: a topic of that name may be another one by now.
     cluster.metadata.forget(name)
     try:
         return await cluster.retry(lambda: cluster.topic(name), timeout_ms=_UNKNOWN_TOPIC_MS)
@@ -65,7 +65,7 @@ async def _topic(cluster: Cluster, name: str) -> TopicInfo:
 
 
 async def _check_rights(cluster: Cluster, names: Collection[str]) -> None:
-    """Told before anything is staged: brokers would refuse it only when it is to be committed."""
+    """Checked before anything is staged: brokers would refuse it only at the commit."""
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=name) for name in names],
         allow_auto_topic_creation=False,

@@ -1,4 +1,4 @@
-"""Bytes of an object checked to be the batches that their coordinates say. Pure."""
+"""Verifies that bytes of an object are the batches of their coordinates. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skylog.wire.buffers import Buffer
 
 
 def batches_in_object(split: Split, location: BatchLocation, data: Buffer) -> list[EncodedBatch]:
-    """The batches of a coordinate: adjacent ones may share one, placed one after the other.
+    """The batches of a coordinate: adjacent ones may share it.
 
     CORRUPT_MESSAGE if the bytes are not what they should be.
     """
@@ -41,7 +41,7 @@ def batches_in_object(split: Split, location: BatchLocation, data: Buffer) -> li
 
 
 def batches_from_broker(split: Split, data: Buffer, position: int) -> Iterator[EncodedBatch]:
-    """The whole batches of a fetch answer that hold offsets from ``position`` on."""
+    """The complete batches of a fetch response with offsets from ``position`` on."""
     for batch in whole_batches(data):
         if batch.next_offset <= position:
             continue

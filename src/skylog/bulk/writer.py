@@ -33,13 +33,13 @@ from skylog.client.cluster import Cluster
 from skylog.kernel.errors import ConfigError
 from skylog.wire.batch import Compression
 
-# Objects of a task that are on their way while the next one is encoded.
+# Objects of a task that are uploaded while the next one is encoded.
 _UPLOADS_AT_ONCE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """All that tasks and driver need; it travels between processes, and shows no secret."""
+    """All that tasks and driver need; it is sent between processes, and shows no secret."""
 
     client: Mapping[str, str] = field(repr=False)
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -51,7 +51,7 @@ class WriteContext:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What one task wrote: objects that wait for the driver, and rows that are stored already."""
+    """What one task wrote: objects for the driver to commit, and rows that are already stored."""
 
     objects: tuple[StagedObject, ...] = ()
     rows: int = 0
@@ -59,7 +59,7 @@ class Written:
 
 
 def write_rows(context: WriteContext, batches: Iterable[pa.RecordBatch], seed: int = 0) -> Written:
-    """What a task does. If it fails, nothing that it staged is left."""
+    """A task's work. If it fails, it removes everything that it staged."""
     encoder = RowEncoder(
         topic=context.topic, codec=context.codec, batch_bytes=context.batch_bytes, seed=seed
     )
@@ -79,7 +79,7 @@ def write_rows(context: WriteContext, batches: Iterable[pa.RecordBatch], seed: i
 
 
 def chunks(batches: Iterable[pa.RecordBatch], chunk_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Rows in pieces of about so many bytes: small batches together, large ones in parts."""
+    """Rows in pieces of about this many bytes: small batches merged, large ones split."""
     gathered: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -109,7 +109,7 @@ def _parts(batch: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:
 
 
 class _Session:
-    """What one task knows of brokers and bucket; it asks for nothing before there are rows."""
+    """A task's connections to brokers and bucket; opened when there are rows."""
 
     def __init__(self, context: WriteContext) -> None:
         self._context = context
@@ -150,7 +150,7 @@ class _Session:
     async def send(self, batches: Sequence[RowBatch]) -> list[StagedObject]:
         classic = [batch for batch in batches if not self._targets[batch.topic].diskless]
         diskless = [batch for batch in batches if self._targets[batch.topic].diskless]
-        # First of all, so that what is sent earlier comes earlier in its partition's queue.
+        # First, so that earlier rows come earlier in their partition's queue.
         if classic and self._producer is not None:
             await self._producer.send(classic)
             self._produced_rows += sum(batch.count for batch in classic)
@@ -159,7 +159,7 @@ class _Session:
         return []
 
     def pend(self, sending: Future[list[StagedObject]]) -> None:
-        """Let it be sent; wait while too much is on its way."""
+        """Queue it for sending; wait while too much is in flight."""
         self._pending.append(sending)
         while len(self._pending) > _UPLOADS_AT_ONCE:
             self._staged += self._pending.popleft().result()
@@ -184,8 +184,8 @@ async def open_area(connections: Connections, context: WriteContext) -> StagingA
     url = context.storage.get(STORAGE_URL) or info.storage_url
     if url is None or not is_reachable(url):
         raise ConfigError(
-            f"the cluster's object storage is {url or 'not set'}: nobody but its broker can write"
-            " there, and diskless topics are written through the bucket"
+            f"the cluster's object storage is {url or 'not set'}: only its broker can write "
+            f"there, but diskless topics are written through the bucket"
         )
     store = connections.store(url, pairs(context.storage))
     system = cluster.system
@@ -196,7 +196,7 @@ async def open_area(connections: Connections, context: WriteContext) -> StagingA
 
 
 class EpochDriver:
-    """Completes what tasks staged, and gives up what they failed to."""
+    """Completes what tasks staged, and removes what failed."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class EpochDriver:
         self._before = before
 
     def check(self, topics: Collection[str]) -> None:
-        """Before any task runs: brokers, topics and bucket are there; raises what is not."""
+        """Before any task runs: check that brokers, topics and bucket are available."""
         this_process().run(self._check(topics))
 
     async def _check(self, topics: Collection[str]) -> None:
@@ -218,12 +218,12 @@ class EpochDriver:
         targets = await fetch_targets(connections.cluster, topics)
         if any(target.diskless for target in targets.values()):
             area = await open_area(connections, self._context)
-            # Few objects are here; what matters is that the bucket answers.
+            # There are few objects here; the point is that the bucket answers.
             async for _ in area.store.list(writer_prefix(area.prefix, self._writer)):
                 break
 
     def has_written(self) -> bool:
-        """Whether this writer has begun an epoch that its bucket still knows of."""
+        """Whether this writer has begun an epoch that its bucket still knows."""
         return this_process().run(self._has_written())
 
     async def _has_written(self) -> bool:
@@ -236,7 +236,7 @@ class EpochDriver:
         return False
 
     def complete(self, epoch: int, written: Sequence[Written], *, single: bool = False) -> None:
-        """Make the rows of an epoch visible, once."""
+        """Make the rows of an epoch visible, exactly once."""
         this_process().run(self._complete(epoch, _objects(written), single))
 
     async def _complete(self, epoch: int, objects: Sequence[StagedObject], single: bool) -> None:
@@ -244,7 +244,7 @@ class EpochDriver:
             await (await self._committer()).complete(epoch, objects, single=single)
 
     async def _writes_diskless(self) -> bool:
-        """Whether an earlier attempt may have left something though this one staged nothing.
+        """Whether an earlier attempt may have left something although this one staged nothing.
 
         Writers of classic topics need no bucket, and their cluster need not be skylog.
         """
@@ -255,7 +255,7 @@ class EpochDriver:
         return (await fetch_targets(connections.cluster, [topic]))[topic].diskless
 
     def give_up(self, epoch: int, written: Sequence[Written]) -> None:
-        """Some task failed, so nobody claimed the epoch: remove what the others staged."""
+        """Some task failed, so the epoch was not claimed: remove what the others staged."""
         if _objects(written):
             this_process().run(self._give_up(epoch, _objects(written)))
 

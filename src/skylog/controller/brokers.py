@@ -228,7 +228,7 @@ def _next_state(
 
 
 def _lowest_active_offset(state: ControllerState, leaving: int) -> int:
-    """How far every broker that stays has read the metadata log."""
+    """How far every remaining broker has read the metadata log."""
     offsets = [
         _metadata_offset(state, broker.broker_id)
         for broker in state.image.brokers.by_id.values()
@@ -305,7 +305,7 @@ def _offline_directories(
 
 
 def _cordoned_directories(broker: Broker, cordoned: list[Uuid] | None) -> list[Message]:
-    """A broker says nothing of them until it has read all metadata."""
+    """A broker does not report them until it has read all metadata."""
     known = broker.cordoned_directories
     if cordoned is None or (known is not None and set(known) == set(cordoned)):
         return []
@@ -318,7 +318,7 @@ def expire_session(state: ControllerState, request: SessionExpired, now_ms: int)
         return Result(None)
     left_ms = _session_left_ms(state, broker, now_ms)
     if left_ms > 0:
-        # Timers may be early by a moment: only that moment is waited for, not a session more.
+        # Timers may fire slightly early: wait only for the rest, not for another session.
         return Result(None, effects=[session_timer(broker, left_ms)])
     return Result(None, _fence(state, broker))
 

@@ -1,4 +1,4 @@
-"""Elections that somebody asks for, and those the controller makes from time to time."""
+"""Elections on request, and periodic elections by the controller."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from skylog.wire.schema import Message
 
 
 class ElectionType(IntEnum):
-    """What a client may ask for."""
+    """The election types that a client may request."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -102,7 +102,7 @@ def _elect(
 
 
 def election_timers(state: ControllerState) -> list[StartTimer]:
-    """For the elections that the controller makes by itself."""
+    """For the controller's own elections."""
     settings = state.settings
     timers = [_unclean_timer(settings.unclean_election_interval_ms)]
     if settings.leader_rebalance_enable:
@@ -119,7 +119,7 @@ def _unclean_timer(delay_ms: int) -> StartTimer:
 
 
 def elect_preferred_leaders(state: ControllerState) -> Result[None]:
-    """A bounded number at a time; with more to do, again at once."""
+    """A bounded number at a time; if more is left, it continues at once."""
     most = state.settings.elections_per_check_max
     records = _preferred_elections(state, most)
     delay_ms = 0 if len(records) >= most else state.settings.leader_check_interval_ms
@@ -127,7 +127,7 @@ def elect_preferred_leaders(state: ControllerState) -> Result[None]:
 
 
 def elect_unclean_leaders(state: ControllerState) -> Result[None]:
-    """A bounded number at a time; with more to do, again at once."""
+    """A bounded number at a time; if more is left, it continues at once."""
     most = state.settings.elections_per_check_max
     records = _unclean_elections(state, most)
     delay_ms = 0 if len(records) >= most else state.settings.unclean_election_interval_ms
@@ -142,7 +142,7 @@ def _preferred_elections(state: ControllerState, most: int) -> list[Message]:
             break
         topic = topics.by_id[topic_id]
         if topic.partitions[index].leader == NO_LEADER and state.unclean_election(topic.name):
-            continue  # the other kind of election is about to look at it
+            continue  # the other kind of election is about to handle it
         change = state.change(topic, index)
         change.election = Election.PREFERRED
         record = change.build()

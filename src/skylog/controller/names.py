@@ -1,4 +1,4 @@
-"""What a topic may be called."""
+"""Valid topic names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from skylog.kernel.topics import topic_name_fault
 
 
 def check_topic_name(name: str) -> None:
-    """INVALID_TOPIC_EXCEPTION where Kafka allows no topic of this name."""
+    """INVALID_TOPIC_EXCEPTION if Kafka does not allow this topic name."""
     fault = topic_name_fault(name)
     if fault is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)

@@ -1,8 +1,8 @@
-"""One partition's next state: who leads, who is in sync, who may lead when nobody is.
+"""A partition's next state: leader, ISR, and eligible leader replicas.
 
-A change is put together by setting what is wanted and then built: a finished reassignment is
-completed, eligible leaders are worked out (KIP-966), a leader is elected, and only what differs
-goes into the record. Nothing differs: no record.
+Set the wanted fields of a change, then build it: a finished reassignment is completed, eligible
+leaders are computed (KIP-966), a leader is elected, and only differences go into the record.
+Without differences there is no record.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Election(Enum):
     """How far an election may go."""
 
     PREFERRED = "the first replica if it is in sync, else any that is"
-    ONLINE = "a leader only where the present one cannot go on"
-    UNCLEAN = "a replica that is not in sync, rather than none"
+    ONLINE = "a leader only if the current one cannot continue"
+    UNCLEAN = "an out-of-sync replica, rather than none"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRules:
-    """What a change must know of the cluster."""
+    """What a change must know about the cluster."""
 
-    # Whether a broker may lead this partition: active, and its directory works.
+    # Whether a broker may lead this partition: active, and its directory is online.
     may_lead: Callable[[int], bool]
     min_isr: int
     elr_enabled: bool
@@ -46,7 +46,7 @@ class PartitionRules:
 
 @dataclass(slots=True)
 class PartitionChange:
-    """The change of one partition, while it is put together."""
+    """The change of one partition, under construction."""
 
     partition: Partition
     topic_id: Uuid
@@ -73,19 +73,19 @@ class PartitionChange:
         self.directories = dict(zip(now.replicas, now.directories, strict=True))
 
     def follow_liveness(self) -> None:
-        """Whoever is alive is in sync: all replicas of a diskless partition share its data."""
+        """Every live replica is in sync: all replicas of a diskless partition share its data."""
         alive = [replica for replica in self.replicas if self.rules.may_lead(replica)]
         self.isr = alive or self.isr
 
     def build(self) -> PartitionChangeRecord | None:
-        """The record, or None where nothing would change."""
+        """The record, or None if nothing would change."""
         now = self.partition
         record = PartitionChangeRecord(partition_id=self.index, topic_id=self.topic_id)
         self._complete_reassignment()
         self._work_out_elr()
         self._elect(record)
         if record.leader == NO_LEADER_CHANGE and not set(now.replicas) <= set(self.replicas):
-            # A replica went: a new leader epoch makes sure that it hears of it.
+            # A replica was removed: a new leader epoch makes sure that it notices.
             record.leader = now.leader
         self._set_elr(record)
         self._set_isr(record)
@@ -96,7 +96,7 @@ class PartitionChange:
         return None if _changes_nothing(record) else record
 
     def _complete_reassignment(self) -> None:
-        """Drop the replicas that go, once those that come are in sync."""
+        """Drop the removed replicas, once the added ones are in sync."""
         if not self.removing and not self.adding:
             return
         isr = [replica for replica in self.isr if replica not in self.removing]
@@ -105,16 +105,16 @@ class PartitionChange:
             return
         if not set(self.adding) <= set(isr):
             return
-        # Fewer replicas than before: wait for all that stay, lest the ISR gets smaller still.
+        # Fewer replicas than before: wait for all that stay, so that the ISR does not shrink
+        # further.
         if len(self.adding) < len(self.removing) and not set(replicas) <= set(isr):
             return
         self.isr, self.replicas = isr, replicas
         self.removing, self.adding = [], []
 
     def _work_out_elr(self) -> None:
-        """Those that left the ISR while it was too small still have all committed records.
-
-        Not so one that is no replica any more: it has dropped its log, and may come back without.
+        """Replicas that left the ISR while it was too small still have all committed records. A
+        removed replica does not: it has deleted its log.
         """
         if not self.rules.elr_enabled:
             return
@@ -139,7 +139,8 @@ class PartitionChange:
             self.elr = [replica for replica in self.elr if replica != leader]
         record.leader = leader
         if unclean:
-            # Records may be lost; the new leader is alone until it says that it has recovered.
+            # Records may be lost; the new leader is alone in the ISR until it reports that it has
+            # recovered.
             record.isr = [leader]
             if self.partition.leader_recovery_state != RECOVERING:
                 record.leader_recovery_state = RECOVERING
@@ -167,7 +168,7 @@ class PartitionChange:
         return in_sync and self.rules.may_lead(replica)
 
     def _last_known_leader_can_lead(self) -> bool:
-        """With nobody in sync or eligible, the one that led last is the best there is."""
+        """With no in-sync or eligible replica, the last leader is the best choice."""
         known = self.partition.last_known_elr
         return (
             self.rules.elr_enabled
@@ -184,7 +185,8 @@ class PartitionChange:
         record.eligible_leader_replicas = _changed(self.elr, self.partition.elr)
 
     def _set_isr(self, record: PartitionChangeRecord) -> None:
-        """Without eligible leaders the last ISR stays: it says who has all records."""
+        """Without eligible leaders the last ISR is kept: it shows which replicas have all
+        records."""
         if record.isr is None and (self.isr or self.rules.elr_enabled):
             record.isr = _changed(self.isr, self.partition.isr)
 

@@ -1,4 +1,4 @@
-"""Users' SCRAM credentials: what is stored can check a password, not give it back."""
+"""Users' SCRAM credentials: what is stored can verify a password, not reveal it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _Change = ScramCredentialDeletion | ScramCredentialUpsertion
 def alter_user_scram_credentials(
     state: ControllerState, _request: ControllerRequest, message: AlterUserScramCredentialsRequest
 ) -> Result[AlterUserScramCredentialsResponse]:
-    """One answer per user; a user who is named twice is not changed at all."""
+    """One result per user; a user that is named twice is not changed."""
     changes: list[_Change] = [*message.deletions, *message.upsertions]
     named = Counter(change.name for change in changes)
     results: dict[str, AlterUserScramCredentialsResult] = {}
@@ -93,7 +93,7 @@ def _alter(state: ControllerState, change: _Change) -> Message:
 def describe_user_scram_credentials(
     image: ClusterImage, message: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    """Which mechanisms users have; all users where none is named."""
+    """The mechanisms of users; of all users if none is named."""
     named = Counter(user.name for user in message.users or ())
     users = named or Counter(image.scram.by_user)
     response = DescribeUserScramCredentialsResponse()
