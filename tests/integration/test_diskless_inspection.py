@@ -122,5 +122,8 @@ def test_a_plane_without_coordinators() -> None:
         (one,) = told.coordinators
         assert (one.partition_index, one.leader_id, one.high_watermark) == (-1, -1, -1)
         assert (one.partitions, one.batches) == (2, 0)
-        assert topic_id
         assert files(wire).files == []
+        assert broker.node._services.diskless.coordination is None
+        # Which other brokers, that have coordinators, would ask.
+        (refused,) = wire.ask(Upload().add(topic_id, [b"a"]).request(owner_ids=[0])).batches
+        assert refused.error_code == ErrorCode.NOT_COORDINATOR
