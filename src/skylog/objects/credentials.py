@@ -1,4 +1,4 @@
-"""S3 credentials from a file that somebody else renews."""
+"""S3 credentials from a file that another program renews."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skylog.kernel.settings.storage import StorageSettings
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
-# The library asks for new credentials when the old ones expire within this time.
+# The library requests new credentials when the old ones expire within this time.
 ASKED_BEFORE_EXPIRY: Final = timedelta(minutes=5)
 
 

@@ -1,9 +1,9 @@
-"""Pure: what an error of the object-store library means: one function, tested as a table.
+"""Pure: classifies errors of the object-store library: one function, tested as a table.
 
-The library raises a class per kind of answer and hides the rest in text: the status of an answer
-stands in the first line, the kind of a transport error in the part below it. A put that is refused
-with "exists" is not decided here: S3 says so for 409 (nothing decided) as for 412 (exists), Azure
-says 409 for both.
+The library raises a class per kind of response and hides the rest in text: the status is in the
+first line, the kind of a transport error in the part below it. A put that is refused with "exists"
+is not decided here: S3 says so for 409 (nothing decided) as for 412 (exists), Azure says 409 for
+both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A store that fails on purpose, the same way for the same seed: for tests and simulations.
 
-Rates are probabilities per operation. Truncated and corrupted reads are returned as if nothing was
-wrong: whoever reads must notice.
+Rates are probabilities per operation. Truncated and corrupted reads are returned without an error:
+the reader must detect them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What goes wrong, and how often. Without rates nothing does."""
+    """Which faults occur, and how often. By default none do."""
 
     before: float = 0.0  # an error, and nothing happened
     unclear: float = 0.0  # an ambiguous error, and nothing happened
@@ -38,7 +38,7 @@ class Faults:
 
 
 class FaultyStore(ObjectStore):
-    """``inner`` with faults drawn from ``rng``. ``down`` makes every operation fail.
+    """``inner`` with random faults from ``rng``. ``down`` makes every operation fail.
 
     Nothing is at hand: everything goes where the faults are.
     """

@@ -18,20 +18,20 @@ from skylog.wire.buffers import room
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# Not blocking: a pipe that somebody put there must not hold a thread.
+# Non-blocking: a pipe in the directory must not block a thread.
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 # What one writev takes (IOV_MAX on Linux).
 _PARTS_PER_WRITE: Final = 1024
-# Writes of megabytes cost several times as much CPU on a virtual machine, as measured there: it
-# seems that the kernel takes large pages for them, which are rarely at hand.
+# Writes of megabytes cost several times as much CPU on a virtual machine, as measured there: the
+# kernel seems to use large pages for them, which are rarely available.
 _BYTES_PER_WRITE: Final = 256 * 1024
 
 
 class Files:
     """The real system calls."""
 
-    # Some file systems cannot say what is cached. One over a network is among them, so that at most
-    # one file of it is opened by somebody who must not wait.
+    # Some file systems, including network ones, cannot report what is cached, so at most one file
+    # of such a system is opened by a caller that must not wait.
     knows_cached = True
 
     def open_root(self, root: Path) -> int:
@@ -44,11 +44,11 @@ class Files:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
 
     def is_linked(self, folder: int) -> bool:
-        """Whether an open directory still has a name: somebody may have removed it."""
+        """Whether an open directory still has a name: it may have been removed."""
         return os.fstat(folder).st_nlink > 0
 
     def make_folder(self, folder: int, name: str) -> None:
-        with suppress(FileExistsError):  # somebody else was faster
+        with suppress(FileExistsError):  # created concurrently
             os.mkdir(name, 0o700, dir_fd=folder)
 
     def open_file(self, folder: int, name: str) -> int:

@@ -3,9 +3,9 @@
 A fresh key is ``wal/7f/018bcfe5687b3c1d…7f``: kind, two hex digits that spread the load over a
 bucket's partitions, and an id whose first twelve digits are the time of creation. The two digits
 are the id's last, so that every key has exactly one text. A *staged* key names its owner before
-that, ``staging/8c6976e5b5410415/7f/018bcfe5687b3c1d…7f``: nobody commits what another staged.
-Staging and backup objects may also be *named*, ``backup/metadata/0/latest``, for what must be found
-again or put only once.
+that, ``staging/8c6976e5b5410415/7f/018bcfe5687b3c1d…7f``: a principal cannot commit what another
+staged. Staging and backup objects may also be *named*, ``backup/metadata/0/latest``, for what must
+be found again or put only once.
 
 Keys are lower case, so that a directory on a file system that ignores case holds them apart.
 """
@@ -31,7 +31,7 @@ _SEGMENTS_MAX: Final = 6
 
 
 class BadKey(SkylogError, ValueError):  # noqa: N818
-    """A text that is no object key."""
+    """A text that is not an object key."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,7 +43,7 @@ class ObjectKey:
 
     @classmethod
     def new(cls, kind: Kind, clock_ms: int, rng: Random) -> ObjectKey:
-        """A fresh key that nobody can guess; keys of one kind and digits sort by time."""
+        """A new unguessable key; keys of one kind and digits sort by time."""
         unique = f"{clock_ms:012x}{rng.randbytes(10).hex()}"
         return cls.parse(f"{kind}/{unique[-2:]}/{unique}")
 
@@ -83,7 +83,7 @@ class ObjectKey:
 
     @property
     def owner(self) -> str | None:
-        """Who staged the object; None for what is not staged."""
+        """The owner of a staged object; None for others."""
         owned = _OWNED.match(self.text.removeprefix("staging/"))
         return owned[1] if owned else None
 
@@ -92,7 +92,7 @@ class ObjectKey:
 
 
 def staging_owner(principal: str) -> str:
-    """What stands in the keys of a principal's staged objects, instead of its name."""
+    """The text that replaces a principal's name in the keys of its staged objects."""
     return hashlib.sha256(principal.encode()).hexdigest()[:16]
 
 
@@ -108,7 +108,7 @@ def checked_prefix(prefix: str) -> str:
 
 
 def known(text: str) -> ObjectKey | None:
-    """The key that a listing shows, or None for an object that is none of ours."""
+    """The key in a listing, or None for an object that is not ours."""
     try:
         return ObjectKey.parse(text)
     except BadKey:

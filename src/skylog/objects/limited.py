@@ -1,4 +1,4 @@
-"""At most so many requests to a store at once; the others wait in the order they came."""
+"""Limits the number of concurrent requests to a store; the others wait in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LimitedStore(ObjectStore):
 
     @property
     def at_hand(self) -> AtHand | None:
-        """Needs no slot: it is done before anything else can be asked."""
+        """Needs no slot: it completes before any other request can start."""
         return self._inner.at_hand
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
@@ -38,7 +38,7 @@ class LimitedStore(ObjectStore):
             await self._inner.delete_many(keys)
 
     async def list(self, prefix: str, after: str | None = None) -> AsyncIterator[ObjectInfo]:
-        """Holds a slot while it asks, not while its reader works on what it found."""
+        """Holds a slot during the request, not while the caller processes its result."""
         found = self._inner.list(prefix, after)
         while True:
             async with self._slots:

@@ -1,9 +1,9 @@
 """Objects as files under a directory: durable when ``put`` returns, whole or absent after a crash.
 
 A put writes a new file, syncs it, renames it to its key and syncs the directory. Every step down
-from the root opens one segment without following links, so no key and no link that somebody left
-in the directory leads out of it. Several processes may share a directory. The folders that objects
-were put into stay open, so that neither a put nor a get of what was put is mostly a walk.
+from the root opens one segment without following links, so no key and no link in the directory
+leads out of it. Several processes may share a directory. The folders that objects were put into
+stay open, so that neither a put nor a get of what was put is mostly a walk.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class LocalStore(ObjectStore, AtHand):
         inline_bytes_max: int = 0,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        """``inline_bytes_max``: smaller puts are done at once, where nobody syncs."""
+        """``inline_bytes_max``: smaller puts run on the event loop, if they are not synced."""
         self._executor = executor
         self._inline_bytes_max = inline_bytes_max
         self._on_close = on_close
@@ -271,8 +271,8 @@ class LocalStore(ObjectStore, AtHand):
             self._files.close(folder)
 
     def _reopen(self) -> None:
-        """Go on in the directory that stands where ours was removed. None is made here: what is
-        missing may be a file system that is not mounted yet."""
+        """Continue in the directory that has replaced our removed one. None is created here: the
+        missing one may be a file system that is not mounted yet."""
         with self._reopening:
             if self._files.is_linked(self._root):
                 return  # another thread was first
@@ -298,8 +298,8 @@ class LocalStore(ObjectStore, AtHand):
         return below
 
     def _sync_name(self, folder: int, below: int) -> None:
-        """Sync a directory's name once. It may be there already and yet not be on disk, when the
-        one who makes it has not come to that."""
+        """Sync a directory's name once. It may exist without being on disk yet, if its creator
+        has not synced it."""
         found = os.fstat(below)
         if (found.st_dev, found.st_ino) not in self._synced:
             self._files.sync(folder)
@@ -343,7 +343,7 @@ def failure(what: ObjectKey | str, error: OSError) -> ObjectError:
 
 
 def _segments(key: ObjectKey) -> list[str]:
-    """The path of a key, read anew: whatever was made by other means than ``parse`` ends here."""
+    """The path of a key, parsed again: rejects keys that were not created by ``parse``."""
     return ObjectKey.parse(key.text).text.split("/")
 
 

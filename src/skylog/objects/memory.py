@@ -55,7 +55,7 @@ class MemoryStore(ObjectStore):
     async def list(self, prefix: str, after: str | None = None) -> AsyncIterator[ObjectInfo]:
         checked_prefix(prefix)
         for key in sorted(self._objects):
-            held = self._objects.get(key)  # a deletion may have come between two steps
+            held = self._objects.get(key)  # it may have been deleted between two steps
             if held and key.text.startswith(prefix) and (after is None or key.text > after):
                 yield ObjectInfo(key, len(held.data), held.modified_ms)
 

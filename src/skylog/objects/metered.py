@@ -1,6 +1,6 @@
-"""Counts what a store is asked for: requests, failures, bytes, and what a bucket charges for them.
+"""Counts requests to a store, failures, bytes, and their cost.
 
-Stands next to the store, below the retries, because every attempt is charged.
+It wraps the store directly, below the retries, because every attempt is charged.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class StoreCollector(Collector):
         shown = {
             "requests": "Requests to the object store; each attempt counts.",
             "failures": "Requests to the object store that failed.",
-            "throttled": "Requests that the object store told us to slow down on.",
+            "throttled": "Requests that the object store throttled.",
             "bytes": "Bytes written to and read from the object store.",
         }
         for field_name, text in shown.items():

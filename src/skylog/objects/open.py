@@ -83,10 +83,10 @@ def open_store(
     rng: Random | None = None,
     beside_logs: bool = False,
 ) -> ObjectStore:
-    """The store behind ``url``. What it is asked for is counted in ``stats``.
+    """The store behind ``url``. ``stats`` counts its requests.
 
-    ``beside_logs``: a directory is on a disk whose page cache the event loop may wait for, as it
-    does when it appends to logs. Others may be on somebody else's machine.
+    ``beside_logs``: the directory is on a disk whose page cache the event loop may wait for, as it
+    does when it appends to logs. Other directories may be on another machine.
     """
     where = parse_url(url)
     counted = stats or StoreStats()
@@ -99,10 +99,10 @@ def open_store(
 
 
 def retry_policy(settings: StorageSettings) -> RetryPolicy:
-    """The retries that ``diskless.storage.*`` asks for."""
+    """The retry settings in ``diskless.storage.*``."""
     return RetryPolicy(
         attempts_max=settings.retries + 1,
-        # The library's own time-out comes first; this one is for what it does not see.
+        # The library's own time-out fires first; this one covers what it does not see.
         attempt_seconds_max=settings.request_timeout_ms / 1000 * 2,
         pause_seconds=settings.retry_backoff_ms / 1000,
         pause_seconds_max=settings.retry_backoff_ms_max / 1000,

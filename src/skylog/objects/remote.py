@@ -1,7 +1,7 @@
 """Objects in a bucket of S3, Google Cloud Storage or Azure, through the obstore library.
 
 Its own retries and multipart uploads are off: retries are ours (``retrying``), and a multipart
-upload that ends early leaves parts that cost money and that nobody sees.
+upload that ends early leaves invisible parts that cost money.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class RemoteStore(ObjectStore):
 def _options(start: int, end: int | None) -> GetOptions:
     if end is not None:
         return {"range": (start, end)}
-    # The whole object is asked for without a range: an empty one has none.
+    # The whole object is requested without a range: an empty one has none.
     return {"range": {"offset": start}} if start else {}
 
 

@@ -1,8 +1,8 @@
-"""Tries again what may help to try again: with jitter, within a budget that all requests share.
+"""Retries failed requests: with jitter, within a budget that all requests share.
 
 Every operation of the port may be repeated (see ``store``). When the attempts are used up the error
-says what is known about all of them: after one that may have taken effect, a later "not done" or
-"refused" settles nothing, and the whole is ambiguous.
+covers all of them: after one that may have taken effect, a later "not done" or "refused" proves
+nothing, and the result is ambiguous.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RetryBudget:
         return True
 
     def throttled(self, now: float, share: float) -> None:
-        """The store asked for fewer requests: nobody sends any for a while, longer each time."""
+        """The store asked for fewer requests: all of them pause for a while, longer each time."""
         pause = min(
             self._policy.pause_seconds_max,
             self._policy.pause_seconds * 2.0**self._throttled_in_a_row,
@@ -92,7 +92,7 @@ class _RestingAtHand:
 
 
 class RetryingStore(ObjectStore):
-    """A store that is asked again when it fails."""
+    """A store whose failed requests are retried."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class RetryingStore(ObjectStore):
         return number < self._policy.attempts_max and self.budget.take()
 
     def _pause(self, number: int) -> float:
-        """Full jitter: requests that failed together do not come back together."""
+        """Full jitter: requests that failed together are not retried together."""
         longest = min(
             self._policy.pause_seconds_max, self._policy.pause_seconds * 2.0 ** (number - 1)
         )

@@ -6,9 +6,9 @@ Rules that every store keeps:
   bytes until it is known to have worked.
 - ``put(if_absent=True)`` succeeds when the key holds exactly these bytes afterwards, and raises
   ``Exists`` when it holds others. That makes it repeatable too: after a lost answer the second
-  attempt finds the bytes of the first. A caller whose claim must be told from somebody else's puts
-  its own name into the bytes.
-- ``get`` returns exactly the range that was asked for, or raises.
+  attempt finds the bytes of the first. A caller whose claim must be distinguishable from others'
+  puts its own name into the bytes.
+- ``get`` returns exactly the requested range, or raises.
 - ``delete_many`` treats an absent key as done, and is not atomic: after an error some keys may be
   gone.
 """
@@ -60,7 +60,7 @@ class Exists(ObjectError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What a listing or a head tells about an object."""
+    """An object's entry in a listing or head response."""
 
     key: ObjectKey
     size: int
@@ -71,14 +71,14 @@ class AtHand(Protocol):
     """What a store can do before a call returns, where that takes less than to wait for it."""
 
     def put_now(self, key: ObjectKey, data: Payload) -> bool:
-        """False says no more than that ``put`` must be asked: it may be there, in whole or not at
+        """False only means that ``put`` must be called: the object may exist, whole or not at
         all."""
         ...
 
     def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
         """The bytes that ``get`` gives, which are then the caller's alone.
 
-        None says no more than that ``get`` must be asked.
+        None only means that ``get`` must be called.
         """
         ...
 
@@ -104,7 +104,7 @@ class ObjectStore(Protocol):
     def list(self, prefix: str, after: str | None = None) -> AsyncIterator[ObjectInfo]:
         """Objects whose key starts with ``prefix`` and sorts behind ``after``, in key order.
 
-        ``prefix`` ends at a slash or is empty; objects that are none of ours are left out.
+        ``prefix`` ends at a slash or is empty; objects with foreign keys are skipped.
         """
         ...
 

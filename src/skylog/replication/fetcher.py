@@ -1,7 +1,7 @@
-"""Fetches partitions from one leader and appends what comes, one request after the other.
+"""Fetches partitions from one leader and appends the records, one request after another.
 
-What a partition cannot do costs only itself: after an error, be it a full disk here or at the
-leader, it rests for a while. One whose log is offline is given up until metadata speaks of it.
+An error affects only its own partition: after one, be it a full disk here or at the leader, that
+partition pauses for a while. One whose log is offline is dropped until the next metadata change.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 log = get_logger("replication.fetcher")
 LATEST: Final = -1
 EARLIEST: Final = -2
-# Others have their turn after so many bytes.
+# Other tasks get a turn after this many bytes.
 _BYTES_PER_TURN: Final = 1 << 20
-# How soon a partition that is over its quota is looked at again.
+# How soon a partition that is over its quota is tried again.
 _THROTTLE_MS: Final = 100
 _SESSION_LOST: Final = frozenset(
     {
@@ -93,7 +93,7 @@ class FetchPorts:
     quota: ReplicationQuota
     # Bytes that came, for who counts them.
     fetched: Callable[[str, int], None] = lambda topic, size: None
-    # Nobody is asked before this broker has an epoch to ask with.
+    # No requests before this broker has an epoch.
     started: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -119,7 +119,7 @@ class Fetcher:
 
     @property
     def lag_max(self) -> int:
-        """How many records the slowest partition is behind; may be asked from any thread."""
+        """The lag of the slowest partition in records; may be called from any thread."""
         return max((state.lag or 0 for state in tuple(self._states.values())), default=0)
 
     def add(self, partition: Partition) -> None:
@@ -130,7 +130,7 @@ class Fetcher:
         self.failed.discard(partition)
         store = partition.log
         if store.latest_epoch < 0 and store.log_end_offset > store.high_watermark:
-            # Nothing says whose records these are: only what is committed is kept.
+            # The leader epoch of these records is unknown: only committed ones are kept.
             partition.truncate_to(store.high_watermark)
         state = FetchState(partition.leader_epoch, store.log_end_offset, store.latest_epoch)
         self._states[partition] = state
@@ -264,7 +264,7 @@ class Fetcher:
                     state.offset,
                     state.leader_epoch,
                 ):
-                    continue  # it was cut, or has another leader, since we asked
+                    continue  # it was truncated, or has another leader, since the request
                 await self._take_partition(partition, state, data)
                 taken += len(data.records or b"")
                 if taken >= _BYTES_PER_TURN:
@@ -330,7 +330,7 @@ class Fetcher:
             self._want(partition, state)
 
     async def _reset_offset(self, partition: Partition, state: FetchState) -> None:
-        """The leader has no record at our end: find out where to go on."""
+        """The leader has no record at our end: find out where to continue."""
         leader_end = await self._leader_offset(partition, state, LATEST)
         leader_start = await self._leader_offset(partition, state, EARLIEST)
         if self._states.get(partition) is not state:

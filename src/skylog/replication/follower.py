@@ -1,8 +1,8 @@
-"""The follower's side of a partition: where to fetch from, and what to cut off. Pure.
+"""The follower's side of a partition: where to fetch from, and what to truncate. Pure.
 
-A fetch names the epoch of the last record that the follower has. A leader whose log has another
-end for that epoch says so instead of sending records: the *diverging epoch*. The follower cuts its
-log back to where both agree as far as it can tell, and asks again, until they do.
+A fetch carries the epoch of the follower's last record. A leader whose log has another end for that
+epoch returns it instead of records: the *diverging epoch*. The follower truncates its log to where
+both agree as far as it knows, and fetches again, until they do.
 
 =============  ===============================================================================
 the leader     the follower
@@ -67,7 +67,7 @@ class Reset(NamedTuple):
 
 
 def out_of_range(end_offset: int, leader_start: int, leader_end: int) -> Reset:
-    """Where to go on when the leader has no ``end_offset``."""
+    """Where to continue if the leader has no ``end_offset``."""
     if leader_end < end_offset:
         return Reset(leader_end, fully=False)
     if leader_start > end_offset:

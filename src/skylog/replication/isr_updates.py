@@ -1,4 +1,4 @@
-"""Asks the controller for changes of ISRs: one request at a time, with all that wait."""
+"""Requests ISR changes from the controller: one request at a time, with all pending changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Controller(Protocol):
 
 
 class IsrUpdates:
-    """Changes that wait for the controller's word. All calls come from the event loop."""
+    """Changes that await the controller's response. All calls come from the event loop."""
 
     def __init__(
         self, node_id: int, broker_epoch: Callable[[], int], controller: Controller
@@ -49,7 +49,7 @@ class IsrUpdates:
         self.expands = self.shrinks = self.failed = 0
 
     def submit(self, partition: Partition, change: IsrChange) -> None:
-        """Ask for a change; ``partition.isr_answered`` hears of it."""
+        """Request a change; ``partition.isr_answered`` gets the result."""
         self._waiting[partition] = change
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -62,13 +62,13 @@ class IsrUpdates:
     async def _run(self) -> None:
         while self._waiting:
             sent, self._waiting = self._waiting, {}
-            # Metadata may have overtaken what was to be asked.
+            # Newer metadata may have superseded the request.
             sent = {p: c for p, c in sent.items() if p.leader is not None and p.leader.pending is c}
             if sent and not await self._send(sent):
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _send(self, sent: dict[Partition, IsrChange]) -> bool:
-        """False when some must be asked for again, after a while."""
+        """False if some must be requested again, after a pause."""
         try:
             response = await self._controller.submit(self._request(sent), VERSION)
             code = ErrorCode(response.error_code)

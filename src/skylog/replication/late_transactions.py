@@ -1,6 +1,5 @@
 """Transactions that should have ended long ago: their coordinator has lost them, or cannot reach
-this broker. Until somebody ends them, readers of committed records wait before them.
-"""
+this broker. Until they are ended, readers of committed records wait before them."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from skylog.kernel.logging import get_logger
 from skylog.replication.partition import Partition
 
 _log = get_logger("replication.transactions")
-# Partitions that are looked at before others have their turn.
+# Partitions that are checked before other tasks get a turn.
 _PER_TURN: Final = 256
 
 
@@ -31,7 +30,7 @@ class LateTransactions:
 
     @property
     def partition_count(self) -> int:
-        """Partitions with one at the latest look; may be asked from any thread."""
+        """Partitions with a late transaction at the last check; may be called from any thread."""
         return len(self._known)
 
     async def review(self) -> None:
@@ -41,7 +40,7 @@ class LateTransactions:
         for seen, partition in enumerate(self._partitions, 1):
             if seen % _PER_TURN == 0:
                 await asyncio.sleep(0)
-            # Kafka looks at the producer of the oldest one, too, and at its latest batch.
+            # Kafka also checks the producer of the oldest one, and its latest batch.
             open_now = partition.log.producers.oldest_transaction if partition.is_leader else None
             if open_now is None or not 0 < open_now.last_timestamp < oldest_ms:
                 continue

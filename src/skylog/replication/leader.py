@@ -1,4 +1,4 @@
-"""The leader's side of a partition: who is in sync, and what is committed. Pure.
+"""The leader's side of a partition: the ISR, and the high watermark. Pure.
 
 ==========  ==================================================================================
 ISR         goes to
@@ -8,10 +8,10 @@ pending     committed as asked: the controller agrees · committed as before: it
             changed nothing · whatever metadata says, should that come first
 ==========  ==================================================================================
 
-One change is pending at a time. While a replica is being added it counts already, and while one
-is being removed it counts still: the *maximal* ISR. Only what all of it has is committed, and the
-high watermark says so; it never goes back. With fewer in sync than ``min.insync.replicas`` it
-stands still (KIP-966).
+One change is pending at a time. A replica that is being added already counts, and one that is being
+removed still counts: the *maximal* ISR. Only what all of it has is committed, up to the high
+watermark, which never goes back. With fewer in sync than ``min.insync.replicas`` it does not
+advance (KIP-966).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Brokers = Callable[[int], Membership | None]
 
 
 class EpochEnds(Protocol):
-    """A leader's log, as far as divergence goes."""
+    """A leader's log, for divergence checks."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -110,10 +110,10 @@ class Follower:
             self.fetched_ms = self.caught_up_ms
 
     def fetched(self, offset: int, start_offset: int, end_offset: int, now_ms: int) -> None:
-        """It asks for ``offset``, so it has all before; the leader's log ends at ``end_offset``.
+        """It fetches ``offset``, so it has all before; the leader's log ends at ``end_offset``.
 
-        Who reads up to where the leader was at the fetch before was caught up then: a follower of
-        a busy leader never asks for the very end.
+        A follower that reaches the log end of its previous fetch was caught up then: a follower of
+        a busy leader never fetches the very end.
         """
         if offset >= end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
@@ -130,7 +130,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class IsrChange:
-    """What the controller is asked for."""
+    """A proposal to the controller."""
 
     leader_epoch: int
     partition_epoch: int
@@ -171,7 +171,7 @@ class Leader:
         self._brokers = brokers
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
-        # Where this leader's epoch begins: below it lies what others have written.
+        # Where this leader's epoch begins: other leaders wrote everything below it.
         self.epoch_start_offset = 0
         self.followers: dict[int, Follower] = {}
         self.isr: frozenset[int] = frozenset()
@@ -192,8 +192,8 @@ class Leader:
         others = [replica for replica in replicas if replica != self._node_id]
         self.followers = {each: self.followers.get(each) or Follower(each) for each in others}
         if epochs != (self.leader_epoch, self.partition_epoch):
-            # Else the controller's answer has told us before, and what we asked for since then is
-            # still pending.
+            # Otherwise the controller's response has arrived before, and our later request is still
+            # pending.
             self._commit_isr(isr)
         self.partition_epoch = partition_epoch
         if leader_epoch > self.leader_epoch:
@@ -222,7 +222,7 @@ class Leader:
         end_offset: int,
         now_ms: int,
     ) -> None:
-        """A replica asks for ``offset``; NOT_LEADER_OR_FOLLOWER if it has been restarted since."""
+        """A replica fetches ``offset``; NOT_LEADER_OR_FOLLOWER if it has been restarted since."""
         follower = self.followers[replica]
         known = self._brokers(replica)
         if broker_epoch != NO_EPOCH and known is not None and known.broker_epoch > broker_epoch:
@@ -276,8 +276,8 @@ class Leader:
     def expansion(self, replica: int, high_watermark: int, broker_epoch: int) -> IsrChange | None:
         """The ISR with a replica that has caught up; ``broker_epoch`` is this broker's own.
 
-        It must have reached this leader's epoch: before that lies what may be committed above the
-        high watermark that this leader knows.
+        It must have reached this leader's epoch: records before it may be committed above the high
+        watermark that this leader knows.
         """
         follower = self.followers[replica]
         if (
@@ -338,7 +338,7 @@ class Leader:
         return NO_EPOCH if known is None else known
 
     def answered(self, change: IsrChange, answer: IsrAnswer | ErrorCode) -> bool:
-        """Take the controller's answer; True when the same change must be asked for again."""
+        """Apply the controller's response; True if the same change must be requested again."""
         if change is not self.pending:
             return False  # metadata was faster
         if isinstance(answer, IsrAnswer):

@@ -16,7 +16,7 @@ from skylog.replication.leader import Brokers, IsrChange
 from skylog.replication.partition import Partition, PartitionState
 
 NO_EPOCH: Final = -1
-# Partitions that are looked at before others have their turn.
+# Partitions that are processed before other tasks get a turn.
 _PER_TURN: Final = 256
 
 
@@ -141,11 +141,11 @@ class ReplicaManager:
         return partitions.get(index) if partitions else None
 
     def __len__(self) -> int:
-        """How many partitions there are; may be asked from any thread."""
+        """The number of partitions; may be called from any thread."""
         return sum(map(len, tuple(self._topics.values())))
 
     def __iter__(self) -> Iterator[Partition]:
-        """All partitions; may be asked from any thread."""
+        """All partitions; may be called from any thread."""
         for partitions in tuple(self._topics.values()):
             yield from tuple(partitions.values())
 

@@ -1,4 +1,4 @@
-"""One partition on this broker: its log, its place in the cluster, and how far it is committed.
+"""One partition on this broker: its log, its role in the cluster, and its high watermark.
 
 A partition without other replicas has no ``Leader``: what is appended is committed.
 """
@@ -61,7 +61,7 @@ class PartitionHost(Protocol):
     def broker_epoch(self) -> int: ...
 
     def alter_isr(self, partition: Partition, change: IsrChange) -> None:
-        """Ask the controller; its answer comes to ``Partition.isr_answered``."""
+        """Ask the controller; its response is passed to ``Partition.isr_answered``."""
         ...
 
 
@@ -103,10 +103,10 @@ class Partition(WatchedLog):
         self.deleted = False
         # While this broker leads and there are other replicas.
         self.leader: Leader | None = None
-        # Whether as many are in sync as min.insync.replicas asks for.
+        # Whether at least min.insync.replicas replicas are in sync.
         self.enough_in_sync = True
         self._uncommitted = Uncommitted()
-        # What the broker serves clients with, made on first use; the replica does not look at it.
+        # The object that serves clients, created on first use; the replica does not use it.
         self.served: Any = None
 
     @property
@@ -118,12 +118,12 @@ class Partition(WatchedLog):
 
     @property
     def epoch_start_offset(self) -> int:
-        """Where this leader's epoch begins; 0 where nobody else could have led."""
+        """Where this leader's epoch begins; 0 if no other broker can have led."""
         return 0 if self.leader is None else self.leader.epoch_start_offset
 
     @property
     def min_in_sync(self) -> int:
-        """More replicas than there are cannot be asked for."""
+        """At most as many replicas as there are."""
         return min(self.log.config.min_insync_replicas, len(self.replicas))
 
     # -- metadata ------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class Partition(WatchedLog):
             self._advance_high_watermark()
 
     def mark_deleted(self) -> None:
-        """The topic is gone: nobody may go on waiting for it."""
+        """The topic was deleted: wake all waiting callers."""
         self.deleted = True
         self.leader = None
         self.served = None
@@ -205,7 +205,7 @@ class Partition(WatchedLog):
         *,
         acks_all: bool = True,
     ) -> AppendInfo:
-        """Append as the leader; raises KafkaError and leaves the log as it was."""
+        """Append as the leader; after a KafkaError the log is unchanged."""
         self._check_append(acks_all)
         info = self.log.appender.append(batches, self.leader_epoch, now_ms, origin)
         if not info.duplicate and (self.leader is not None or self._watchers):
@@ -215,7 +215,7 @@ class Partition(WatchedLog):
         return info
 
     def append_marker(self, end: TransactionEnd, now_ms: int) -> AppendInfo:
-        """End a transaction as the leader; raises KafkaError and leaves the log as it was."""
+        """End a transaction as the leader; after a KafkaError the log is unchanged."""
         self._check_append(acks_all=True)
         info = self.log.appender.append_marker(end, self.leader_epoch, now_ms)
         self._appended(MARKER_BYTES)
@@ -250,7 +250,7 @@ class Partition(WatchedLog):
             leader.seen(watcher.replica_id, watcher.fetched_ms, end_offset)
 
     def fetched_by(self, replica: int, offset: int, start_offset: int, broker_epoch: int) -> None:
-        """A follower fetches from ``offset``; NOT_LEADER_OR_FOLLOWER for one of the past."""
+        """A follower fetches from ``offset``; NOT_LEADER_OR_FOLLOWER for an earlier incarnation."""
         leader, log, host = self.leader, self.log, self._host
         if leader is None or replica not in leader.followers:
             return
@@ -275,9 +275,10 @@ class Partition(WatchedLog):
             host.alter_isr(self, change)
 
     def expand_isr(self) -> None:
-        """Ask for an ISR with a follower that has everything and could not join when it said so.
+        """Propose an ISR with a caught-up follower that could not join when it fetched.
 
-        Its broker may have been fenced then, and in a session it does not repeat itself.
+        Its broker may have been fenced then, and a fetch session does not repeat unchanged
+        partitions.
         """
         leader, host = self.leader, self._host
         if leader is None or len(self.isr) == len(self.replicas):
@@ -294,7 +295,7 @@ class Partition(WatchedLog):
                 return
 
     def isr_answered(self, change: IsrChange, answer: IsrAnswer | ErrorCode) -> bool:
-        """The controller has spoken; True when it must be asked again."""
+        """The controller has answered; True if it must be asked again."""
         leader = self.leader
         if leader is None:
             return False
@@ -326,7 +327,7 @@ class Partition(WatchedLog):
     # -- following -----------------------------------------------------------------------------
 
     def append_fetched(self, fetched: FetchedBatches, now_ms: int) -> None:
-        """Append what the leader has sent, as it placed it; KafkaError leaves the log as it was."""
+        """Append what the leader has sent, unchanged; after a KafkaError the log is unchanged."""
         log = self.log
         if covers(fetched.batches, log.log_end_offset):
             # The leader's log begins within a batch, and ours is empty so far.
@@ -345,7 +346,7 @@ class Partition(WatchedLog):
         log, before = self.log, self.log.high_watermark
         log.high_watermark = max(before, min(high_watermark, log.log_end_offset))
         if log_start_offset > log.log_start_offset:
-            # First of all: what lies before it here may be what the leader never had.
+            # First: records before it may be ones that the leader never had.
             log.trimming.delete_records_before(min(log_start_offset, log.high_watermark))
             self._notify(0)
         if log.high_watermark > before:

@@ -1,7 +1,7 @@
 """A follower's incremental fetch session with one leader (KIP-227). Pure.
 
-Only what has changed is said again, and nothing is looked at but that: a fetcher of a thousand
-quiet partitions makes empty requests.
+Only changes are sent, and only they are examined: a fetcher of a thousand quiet partitions sends
+empty requests.
 
 ==========  =======================  ==========================================
 state       answer                   then
@@ -37,7 +37,7 @@ class ReplicaSession:
         self._id = 0
         self._epoch = 0
         self._wanted: dict[Key, FetchPartition] = {}
-        # What the last request said, then or before: answers are about that.
+        # What the broker knows from earlier requests: responses refer to that.
         self._asked: dict[Key, FetchPartition] = {}
         self._changed: dict[Key, None] = {}
         self._forgotten: dict[Key, None] = {}

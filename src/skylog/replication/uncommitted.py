@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-# Beyond so many appends the newest are counted as one: a watermark may stand still for long.
+# Beyond this many appends the newest are counted as one: a watermark may stall for long.
 _APPENDS_MAX: Final = 1_024
 
 

@@ -1,8 +1,8 @@
-"""Who waits for a partition: for records to read, to be committed, or to be gone.
+"""Watchers of a partition: for records to read, for commits, or for its deletion.
 
-Whoever waits for data *watches* a partition and is told when it moves, so that a waiting fetch
-costs nothing until something happens, however many partitions it covers. Consumers are told of
-what is committed, followers of what is appended.
+A waiting fetch *watches* its partitions and is notified of changes, so that it costs nothing until
+something happens, however many partitions it covers. Consumers are notified of commits, followers
+of appends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """Somebody who waits for a partition to move."""
+    """Waits for a partition to change."""
 
     def partition_moved(self, appended_bytes: int) -> None:
         """More is readable; 0 bytes: something else changed (leader, log start, deletion)."""
@@ -39,7 +39,7 @@ class FollowerWatcher(Watcher, Protocol):
         ...
 
     def high_watermark_moved(self) -> None:
-        """The next answer should say so; nobody needs to be woken for it."""
+        """The next response should include it; no one has to be woken."""
         ...
 
 
@@ -82,7 +82,8 @@ class WatchedLog:
         self._follower_watchers.pop(watcher, None)
 
     def on_commit(self, listener: Callable[[int], None]) -> Callable[[], None]:
-        """Call ``listener`` with every new high watermark, until what comes back is called."""
+        """Call ``listener`` with every new high watermark, until the returned function is
+        called."""
         self._commit_listeners.append(listener)
         return partial(self._commit_listeners.remove, listener)
 

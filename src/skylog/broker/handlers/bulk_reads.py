@@ -1,7 +1,7 @@
 """PlanRanges and LocateBatches (500, 501): where bulk readers find the bytes of topics.
 
-Both need READ on the topic: who may not read it learns nothing of where it lies. What is told is
-the address of the store, never what opens it.
+Both need READ on the topic: other principals do not learn where it is. They return the address of
+the store, never its credentials.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Planning:
-    """One partition on its way to its answer."""
+    """The processing of one partition."""
 
     answer: planned.PlannedPartition
     asked: RangeRequest
     partition: ServedPartition
-    # How far the plan has come.
+    # How far the plan has progressed.
     left: RangeRequest | None = None
     splits: list[PlannedSplit] = field(default_factory=list)
     skipped_bytes: int = 0
@@ -131,7 +131,7 @@ def _readable(context: RequestContext, name: str) -> Topic:
 
 
 async def _plan(split_bytes: int, plans: list[_Planning]) -> None:
-    # However small the splits that were asked for: an answer has only so many of them.
+    # However small the requested splits: a response has a limited number of them.
     split_bytes = max(split_bytes, await _total_bytes(plans) // BULK_SPLITS_MAX)
     pending = plans
     while pending:

@@ -1,7 +1,7 @@
 """CommitStaged and PinStaged (502, 503): bulk writers put objects into the bucket themselves.
 
-WRITE on every topic is needed, and each principal has a place of its own in the bucket: nobody
-commits, pins or releases what another has staged.
+WRITE on every topic is needed, and each principal has its own prefix in the bucket: no principal
+can commit, pin or release what another has staged.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ async def _commit(
 
 
 def _staged(context: RequestContext, staged: commit.StagedObject) -> StagedObject:
-    """What is asked for, by names; raises ``Refused`` if the client may not, or they are wrong."""
+    """The request by names; raises ``Refused`` if the client is not authorized, or they are
+    invalid."""
     batches: list[StagedBatch] = []
     errors: list[KafkaError | None] = []
     for batch in staged.batches:
@@ -189,7 +190,7 @@ def _refused(errors: Sequence[KafkaError | None]) -> committed.CommittedObject:
 async def pin_staged(
     context: RequestContext, request: pin.PinStagedRequest
 ) -> pinned.PinStagedResponse:
-    """Without objects: only where to stage, for whoever may write anything at all."""
+    """Without objects: only where to stage, for clients that may write to any topic."""
     if not context.authorize_any(AclOperation.WRITE, ResourceType.TOPIC):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Not authorized to write any topic.")
     _check_writer(request.writer_id)

@@ -96,7 +96,7 @@ def of_image(describe: Callable[[ClusterImage, Any], Any]) -> Callable[[RequestC
 async def describe_log_dirs(
     context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
-    """Handle DescribeLogDirs; a disk that does not answer holds up nobody else."""
+    """Handle DescribeLogDirs; a disk that does not respond blocks no other request."""
     services = context.services
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:

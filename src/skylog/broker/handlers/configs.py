@@ -79,7 +79,7 @@ async def describe_configs(
         response.results.append(_describe(context, request, resource, again=key in seen))
         seen.add(key)
         if number % limits.CONFIGS_DESCRIBED_PER_TURN == 0:
-            await asyncio.sleep(0)  # let others have their turn
+            await asyncio.sleep(0)  # yield to other tasks
     return response
 
 
@@ -192,7 +192,7 @@ def _prepare(
 
 
 def _is_ours(context: RequestContext, name: str) -> bool:
-    """A controller is asked for any broker, by that broker, which has looked at the change."""
+    """A controller accepts changes of any broker from that broker, which has validated them."""
     return not (context.at_controller and name)
 
 

@@ -33,7 +33,8 @@ def _describable(context: RequestContext, topic: str) -> bool:
 async def consumer_group_heartbeat(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
-    """Handle ConsumerGroupHeartbeat; nobody subscribes to topics that they may not know of."""
+    """Handle ConsumerGroupHeartbeat; members cannot subscribe to topics that they may not
+    describe."""
     _require_protocol(context)
     if not context.allowed(request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -80,7 +81,7 @@ async def consumer_group_describe(
 
 
 def _shown(context: RequestContext, group: DescribedGroup) -> DescribedGroup:
-    """The group, unless it tells of topics that the client may not know of."""
+    """The group, unless it contains topics that the client may not describe."""
     topics = {
         topic.topic_name
         for member in group.members

@@ -114,14 +114,14 @@ def _described(info: CoordinatorInfo, node_id: int) -> DescribedCoordinator:
 async def list_files(
     context: RequestContext, request: ListDisklessFilesRequest
 ) -> ListDisklessFilesResponse:
-    """Files that any coordinator knows; if one cannot be asked there is no list."""
+    """Files that any coordinator knows; if one does not answer there is no list."""
     if request.limit < 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a limit of {request.limit}")
     if not (request.after.isascii() and request.after.isprintable()):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a key that is none")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "an invalid key")
     services = context.services
     limit = min(request.limit, DISKLESS_FILES_LISTED_MAX)
-    # One more than asked for tells whether there are more.
+    # One more than requested shows whether there are more.
     pages = [await services.diskless.plane.list_files(request.after, limit + 1)]
     more = False
     if not request.only_here:

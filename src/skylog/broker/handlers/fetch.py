@@ -59,7 +59,7 @@ def fetch(
 class Collected(Budget):
     """What one pass over the session found, and what it may still read.
 
-    An answer that somebody is to be asked for has its place already.
+    A pending response already has its place.
     """
 
     __slots__ = ("answers", "questions", "read_bytes", "refused", "urgent")
@@ -124,7 +124,7 @@ class Fetch:
         if not self._from_follower:
             self._bytes_max = min(self._bytes_max, services.quotas.fetch_bytes_max(context))
         self._bytes_min = min(request.min_bytes, self._bytes_max)
-        # The session's progress when it was last looked at.
+        # The session's progress at the last check.
         self._seen = session.progress
         self._refused: set[Entry] | None = None
 
@@ -144,7 +144,7 @@ class Fetch:
         return waits
 
     async def _run_slowly(self, found: Collected) -> FetchResponse:
-        """The same where somebody has to be asked."""
+        """The same if there are pending responses."""
         try:
             await self._settle(found)
             if self._enough(found):
@@ -154,9 +154,9 @@ class Fetch:
             self._release()
 
     async def _wait(self, found: Collected) -> FetchResponse:
-        """Park until enough bytes have come, something else happened, or the time is up.
+        """Wait until enough bytes have arrived, something else happened, or the time is up.
 
-        A client that is gone waits for nothing.
+        A disconnected client does not wait.
         """
         loop = asyncio.get_running_loop()
         connection = self.context.connection
@@ -188,7 +188,7 @@ class Fetch:
 
     @property
     def _superseded(self) -> bool:
-        """Whether a later request of the same session has come, so that this one is stale."""
+        """Whether a later request of the same session has arrived, so that this one is stale."""
         expected = next_epoch(self.request.session_epoch)
         return self.incremental and self.session.epoch != expected and self.session.id != NO_SESSION
 
@@ -207,14 +207,15 @@ class Fetch:
             entry.moved = False
             try:
                 partition = self._locate(entry)
-                # A look after a wait tells nothing new, unless there was nothing to look at.
+                # A check after a wait brings nothing new, unless there was nothing to check.
                 is_new = before is None or entry in before.refused
                 answer = partition.read(entry.wanted, self._reader, found, is_new=is_new)
             except KafkaError as error:
                 self._fail(entry, error, found)
                 continue
             if isinstance(answer, Question):
-                # Who is first goes first, with all of its joint, so that everybody's turn comes.
+                # The first entry is served first, with all of its joint, so that every entry is
+                # served eventually.
                 found.held = found.held or (is_first and not answer.reserved)
                 found.ask(entry, answer)
             else:
@@ -241,7 +242,7 @@ class Fetch:
                     found.add(entry, answer)
 
     def _locate(self, entry: Entry) -> ServedPartition:
-        """The partition that serves an entry, or Kafka's error for why there is none."""
+        """The partition that serves an entry, or Kafka's error if there is none."""
         context, services = self.context, self.context.services
         name: str | None = entry.topic
         if self.session.uses_topic_ids:
@@ -275,7 +276,7 @@ class Fetch:
             entry.index,
             error_code=code,
             high_watermark=-1,
-            # Kafka says "none" before it looks into a log, and null when that fails.
+            # Kafka returns "none" before it reads a log, and null if that fails.
             aborted_transactions=[] if code in _UNSEEN else None,
             records=b"",
         )
@@ -312,7 +313,7 @@ class Fetch:
             context.throttle_ms = max(context.throttle_ms, throttle_ms)
         if throttle_ms > 0:
             if not self.incremental:
-                # The client takes an empty answer to a full fetch for none, and begins anew.
+                # The client treats an empty response to a full fetch as invalid, and starts over.
                 context.services.fetch_sessions.close(session.id)
                 response.session_id = NO_SESSION
             return response
@@ -365,7 +366,7 @@ class Fetch:
 
 
 def _kept(entry: Entry, before: Collected, found: Collected) -> bool:
-    """Whether what was found before stands: it was a partition, and has not moved."""
+    """Whether the earlier result is still valid: it was a partition, and has not changed."""
     answer = before.answers.get(entry)
     if answer is None or entry.moved or entry.partition is None or entry in before.refused:
         return False

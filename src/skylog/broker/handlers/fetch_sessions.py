@@ -1,11 +1,11 @@
 """Incremental fetch sessions (KIP-227), kept so that a quiet session costs nothing.
 
-Every partition of a session is a watcher of its replica. What moved since the last answer stands
-in ``ready``; a fetch looks at those alone. A consumer of a thousand quiet partitions therefore
-costs as much as a consumer of one.
+Every partition of a session watches its replica. What changed since the last response is in
+``ready``; a fetch examines only those. A consumer of a thousand quiet partitions therefore costs as
+much as a consumer of one.
 
-``progress`` counts what moved, ever: a fetch that has to wait says from which count on, so that
-nothing which moves between its look and its wait goes unnoticed.
+``progress`` counts all changes: a fetch waits from a given count on, so that no change between its
+check and its wait is missed.
 
     request (id, epoch)   what happens
     0, -1                 full fetch without a session
@@ -45,7 +45,7 @@ Key = tuple[Uuid | str, int]
 
 
 class Entry:
-    """One partition of a session, and what its client was last told."""
+    """One partition of a session, and what its client was last sent."""
 
     __slots__ = (
         "index",
@@ -97,7 +97,7 @@ class Entry:
         return self.session.last_used_ms
 
     def high_watermark_moved(self) -> None:
-        """The next answer tells a follower of it; that it waits for records is no matter."""
+        """The next response to a follower includes it, whether or not it waits for records."""
         self.moved = True
         self.session.ready[self] = None
 
@@ -109,7 +109,7 @@ class Entry:
 
 
 class FetchSession:
-    """The partitions that one consumer fetches, in the order in which they get their turn."""
+    """The partitions that one consumer fetches, in the order in which they are served."""
 
     __slots__ = (
         "_wake",
@@ -135,7 +135,7 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.last_used_ms = now_ms
         self.entries: dict[Key, Entry] = {}
-        # Insertion order is the order of service: who was served goes to the end.
+        # Insertion order is the order of service: a served partition moves to the end.
         self.ready: dict[Entry, None] = {}
         self.progress = 0
         self.closed = False
@@ -165,7 +165,7 @@ class FetchSession:
             self.ready.pop(entry, None)
 
     def wait(self, progress: int, wake: Callable[[], None]) -> None:
-        """Call ``wake`` once when so much has moved, which may be at once."""
+        """Call ``wake`` once when this much has changed, possibly at once."""
         self.interrupt()
         if self.progress >= progress or self.closed:
             wake()
@@ -177,7 +177,7 @@ class FetchSession:
             self._wake = None
 
     def interrupt(self) -> None:
-        """Wake whoever waits."""
+        """Wake the waiting fetch."""
         wake, self._wake = self._wake, None
         if wake is not None:
             wake()
@@ -188,7 +188,7 @@ class FetchSession:
             self.interrupt()
 
     def served(self, entry: Entry, *, data: bool, more: bool) -> None:
-        """Who got data lets the others go first; who has nothing left is no longer ready."""
+        """Partitions with data move behind the others; those without are no longer ready."""
         if data or not more:
             self.ready.pop(entry, None)
         if more and self.entries.get(entry.key) is entry:
@@ -210,7 +210,7 @@ class FetchSessionSettings:
 
 
 class FetchSessions:
-    """All sessions of a broker, bounded: a new one may push out one that nobody used lately."""
+    """All sessions of a broker, bounded: a new one may evict one that was not used recently."""
 
     def __init__(self, settings: FetchSessionSettings, clock: Clock, rng: Random) -> None:
         self._settings = settings
@@ -248,15 +248,15 @@ class FetchSessions:
         if found.uses_topic_ids != by_id:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         found.epoch = next_epoch(found.epoch)
-        found.moved(_CHANGE)  # whoever waits with an earlier epoch, or is about to, is too late
+        found.moved(_CHANGE)  # a fetch with an earlier epoch is stale
         found.last_used_ms = now_ms
         self._sessions.move_to_end(found.id)
         before = len(found.entries)
         found.update(request)
         self._entries += len(found.entries) - before
         if not found.entries or self._entries > limits.FETCH_SESSION_PARTITIONS_MAX:
-            # Kafka closes a session that has nothing left to fetch; one that has grown beyond
-            # all bounds is closed too, and its client begins anew.
+            # Kafka closes a session that has nothing left to fetch; one that exceeds the limit is
+            # closed too, and its client starts over.
             self._sessions.pop(found.id)
             self._entries -= len(found.entries)
             found.id = NO_SESSION
@@ -280,7 +280,7 @@ class FetchSessions:
                 return session_id
 
     def look_again(self) -> None:
-        """Every partition is looked at by the next fetch: what a client may read has changed."""
+        """The next fetch examines every partition: what a client may read has changed."""
         for session in self._sessions.values():
             for entry in session.entries.values():
                 session.ready[entry] = None

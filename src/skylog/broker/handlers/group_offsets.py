@@ -117,7 +117,7 @@ def _refused(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchRes
 
 
 def _fill_ids(context: RequestContext, answer: OffsetFetchResponseGroup) -> None:
-    """A topic that is gone has no id, and so no place in the answer."""
+    """A deleted topic has no id, and so no entry in the response."""
     for topic in answer.topics:
         known = context.services.image.topic(topic.name)
         topic.topic_id = known.topic_id if known is not None else ZERO_UUID

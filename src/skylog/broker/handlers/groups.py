@@ -184,7 +184,7 @@ def _refused_commit(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetC
 def _merge_commit(
     response: OffsetCommitResponse, topics: Iterable[OffsetCommitResponseTopic]
 ) -> None:
-    """Each topic stands once in an answer, whatever became of its partitions."""
+    """Each topic is once in a response, whatever happened to its partitions."""
     present = {(topic.name, topic.topic_id): topic for topic in response.topics}
     for topic in topics:
         known = present.setdefault((topic.name, topic.topic_id), topic)
@@ -232,13 +232,13 @@ async def offset_delete(
 async def find_coordinator(
     context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    """Handle FindCoordinator; the topic behind it is created when somebody first asks."""
+    """Handle FindCoordinator; the internal topic is created on the first request."""
     if context.version >= 4:
         found = []
         for number, key in enumerate(request.coordinator_keys, 1):
             found.append(await _coordinator(context, request.key_type, key))
             if number % limits.ANSWERS_PER_TURN == 0:
-                await asyncio.sleep(0)  # let others have their turn
+                await asyncio.sleep(0)  # yield to other tasks
         return FindCoordinatorResponse(error_message=None, coordinators=found)
     one = await _coordinator(context, request.key_type, request.key)
     return FindCoordinatorResponse(
@@ -275,7 +275,7 @@ def _diskless_coordinator(context: RequestContext, key: str) -> Coordinator:
     if not context.authorize_cluster(AclOperation.CLUSTER_ACTION):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if not key.isascii() or not key.isdigit() or len(key) > 9:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is no number of a coordinator.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key} is not a coordinator number.")
     image = context.services.image
     state = image.partition(DISKLESS_METADATA, int(key))
     if state is not None:

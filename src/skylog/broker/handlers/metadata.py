@@ -66,7 +66,7 @@ def _check_topics(context: RequestContext, request: MetadataRequest) -> None:
     for topic in request.topics or ():
         if topic.name is None or topic.topic_id != ZERO_UUID:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "Topics are asked for by name before version 12."
+                ErrorCode.INVALID_REQUEST, "Topics are requested by name before version 12."
             )
 
 
@@ -83,7 +83,7 @@ def _by_id(context: RequestContext, response: MetadataResponse, ids: Iterable[Uu
         elif context.allowed(name):
             names.append(name)
             continue
-        else:  # an id tells nothing, so its refusal may be told; the name may not
+        else:  # an id reveals nothing, so its refusal may be returned; the name may not
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         response.topics.append(MetadataResponseTopic(code, None, topic_id))
     return names
@@ -159,7 +159,7 @@ def _finish(
     services = context.services
     alive = services.image.alive_nodes(context.listener)
     view = ClientView(context, alive)
-    # Who is told of no broker at all may throw away all it knows, and never come back.
+    # A client that receives no brokers at all may discard everything it knows, and never reconnect.
     shown = alive or services.image.nodes(context.listener)
     response.brokers = [
         MetadataResponseBroker(node.id, node.host, node.port, node.rack) for node in shown
@@ -189,7 +189,7 @@ def _cluster_operations(context: RequestContext) -> int:
 
 
 def metadata_failed(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
-    """Kafka tells an error of the whole request for each topic in it."""
+    """Kafka returns an error of the whole request for each topic in it."""
     return MetadataResponse(
         topics=[
             MetadataResponseTopic(error.code, topic.name or "", topic.topic_id)

@@ -45,7 +45,7 @@ class ClientView:
     def _routed(
         self, topic: Topic, index: int, state: Partition
     ) -> MetadataResponsePartition | None:
-        """The epoch stays what it is: no client may take this for an election."""
+        """The epoch is unchanged: no client may take this for an election."""
         located = self._router.located(topic, index, self._zone, self._racks)
         if located is None:
             return None
@@ -78,7 +78,7 @@ def partition_as_it_is(
 def _without_the_dead(
     answer: MetadataResponsePartition, alive: Collection[int]
 ) -> MetadataResponsePartition:
-    """The first version leaves out nodes that are not there, and says so by an error."""
+    """The first version omits nodes that are down, and reports an error."""
     if not answer.error_code and answer.offline_replicas:
         answer.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
     answer.replica_nodes = [node for node in answer.replica_nodes if node in alive]
@@ -87,7 +87,7 @@ def _without_the_dead(
 
 
 def _leaderless(image: ClusterImage, leader: int, version: int) -> ErrorCode:
-    """Why a leader cannot be shown: there is none, or not on the listener that was asked."""
+    """Why a leader cannot be shown: there is none, or it lacks the requested listener."""
     if version >= 6 and leader >= 0 and image.is_alive(leader):
         return ErrorCode.LISTENER_NOT_FOUND
     return ErrorCode.LEADER_NOT_AVAILABLE

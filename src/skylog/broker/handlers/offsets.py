@@ -195,7 +195,7 @@ def delete_records(
         allowed = context.allowed(topic.name)
         answers = DeleteRecordsTopicResult(topic.name)
         response.topics.append(answers)
-        # Of a partition that is named twice the last word counts.
+        # If a partition is repeated, the last entry counts.
         for wanted in {p.partition_index: p for p in topic.partitions}.values():
             index = wanted.partition_index
             answer = DeleteRecordsPartitionResult(index, INVALID_LOW_WATERMARK)

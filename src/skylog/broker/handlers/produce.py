@@ -53,7 +53,7 @@ from skylog.wire.validation import (
 )
 
 ALL, NONE, LEADER = -1, 0, 1
-# Kafka tells where the log begins with every error but these.
+# Kafka returns the log start offset with every error but these.
 _WITHOUT_LOG_START = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -65,7 +65,7 @@ _WITHOUT_LOG_START = frozenset(
     }
 )
 ADMIN_CLIENT_ID = "__admin_client"
-# Older clients could not read who leads instead.
+# Older clients could not read the current leader.
 TELL_LEADER_FROM = 10
 _NO_RECORD_ERRORS: list[BatchIndexAndErrorMessage] = []
 _NO_LEADER = LeaderIdAndEpoch()
@@ -73,7 +73,7 @@ _NO_LEADER = LeaderIdAndEpoch()
 
 @dataclass(slots=True)
 class Slot:
-    """One partition on its way to its answer. ``partition`` is None once it has failed."""
+    """One partition of a request. ``partition`` is None once it has failed."""
 
     topic: str
     data: PartitionProduceData
@@ -239,7 +239,7 @@ class Produce:
         self.fail(slot, error)
 
     def fail(self, slot: Slot, error: KafkaError) -> None:
-        """Answer with an error; the slot goes no further."""
+        """Respond with an error; the slot is done."""
         services, answer = self.context.services, slot.answer
         answer.error_code = error.code
         slot.partition = slot.rules = None
@@ -260,7 +260,7 @@ class Produce:
                 answer.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
 
     def _ask(self) -> Later:
-        """The answer once others have written or replicated what they have to."""
+        """The response once others have written or replicated."""
         number = self.context.correlation_id
         under_way: list[tuple[list[tuple[Slot, Any]], Writing]] = [
             (questions, joint([asked for _, asked in questions], number))
@@ -276,7 +276,7 @@ class Produce:
     def _finish(
         self, under_way: Sequence[tuple[Sequence[tuple[Slot, Any]], Writing]]
     ) -> ProduceResponse | None:
-        """What became of it, as far as it is known; and with that, the answer."""
+        """The known results; and with them, the response."""
         for questions, writing in under_way:
             for (slot, _), result in zip(questions, writing.results(), strict=True):
                 if result.error is ErrorCode.NONE:
@@ -304,7 +304,7 @@ class Produce:
 
 
 def _each_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Of a partition that stands twice in a request only the last counts, as with Kafka."""
+    """If a partition is repeated in a request, only the last entry counts, as in Kafka."""
     if len(topics) == 1:
         listed = topics[0].partition_data
         if len(listed) == 1 or len({data.index for data in listed}) == len(listed):

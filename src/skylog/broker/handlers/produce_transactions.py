@@ -1,4 +1,4 @@
-"""Transactional batches in Produce: who may send them, and what their coordinator says to them."""
+"""Transactional batches in Produce: authorization, and verification with the coordinator."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def transactional_denied(context: RequestContext, request: ProduceRequest) -> Ka
 
 
 def begin_verification(produce: Produce) -> Verification | None:
-    """What the coordinator has to be asked; None when nothing is left to ask."""
+    """The verifications that the coordinator must do; None if none are left."""
     producers: set[tuple[int, int]] = set()
     batches: list[tuple[ServedPartition, int]] = []
     for slot in produce.slots:
@@ -100,7 +100,7 @@ def _knows(version: int) -> Knows:
 
 
 def note_verified(produce: Produce, found: Verification) -> None:
-    """Let through what was verified, and fail the rest."""
+    """Continue verified batches, and fail the rest."""
     if not found.errors and not found.guards and found.is_required:
         return  # all are in open transactions, where they need no other origin than any batch
     for slot in produce.slots:
@@ -119,7 +119,7 @@ def note_verified(produce: Produce, found: Verification) -> None:
 
 
 def _refusal(code: ErrorCode, knows: Knows) -> KafkaError:
-    """The coordinator's error in words that a producer understands."""
+    """The coordinator's error, translated for a producer."""
     if code is ErrorCode.INVALID_TXN_STATE:
         return KafkaError(code, "Partition was not added to the transaction")
     is_early = code is ErrorCode.CONCURRENT_TRANSACTIONS and knows < Knows.ADDING

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from skylog.transactions.ports import Errors, TopicPartition
 
 TRANSACTIONS_LANE: Final = "transactions"
-# The first version that speaks of several transactions, as brokers do.
+# The first version for several transactions, as brokers use it.
 _BATCHES_VERSION: Final = 5
 _RETRY_SECONDS: Final = 0.02
 
@@ -58,7 +58,7 @@ class RemoteVerifier:
         deadline = loop.time() + self._add_wait_seconds_max
         while True:
             errors = await self._ask(asked, partitions)
-            # Only the markers of the transaction before can be what is missing.
+            # Only the markers of the previous transaction can be missing.
             again = ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
             if not again or loop.time() >= deadline:
                 return errors

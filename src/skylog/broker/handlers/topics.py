@@ -131,7 +131,8 @@ def create_partitions_failed(
 async def delete_topics(
     context: RequestContext, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:
-    """Handle DeleteTopics, by name or by id; nobody learns of a topic that he may not see."""
+    """Handle DeleteTopics, by name or by id; topics that the client may not describe are not
+    revealed."""
     services = context.services
     if not services.settings.topics.delete_enable:
         if context.version < 3:
@@ -194,7 +195,7 @@ def _doomed(
 def _named(
     request: DeleteTopicsRequest, response: DeleteTopicsResponse
 ) -> tuple[list[str], list[Uuid]]:
-    """Names and ids of the request, each once; what is said twice or not at all is refused."""
+    """Names and ids of the request, each once; duplicates and missing ones are refused."""
     names = Counter(request.topic_names)
     ids: Counter[Uuid] = Counter()
     for topic in request.topics:

@@ -71,7 +71,7 @@ async def init_producer_id(
     if (given[0] == NO_PRODUCER_ID) != (given[1] == NO_EPOCH):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
-        # Kafka hands out a new id, whatever the producer had before.
+        # Kafka assigns a new id, whatever the producer had before.
         producer_id = await context.services.producer_ids.next()
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
     outcome = await context.services.transactions.init_producer_id(
@@ -250,14 +250,14 @@ async def end_txn(context: RequestContext, request: EndTxnRequest) -> EndTxnResp
 async def describe_transactions(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    """Handle DescribeTransactions; of topics that the client may not describe nothing is told.
+    """Handle DescribeTransactions; topics that the client may not describe are omitted.
 
     Each id once, since its answer may be much longer than its name.
     """
     response = DescribeTransactionsResponse()
     for number, transactional_id in enumerate(dict.fromkeys(request.transactional_ids), 1):
         if number % limits.ANSWERS_PER_TURN == 0:
-            await asyncio.sleep(0)  # let others have their turn
+            await asyncio.sleep(0)  # yield to other tasks
         if not context.allowed(transactional_id):
             denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             response.transaction_states.append(TransactionState(denied, transactional_id))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from skylog.broker.services import Services
 
 TopicPartition = tuple[str, int]
-# What a group coordinator says that is not ready; transaction coordinators know another word.
+# Error codes of a group coordinator that is not ready; transaction coordinators use another.
 _NOT_READY = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -46,7 +46,7 @@ async def write_markers(
         for place in dict.fromkeys(named):
             written += 1
             if written % limits.ANSWERS_PER_TURN == 0:
-                await asyncio.sleep(0)  # let others have their turn
+                await asyncio.sleep(0)  # yield to other tasks
             codes[place] = ErrorCode.NONE
             try:
                 wait = _write(services, place, end)

@@ -1,7 +1,7 @@
-"""Before the first batch of a transaction is written, its coordinator has the word (KIP-890).
+"""Before the first batch of a transaction is written, its coordinator verifies it (KIP-890).
 
 Old clients add partitions to their transaction themselves, and the coordinator is asked whether
-that has happened. Newer ones leave it to the broker that writes.
+they did. Newer ones leave it to the broker that writes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Knows(IntEnum):
     """What the version of a request understands of transactions."""
 
     VERIFICATION = 0
-    # TRANSACTION_ABORTABLE: what to do about a transaction that cannot go on.
+    # TRANSACTION_ABORTABLE: the producer must abort the transaction.
     ABORTABLE = 1
     # Partitions are added where they are written to, and the epoch grows with each transaction.
     ADDING = 2
@@ -46,7 +46,7 @@ class Writer:
 
 @dataclass(slots=True)
 class Verification:
-    """One request's way to the coordinator: partitions that have to be asked for, and refusals."""
+    """The verification of one request: partitions to verify, and refusals."""
 
     writer: Writer
     # False where the broker's settings leave verification out.
@@ -83,7 +83,7 @@ def start_verification(
 
 
 async def finish_verification(services: Services, verification: Verification) -> None:
-    """Ask the coordinator; what it refuses is among the errors then."""
+    """Ask the coordinator; its refusals are added to the errors."""
     writer = verification.writer
     verifier = _verifier(services, writer.transactional_id)
     if verifier is None:
@@ -103,7 +103,7 @@ async def finish_verification(services: Services, verification: Verification) ->
 
 
 def _verifier(services: Services, transactional_id: str) -> TransactionVerifier | None:
-    """The coordinator of an id, wherever it is; None while there is none."""
+    """The coordinator of an id, wherever it is; None if there is none."""
     coordinator = services.transactions
     state = services.image.partition(TRANSACTION_STATE, coordinator.partition_for(transactional_id))
     if state is None or state.leader < 0:

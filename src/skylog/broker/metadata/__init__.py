@@ -1,1 +1,1 @@
-"""How a broker follows the cluster's metadata, and what it asks of the controller."""
+"""How a broker follows the cluster's metadata, and its requests to the controller."""

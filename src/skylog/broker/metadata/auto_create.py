@@ -1,4 +1,4 @@
-"""Topics that come into being because somebody asked for them, the broker's own among them."""
+"""Topics that are created on demand, including internal ones."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class AutoCreate:
         self._under_way: dict[str, asyncio.Task[ErrorCode]] = {}
 
     async def create(self, names: Iterable[str]) -> dict[str, ErrorCode]:
-        """Create what is missing; returns how it went for each."""
+        """Create missing topics; returns the result of each."""
         tasks = {name: self._task(name) for name in names}
-        # A caller that goes away must not cancel what others wait for.
+        # A caller that is cancelled must not cancel what others wait for.
         outcomes = await asyncio.gather(*(asyncio.shield(task) for task in tasks.values()))
         return dict(zip(tasks, outcomes, strict=True))
 
     async def create_diskless(self, name: str) -> None:
-        """Create one diskless topic; one that is there is left as it is."""
+        """Create one diskless topic; an existing one is left unchanged."""
         topic = CreatableTopic(name, -1, -1, configs=[CreatableTopicConfig(*DISKLESS)])
         request = CreateTopicsRequest(topics=[topic], timeout_ms=CREATE_TIMEOUT_MS)
         await self._controller.submit(request, CREATE_VERSION)
@@ -129,10 +129,10 @@ class AutoCreate:
         )
 
     def _replicas(self, setting: str) -> int:
-        """What a setting says of an internal topic's replicas.
+        """The configured replication factor of an internal topic.
 
-        Kafka's defaults are for three brokers. Where they were not chosen, and there is nobody but
-        this node, a topic with one replica is better than none.
+        Kafka's defaults are for three brokers. If they were not set explicitly, and this is a
+        single node, a topic with one replica is better than none.
         """
         wanted = int(self._settings[setting])
         if wanted == 1 or setting in self._settings.static or not self._is_whole_cluster():

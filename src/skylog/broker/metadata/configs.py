@@ -1,7 +1,7 @@
-"""Settings as they hold now: the node's own, the cluster's dynamic ones, each topic's overrides.
+"""Effective settings: the node's own, the cluster's dynamic ones, each topic's overrides.
 
-What a topic's settings come to is worked out once and kept until metadata changes it: a produce
-request finds its rules by one look into a dictionary.
+A topic's effective settings are computed once and cached until metadata changes them: a produce
+request finds its rules by one dictionary lookup.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Change = tuple[str, int, str | None]
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """What a topic's settings come to."""
+    """The effective settings of a topic."""
 
     rules: TopicRules
     log: LogConfig
@@ -150,7 +150,7 @@ class Configs:
     # Descriptions
 
     def configured(self, kind: ConfigResourceType) -> list[str]:
-        """The resources of a kind that have settings of their own."""
+        """The resources of a kind that have their own settings."""
         return sorted(r.name for r in self._image.configs.by_resource if r.type == kind)
 
     def describe(

@@ -53,8 +53,8 @@ class ControllerChannel(Protocol):
     async def forward(
         self, context: RequestContext, frame: bytes, here: Callable[[], Awaitable[Any]]
     ) -> Any:
-        """The controller's answer to a client's request as it came; ``here`` answers it if this
-        node becomes the active controller meanwhile."""
+        """The controller's response to a client's raw request; ``here`` answers it if this node
+        becomes the active controller meanwhile."""
         ...
 
 

@@ -1,8 +1,9 @@
-"""The way to the active controller, wherever it runs: a call in this process, or a request.
+"""The link to the active controller, wherever it runs: a call in this process, or a request.
 
-Who leads the quorum is the active controller. A request that meets another node, or a connection
-that breaks, is sent again to whoever leads then, until its time is up: so does Kafka. Each kind of
-request has a lane of its own, lest a heartbeat wait for the creation of ten thousand partitions.
+The leader of the quorum is the active controller. If another node answers, or the connection
+breaks, the request is sent to the current leader until it times out, as in Kafka. Each kind of
+request has its own lane, so that a heartbeat does not wait for the creation of ten thousand
+partitions.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 log = get_logger("broker.controller")
 RETRY_SECONDS: Final = 0.05
-# While an answer is waited for: whether the node that was asked still leads.
+# While waiting for a response: whether that node still leads.
 LOOK_SECONDS: Final = 0.5
 FORWARD_MS_MAX: Final = 60_000
 # A change is answered when this broker shows it, unless that takes longer than this.
@@ -51,7 +52,7 @@ _FORWARDING: Final = "forwarding"
 
 
 class _ElsewhereError(Exception):
-    """The node that was asked is not the active controller."""
+    """The node is not the active controller."""
 
 
 class ControllerLink:
@@ -65,7 +66,7 @@ class ControllerLink:
         image: ClusterImage,
         settings: NodeSettings,
     ) -> None:
-        """``local`` is the controller of this process, None on a node that is none."""
+        """``local`` is the controller of this process, None if it is not one."""
         self._local = local
         self._quorum = quorum
         self._lines = lines
@@ -117,8 +118,8 @@ class ControllerLink:
     async def forward(
         self, context: RequestContext, frame: bytes, here: Callable[[], Awaitable[Any]]
     ) -> Any:
-        """The controller's answer to a client's request as it came; ``here`` answers it if this
-        node becomes the active controller meanwhile."""
+        """The controller's response to a client's raw request; ``here`` answers it if this node
+        becomes the active controller meanwhile."""
         return await self._in_envelope(context, frame, context.version, here)
 
     async def _in_envelope(
@@ -138,7 +139,7 @@ class ControllerLink:
         except KafkaError as error:
             if error.retriable or error.code is ErrorCode.UNSUPPORTED_VERSION:
                 raise
-            # What is wrong between the nodes is no concern of the client's.
+            # Errors between nodes are not the client's concern.
             log.error("request not forwarded", api=context.api_key.name, why=str(error))
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
         if not isinstance(found, tuple):
@@ -167,7 +168,7 @@ class ControllerLink:
                 if endpoint is not None:
                     return await self._asked(ask, endpoint, lane, deadline)
             except _ElsewhereError:
-                why = "the controller that was asked does not lead"
+                why = "the contacted controller is not the leader"
             except KafkaError as error:
                 if error.code is not ErrorCode.NETWORK_EXCEPTION:
                     raise
@@ -213,7 +214,7 @@ class ControllerLink:
 
     def _patience_ms(self, request: Message) -> int:
         if _lane(request) == "heartbeat":
-            # The next one tells more.
+            # The next one has more information.
             return self._settings.heartbeat_interval_ms
         return self._settings.request_timeout_ms
 
@@ -255,7 +256,7 @@ async def _elsewhere_raised(here: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def _unpacked(key: ApiKey, version: int, answer: EnvelopeResponse) -> tuple[Any, int]:
-    """The answer in an envelope, and how far metadata must be read to show what it did."""
+    """The response in an envelope, and the metadata offset that shows its effect."""
     code = answer.error_code
     if code == ErrorCode.NOT_CONTROLLER:
         raise _ElsewhereError
@@ -267,5 +268,5 @@ def _unpacked(key: ApiKey, version: int, answer: EnvelopeResponse) -> tuple[Any,
         return opened(key, version, answer.response_data or b""), answer.metadata_offset
     except ProtocolError as error:
         raise KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"what is no answer in an envelope: {error}"
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"invalid response in an envelope: {error}"
         ) from error

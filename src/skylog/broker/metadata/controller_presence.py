@@ -1,4 +1,4 @@
-"""A controller makes itself known to the cluster (KIP-919): where it listens, what it supports."""
+"""Registers a controller with the cluster (KIP-919): its listeners and features."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ControllerPresence:
         controller: ControllerChannel,
         start: Callable[[str, Work], None],
     ) -> None:
-        """``start`` lets work run beside everything else."""
+        """``start`` runs work in the background."""
         self._request = ControllerRegistrationRequest(
             node_id,
             incarnation,

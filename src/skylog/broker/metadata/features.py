@@ -1,4 +1,4 @@
-"""Feature levels as ApiVersions tells them."""
+"""Feature levels as returned by ApiVersions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Features:
         return self._supported
 
     def finalized(self) -> Mapping[str, int]:
-        # The quorum keeps its own version, not in records of metadata but beside them.
+        # The quorum stores its own version outside the metadata records.
         return {**self._publisher.image.finalized_features(), KRAFT_VERSION: self._kraft_version()}
 
     def epoch(self) -> int:

@@ -31,8 +31,9 @@ log = get_logger("broker.metadata")
 class PartitionFollower:
     """Keeps partitions, their settings and the group coordinator in line with metadata.
 
-    A new partition costs files. When very many come at once, only some are made before the change
-    is answered for; the others come in turns, so that nobody else has to wait for all of them.
+    A new partition costs files. If very many are created at once, only some are created before the
+    change is acknowledged; the others follow in steps, so that other requests need not wait for all
+    of them.
     """
 
     def __init__(self, services: Services) -> None:
@@ -90,7 +91,7 @@ class PartitionFollower:
                 topic = self._services.image.topic_by_id(topic_id)
                 if topic is not None and index in topic.partitions:
                     self._changed(topic, (index,))
-        finally:  # whatever became of one, the others have their turn
+        finally:  # a failure of one does not affect the others
             if self._due:
                 asyncio.get_running_loop().call_soon(self._next_turn)
 
@@ -162,7 +163,7 @@ def _coordinates(topic: str) -> bool:
 
 
 class ConfigFollower:
-    """Forgets resolved settings that no longer hold; goes before all who read them."""
+    """Drops resolved settings that have changed; runs before all followers that read them."""
 
     def __init__(self, configs: Configs) -> None:
         self._configs = configs
@@ -172,7 +173,8 @@ class ConfigFollower:
 
 
 class AclFollower:
-    """Feeds the authorizer; quiet partitions are looked at again, lest a refusal goes untold."""
+    """Updates the authorizer; quiet partitions of sessions are checked again, so that a refusal
+    is reported."""
 
     def __init__(self, authorizer: Authorizer, sessions: FetchSessions) -> None:
         self._authorizer = authorizer

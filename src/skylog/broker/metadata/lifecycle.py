@@ -1,4 +1,4 @@
-"""A broker's life in the cluster: register, heartbeat, serve, and take its leave.
+"""A broker's life cycle: register, send heartbeats, serve, and shut down.
 
 ==============  ==================================================================================
 state           goes to
@@ -46,7 +46,7 @@ RETRY_SECONDS: Final = 0.05
 _WRONG: Final = {
     ErrorCode.STALE_BROKER_EPOCH: "another process has registered this node.id since, or the "
     "broker was unregistered; stop it, and start it again if it is the one to stay",
-    ErrorCode.BROKER_ID_NOT_REGISTERED: "the broker was unregistered; start it again to come back",
+    ErrorCode.BROKER_ID_NOT_REGISTERED: "the broker was unregistered; restart it to register again",
     ErrorCode.DUPLICATE_BROKER_REGISTRATION: "another broker of this node.id is running, or one "
     "was killed and its session lasts a little longer",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this node's principal needs CLUSTER_ACTION on the "
@@ -66,7 +66,7 @@ class Lifecycle:
         metadata_offset: Callable[[], int],
         hopeless: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """``hopeless`` says why this broker can never register, as far as anybody knows."""
+        """``hopeless`` says why this broker can never register, as far as is known."""
         self.node_id = settings.node.node_id
         self.broker_epoch = -1
         self._settings = settings
@@ -99,7 +99,7 @@ class Lifecycle:
         """Get an epoch, then wait until this broker's metadata shows its own registration.
 
         ``previous_epoch`` is that of a clean shutdown, -1 after any other: the controller then
-        knows that nothing was lost. StorageError says why there is no place for this broker.
+        knows that nothing was lost. StorageError says why this broker cannot register.
         """
         node = self._settings.node
         request = BrokerRegistrationRequest(
@@ -169,7 +169,7 @@ class Lifecycle:
         return ErrorCode(response.error_code), ""
 
     async def _beat(self) -> None:
-        """A broker without heartbeats is soon without partitions: go on whatever happens."""
+        """A broker without heartbeats soon loses its partitions: continue whatever happens."""
         interval = self._settings.node.heartbeat_interval_ms / 1000
         while True:
             self._soon.clear()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ProducerIds:
-    """One block at a time; whoever finds it empty waits for the next one with all others.
+    """One block at a time; callers that find it empty wait for the next one together.
 
     Not for long: while the controller cannot be reached from here, another broker may have ids.
     """
@@ -29,7 +29,7 @@ class ProducerIds:
         self._asking: asyncio.Task[None] | None = None
 
     async def next(self) -> int:
-        """An id that nobody else in the cluster has."""
+        """An id that is unique in the cluster."""
         try:
             async with asyncio.timeout(limits.PRODUCER_IDS_WAIT_SECONDS_MAX):
                 while self._next == self._end:
@@ -53,7 +53,7 @@ class ProducerIds:
     def _answered(self, task: asyncio.Task[None]) -> None:
         self._asking = None
         if not task.cancelled():
-            task.exception()  # whoever still waits hears of it
+            task.exception()  # waiting callers are woken
 
     async def _allocate(self) -> None:
         request = AllocateProducerIdsRequest(self._lifecycle.node_id, self._lifecycle.broker_epoch)

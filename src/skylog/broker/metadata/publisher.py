@@ -20,10 +20,10 @@ class Follower(Protocol):
 
 
 class MetadataPublisher:
-    """Applies committed records to the broker's image and tells the followers, in order.
+    """Applies committed records to the broker's image and notifies the followers, in order.
 
-    Until ``start`` nobody is told: a broker reads the whole log first and then acts on what there
-    is, not on what there was.
+    Until ``start`` they are not notified: a broker reads the whole log first and then acts on the
+    current state, not on its history.
     """
 
     def __init__(self, image: ClusterImage) -> None:
@@ -51,7 +51,7 @@ class MetadataPublisher:
             self._tell(delta)
 
     def start(self, followers: Sequence[Follower]) -> None:
-        """Tell the followers all that is known, and from now on every change."""
+        """Notify the followers of the whole image, and from now on of every change."""
         self._followers = followers
         self._started = True
         self._tell(everything(self.image))
@@ -61,7 +61,7 @@ class MetadataPublisher:
             try:
                 follower.metadata_changed(self.image, delta)
             except Exception:
-                # The image is right and the others follow it; stopping would help nobody.
+                # The image is correct and the others follow it; stopping would not help.
                 log.exception("metadata not followed", follower=type(follower).__name__)
 
 

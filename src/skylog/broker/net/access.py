@@ -35,9 +35,9 @@ def controller_client(settings: BrokerSettings, *, request_timeout_ms: int) -> C
 
 
 def check_access(settings: BrokerSettings) -> None:
-    """Find what is wrong with the ways to other nodes before anything is begun."""
+    """Validate the settings for connections to other nodes before anything is started."""
     if not (settings.quorum.voters or settings.quorum.bootstrap_servers):
-        return  # a node of its own
+        return  # a single node
     clients = [controller_client(settings, request_timeout_ms=settings.node.request_timeout_ms)]
     if settings.node.is_broker:
         clients.append(broker_access(settings).client())

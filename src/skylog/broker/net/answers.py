@@ -17,12 +17,12 @@ class Close(Exception):  # noqa: N818 - a verdict, not an error
 
 
 class Later:
-    """An answer that is not there yet: ``finish`` makes it, once ``done`` is done or, if there is a
-    limit, the time is up.
+    """A response that is not ready yet: ``finish`` builds it, once ``done`` is done or, if there is
+    a limit, the time is up.
 
-    It may be awaited like a coroutine, by somebody who has a task of their own. One that
-    ``overlaps`` needs none: it does not keep its client's next Produce request from beginning, and
-    whoever sends answers asks for it in its turn.
+    It can be awaited like a coroutine, by a caller with its own task. One that ``overlaps`` needs
+    none: the client's next Produce request can start, and the sender of responses builds it when it
+    is next in order.
     """
 
     __slots__ = ("done", "due", "expired", "finish", "overlaps")
@@ -58,11 +58,11 @@ class Later:
 
 
 class Overlaps:
-    """Such answers of one connection, in the order of their requests.
+    """Such responses of one connection, in the order of their requests.
 
-    A busy connection has thousands a second and hardly one that is late: there is no task for each
-    of them, and one timer for all. Whose they are is not known here: a connection that is gone
-    must not wait, with all its memory, until somebody looks for circles.
+    A busy connection has thousands a second, and hardly any of them times out: there is no task for
+    each of them, and one timer for all. There is no reference back to the connection: otherwise a
+    closed connection would stay in memory, in a reference cycle, until the garbage collector runs.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Overlaps:
         return bool(self._line) and self._line[0][0].over
 
     def add(self, answer: Later, request_bytes: int, tell: Callable[[], None]) -> None:
-        """``tell`` when it is over, whether or not it is its turn."""
+        """``tell`` is called when it is done, whether or not it is next in order."""
         self._line.append((answer, request_bytes))
         answer.done.add_done_callback(lambda _: tell())
         if answer.due < self._timer_due:
@@ -111,7 +111,7 @@ class Overlaps:
 
 
 class Answer:
-    """What goes back: the frame's parts, how long the client is muted, whether it is the last."""
+    """The response: the frame's parts, the throttle time of the client, whether it is the last."""
 
     __slots__ = ("close", "mute_ms", "parts")
 

@@ -1,17 +1,17 @@
 """One client connection: frames in, answers out, strictly in order.
 
 A connection handles one request at a time, as Kafka does, so answers cannot overtake each other.
-Produce requests whose order is settled but whose answer waits for an object store may *overlap*:
-the next one begins, and the answers still leave in order.
-Most requests are answered at once, inside the callback that brought their last byte, without a
-task or a queue; only an answer that must wait (a long poll, an off-loop validation) costs a task.
+Produce requests whose order is fixed but whose response waits for an object store may *overlap*:
+the next one starts, and the responses are still sent in order. Most requests are answered at once,
+inside the callback that brought their last byte, without a task or a queue; only an answer that
+must wait (a long poll, an off-loop validation) costs a task.
 
-Reading stops while answers cannot be written, while enough requests wait, or while a quota mutes
-the client: the client's own socket buffer is the queue.
+Reading stops while responses cannot be written, while enough requests are queued, or while a quota
+mutes the client (back-pressure): the client's socket buffer is the queue.
 
-A client that closes has said all it had to say, and all of it is handled before the connection
-ends, as with Kafka: a producer that wants no answers may send its last batch and go.
-``connection_state.py`` has the states of a connection, and what each event makes of them.
+When a client closes, everything that it has sent is still handled, as in Kafka: a producer with
+acks=0 may send its last batch and close. ``connection_state.py`` has the states of a connection,
+and what each event makes of them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Connection(asyncio.BufferedProtocol):
         self.address = ""
         self.authentication = listener.new_authentication()
         self.opened_at = self.last_active = listener.clock.monotonic()
-        # Whether it was ever known who speaks; a session that is renewed does not end this.
+        # Whether the client has ever been authenticated; re-authentication does not reset this.
         self.introduced = False
         self._transport: asyncio.Transport | None = None
         self._tls = False
@@ -69,7 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         self._state = ConnectionState()
         # For a request that waits for something its client may by then not care for.
         self.when_ended: Callable[[], None] | None = None
-        # Bytes given to the transport, and how many the client had taken when last looked at.
+        # Bytes given to the transport, and how many the client had read at the last check.
         self._written = 0
         self._taken = 0
         self._taken_at = self.opened_at
@@ -139,7 +139,7 @@ class Connection(asyncio.BufferedProtocol):
     # Requests -----------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Handle requests until one must wait, or until it is the others' turn."""
+        """Handle requests until one must wait, or other connections get a turn."""
         if self._pumping or self._turn_is_over:
             return
         self._pumping = True
@@ -214,9 +214,9 @@ class Connection(asyncio.BufferedProtocol):
         self._overlapping.add(answer, size, self._overlapped)
 
     def _overlapped(self) -> None:
-        """Send the answers whose turn has come, all at once."""
+        """Send the responses that are next in order, all at once."""
         if not self._overlapping.next_is_over:
-            return  # sent together with an earlier one, or not its turn
+            return  # sent together with an earlier one, or not next in order
         parts: list[Buffer] = []
         while self._overlapping.next_is_over:
             overlapping, size = self._overlapping.take()
@@ -230,7 +230,7 @@ class Connection(asyncio.BufferedProtocol):
                 parts = []
         self._send(Answer(parts))
         if not self._overlapping and self._overlapping_sent is not None:
-            if not self._overlapping_sent.done():  # whoever waited may be gone
+            if not self._overlapping_sent.done():  # the waiter may have been cancelled
                 self._overlapping_sent.set_result(None)
             self._overlapping_sent = None
         self._pump()
@@ -295,14 +295,14 @@ class Connection(asyncio.BufferedProtocol):
     # State --------------------------------------------------------------------------------
 
     def authenticated(self) -> None:
-        """Once it is known who speaks, requests of full size may come."""
+        """After authentication, requests of full size are allowed."""
         if self.authentication.complete:
             self.introduced = True
             self._frames.limit = self.listener.request_bytes_max
 
     @property
     def ended(self) -> bool:
-        """Whether nobody waits for more than what was asked so far."""
+        """Whether no one waits for more than what was requested so far."""
         return not self._state.is_open
 
     @property

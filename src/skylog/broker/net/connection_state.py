@@ -47,11 +47,11 @@ class State(Enum):
 
 class Event(Enum):
     CONNECTED = auto()
-    # The client has closed its side, or what it sends makes no sense any more.
+    # The client has closed its side, or sends invalid data.
     INPUT_ENDED = auto()
     # The last request was answered, and there will be no other.
     FINISHED = auto()
-    # We are done with the client: what is written still leaves.
+    # The broker closes the connection: written responses are still sent.
     CLOSE = auto()
     # The same, whatever is unsent or unfinished.
     ABORT = auto()
@@ -110,7 +110,7 @@ class ConnectionState:
         self.answers = False
 
     def happened(self, event: Event) -> bool:
-        """Move on; False when the state stays as it is."""
+        """Change the state; False if it stays the same."""
         before = self.now
         following = TRANSITIONS[before].get(event)
         if following is None:

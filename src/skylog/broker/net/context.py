@@ -1,4 +1,4 @@
-"""What a handler knows of its request: who asks, in which version, and what they may do."""
+"""A handler's view of its request: the caller, the version, and the caller's permissions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class RequestContext:
 
     @property
     def at_controller(self) -> bool:
-        """Whether the request came to a controller's listener: nobody else is asked then."""
+        """Whether the request came to a controller's listener: it is not forwarded then."""
         return self.connection.listener.dispatcher.of_controller
 
     async def forward(self, request: Message, version: int | None = None) -> Any:
@@ -113,7 +113,7 @@ class RequestContext:
 
 
 class ForwardedContext(RequestContext):
-    """A request that a broker has passed on: who asks is its client, not the broker."""
+    """A forwarded request: the caller is the client, not the broker."""
 
     __slots__ = ("_host", "_principal")
 

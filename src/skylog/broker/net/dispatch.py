@@ -1,8 +1,8 @@
 """From a frame to an answer: header, table row, permission, handler, encoded response.
 
-``table.py`` has a row for every API that we offer. This is the only place where a request meets
-its permission: a row on the cluster is enforced here, a row on topics, groups or other named
-things is what the handler's ``context.allowed(name)`` asks for.
+``table.py`` has a row for every API that we offer. Permissions are only defined here: a permission
+on the cluster is enforced here, one on topics, groups or other named resources by the handler's
+``context.allowed(name)``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Row:
     private: bool = False
     # For our own tools: on every listener of a broker, and not in the answer to ApiVersions.
     unlisted: bool = False
-    # Passed on as it came where the active controller is in another process.
+    # Forwarded unchanged if the active controller is in another process.
     forwarded: bool = False
     # Shapes the answer to a request that failed as a whole, where ``error_code`` at the top of
     # the response does not exist.

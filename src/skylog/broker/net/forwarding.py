@@ -1,7 +1,7 @@
-"""Requests of clients that a broker passes on to the active controller (KIP-590). Pure.
+"""Client requests that a broker forwards to the active controller (KIP-590). Pure.
 
-The client's request travels as it came, with the client's principal and address: the controller
-decides by them, and counts against the client's quotas.
+The client's request is sent unchanged, with the client's principal and address, which the
+controller uses for authorization and quotas.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FORWARDABLE: Final = frozenset(
         ApiKey.REMOVE_RAFT_VOTER,
     }
 )
-# What the quorum says where everybody else says NOT_CONTROLLER.
+# The quorum's error where all others use NOT_CONTROLLER.
 _QUORUM_APIS: Final = frozenset(
     {ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER}
 )
@@ -81,7 +81,7 @@ def principal_of(envelope: EnvelopeRequest) -> str:
 
 
 def host_of(envelope: EnvelopeRequest) -> str:
-    """Where the client is; INVALID_REQUEST for what is no address."""
+    """The client's address; INVALID_REQUEST if it is invalid."""
     try:
         return host_address(str(ipaddress.ip_address(bytes(envelope.client_host_address))))
     except ValueError as error:
@@ -91,7 +91,7 @@ def host_of(envelope: EnvelopeRequest) -> str:
 
 
 def opened(key: ApiKey, version: int, payload: Buffer) -> Any:
-    """The answer in an envelope; ProtocolError for what is none."""
+    """The response in an envelope; ProtocolError if it is invalid."""
     _, position = decode_at(ResponseHeader, payload, response_header_version(key, version), 0)
     return decode(response_class(key), payload, version, position)
 

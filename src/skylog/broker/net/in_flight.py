@@ -1,8 +1,8 @@
-"""The bytes that clients make a broker hold, and who is cut off when they are too many.
+"""Limits the bytes that clients make a broker hold.
 
-A request that never becomes complete and an answer that is never taken cost the broker memory and
-the client nothing. Each holder is known from the moment it began to hold; beyond the limit the
-oldest go first. Who is quick has always begun a moment ago.
+A request that is never completed and a response that is never read cost the broker memory and the
+client nothing. Each holder is tracked from the moment it began to hold; beyond the limit the oldest
+connections are closed first. A fast client has always started recently.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class InFlight:
         self.total = 0
 
     def hold(self, holder: Holder, count: int) -> None:
-        """A holder has so many bytes now; 0 when it is rid of them."""
+        """A holder has this many bytes now; 0 when it has released them."""
         self.total += count - self._held.get(holder, 0)
         if not count:
             self._held.pop(holder, None)

@@ -1,4 +1,4 @@
-"""All listeners of a node: which APIs each serves, and what they have in common."""
+"""All listeners of a node: which APIs each serves, and what they share."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Listeners:
             await listener.stop()
 
     def advertised(self) -> list[registration.Listener]:
-        """What the controller is told of the broker's listeners."""
+        """The broker's listeners, as registered with the controller."""
         return [
             registration.Listener(
                 listener.name,
@@ -109,7 +109,7 @@ class Listeners:
         ]
 
     def of_controllers(self) -> list[controller_registration.Listener]:
-        """What the cluster is told of this controller's listeners."""
+        """This controller's listeners, as registered with the cluster."""
         return [
             controller_registration.Listener(
                 listener.name,
@@ -126,7 +126,7 @@ class Listeners:
             listener.sweep()
 
     def reload_certificates(self) -> None:
-        """Take up changed key and trust stores; ConfigError once all others are taken up."""
+        """Load changed key and trust stores; ConfigError after all others have been loaded."""
         failed: ConfigError | None = None
         for listener in self:
             if listener.security.tls is not None:

@@ -54,7 +54,7 @@ class BrokerPeers:
         )
 
     def forget(self, node_id: int) -> None:
-        """Close what is open to a broker; who waits for its answers is told."""
+        """Close the connections to a broker; pending requests fail."""
         address = self._addresses.pop(node_id, None)
         if address is not None:
             self._lines.drop(address)
@@ -67,7 +67,7 @@ class BrokerPeers:
         await self._lines.close()
 
     def _address(self, node_id: int) -> Address:
-        """A broker that is fenced may be asked too: it knows best whether it answers."""
+        """A fenced broker may be asked too: it knows best whether it can answer."""
         broker = self._image.broker(node_id)
         node = None if broker is None else broker.node(self._listener)
         if node is None:
@@ -76,6 +76,6 @@ class BrokerPeers:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, why)
         address = Address(node.host, node.port)
         if self._addresses.get(node_id, address) != address:
-            self.forget(node_id)  # it has come back elsewhere
+            self.forget(node_id)  # it has restarted at another address
         self._addresses[node_id] = address
         return address

@@ -49,7 +49,7 @@ class QuotaGate:
 
     @property
     def counts_time(self) -> bool:
-        """Whether anybody's time is limited; if not, none is measured."""
+        """Whether any request quota is set; if not, no time is measured."""
         return self._quotas.request.enabled
 
     def worked(self, context: RequestContext, seconds: float) -> None:

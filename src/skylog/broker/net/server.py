@@ -25,14 +25,13 @@ if TYPE_CHECKING:
     from skylog.security.listener import ListenerSecurity
 
 log = get_logger("broker.server")
-# Kafka's default, which is too small to receive from far away; only another value is meant.
+# Kafka's default is too small for distant clients; it is ignored unless set to another value.
 KAFKA_RECEIVE_BUFFER_BYTES = 102_400
 
 
 async def stop_accepting(servers: Iterable[asyncio.Server]) -> None:
-    """Close listening sockets, and leave nobody halfway who is being accepted in this moment.
-
-    asyncio cannot make a transport for a server that is closed, and forgets the socket then.
+    """Close listening sockets, including connections that are just being accepted. asyncio cannot
+    create a transport for a closed server, and leaks the socket then.
     """
     loop, closing = asyncio.get_running_loop(), tuple(servers)
     for server in closing:
@@ -153,7 +152,7 @@ class Listener:
         return len(self._connections)
 
     async def stop(self) -> None:
-        """Stop accepting, close what is open, and wait until no request is being handled."""
+        """Stop accepting, close all connections, and wait until no request is being handled."""
         self._stopping = True
         await stop_accepting(self._servers)
         connections = tuple(self._connections)

@@ -1,8 +1,8 @@
 """The one table: for each API its handler, versions, listeners and the permission it needs.
 
-A permission on the cluster is enforced by dispatch before the handler runs; a permission on named
-things is what the handler's ``context.allowed(name)`` asks for. An API without a row does not
-exist: it is not offered, and asking for it ends the connection, as with Kafka.
+A permission on the cluster is enforced by dispatch before the handler runs; one on named resources
+by the handler's ``context.allowed(name)``. An API without a row does not exist: it is not offered,
+and a request for it closes the connection, as in Kafka.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from skylog.wire.apis import ApiKey, request_class
 from skylog.wire.messages.api_versions_response import ApiVersion
 from skylog.wire.schema import Versions
 
-# Kafka offers versions of Produce that it then refuses: librdkafka looks for them.
+# Kafka lists versions of Produce that it then refuses: librdkafka checks for them.
 PRODUCE_OFFERED_FROM: Final = 0
 
 
