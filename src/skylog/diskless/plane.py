@@ -1,7 +1,9 @@
 """The control plane of diskless topics: who orders batches, and who knows where their bytes lie.
 
 Three planes keep this contract (``planes/topic.py``, ``planes/postgres``, ``planes/memory.py``) and
-one suite, ``tests/contract/test_control_plane.py``, judges them. What holds for every call:
+one suite, ``tests/contract/test_control_plane.py``, judges them; ``open_plane`` in
+``broker/assembly/diskless_planes.py`` opens the one that a broker is set to. What a plane says of
+itself stands in ``duties.py``. What holds for every call:
 
 - answers stand in the order of what was asked; an error concerns its own item only;
 - a call that *raises* ``KafkaError`` changed nothing, unless the error is ``ambiguous``: then it
