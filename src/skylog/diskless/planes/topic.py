@@ -88,7 +88,8 @@ class TopicPlane:
         return self._coordinator_of(partition) in self._coordinators.led()
 
     def owns_files(self) -> bool:
-        return bool(self._coordinators.led())
+        """It is told of files and topics of coordinators that lead here, and of no others."""
+        return True
 
     def is_caretaker(self) -> bool:
         return _CARETAKER in self._coordinators.led()
