@@ -98,6 +98,12 @@ class LogTransactions(RuleBasedStateMachine):
     def _cut(self, end: int) -> None:
         self.entries = [entry for entry in self.entries if entry.last < end]
 
+    def _loaded(self) -> None:
+        """As with Kafka, a log that is empty when it is loaded remembers nobody."""
+        self._cut(self.log.log_end_offset)
+        if not self.log.size:
+            self.entries.clear()
+
     # -- what happens to a log -----------------------------------------------------------------
 
     @rule(producer=PRODUCERS, count=st.integers(1, 3))
@@ -130,9 +136,11 @@ class LogTransactions(RuleBasedStateMachine):
     def truncate(self, share: float) -> None:
         start = self.log.log_start_offset
         offset = start + round(share * (self.log.log_end_offset - start))
+        cuts = offset < self.log.log_end_offset
         self.log.truncate_to(offset)
         self.point = min(self.point, self.log.log_end_offset)
-        self._cut(self.log.log_end_offset)
+        if cuts:
+            self._loaded()
         self.log.high_watermark = self.log.log_end_offset
 
     @rule(share=st.floats(0, 1))
@@ -150,13 +158,14 @@ class LogTransactions(RuleBasedStateMachine):
         self.log.close()
         self.point = self.log.durability.recovery_point
         self.log = self._open(clean=True, start=start)
+        self._loaded()
 
     @rule(data=st.data())
     def crash(self, data: st.DataObject) -> None:
         start = self.log.log_start_offset
         self.files.crash(self.directory, data)
         self.log = self._open(clean=False, start=start)
-        self._cut(self.log.log_end_offset)
+        self._loaded()
 
     @rule()
     def forget(self) -> None:

@@ -306,7 +306,7 @@ class _Loader:
         if producers is None:
             producers = Producers(decided_below=self.known.high_watermark)
         if snapshot < end or (found is None and not is_empty):
-            self._replay(producers, first if found is None else snapshot, self.segments)
+            self._replay(producers, first if found is None else snapshot, self.segments, keep=True)
             producers.expire(self.now_ms, self.config.producer_id_expiration_ms)
             snapshot = self._write_snapshot(producers, end)
         return producers, snapshot
@@ -339,12 +339,16 @@ class _Loader:
             decided_below=self.known.high_watermark,
         )
 
-    @staticmethod
-    def _replay(producers: Producers, start: int, segments: Sequence[Segment]) -> None:
+    def _replay(
+        self, producers: Producers, start: int, segments: Sequence[Segment], *, keep: bool = False
+    ) -> None:
+        """Take in what was written from ``start`` on, and ``keep`` a snapshot at each roll."""
         for number, segment in enumerate(segments):
             following = segments[number + 1 : number + 2]
             if following and following[0].base_offset <= start:
                 continue
+            if keep and start < segment.base_offset:
+                self._write_snapshot(producers, segment.base_offset)
             position = segment.position_of(max(start, segment.base_offset), block=True)
             if position is None:
                 continue
@@ -356,10 +360,13 @@ class _Loader:
                     marker = marker_of(segment.batch_at(at, header.size, block=True))
                 producers.apply(header, marker)
 
-    def _write_snapshot(self, producers: Producers, end: int) -> int:
-        path = f"{self.directory}/{file_name(end, SNAPSHOT_SUFFIX)}"
-        self.files.replace(path, encode_snapshot(producers), sync=False)
-        return end
+    def _write_snapshot(self, producers: Producers, offset: int) -> int:
+        path = f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+        # Once the segments before a roll are deleted, nothing else knows their transactions.
+        is_roll = any(segment.base_offset == offset for segment in self.segments)
+        durable = is_roll and producers.first_open_offset is not None
+        self.files.replace(path, encode_snapshot(producers), sync=durable)
+        return offset
 
 
 def _next_offset(segment: Segment) -> int:

@@ -34,19 +34,18 @@ class ProducerSnapshots:
         return f"{self._log.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
     def take(self) -> None:
-        """Write one as of the log's end, unless it is there."""
+        """Write one as of the log's end, unless it is there, as after recovery."""
         log = self._log
         end = log.log_end_offset
-        if self.taken_offset == end:
-            return
         path = self._path(end)
-        try:
-            log.files.replace(path, encode_snapshot(log.producers), sync=False)
-        except OSError as error:
-            _logger.warning("no producer snapshot", directory=log.directory, error=str(error))
-            return
-        self.taken_offset = end
-        if log.producers.first_open_offset is not None:
+        if self.taken_offset != end:
+            try:
+                log.files.replace(path, encode_snapshot(log.producers), sync=False)
+            except OSError as error:
+                _logger.warning("no producer snapshot", directory=log.directory, error=str(error))
+                return
+            self.taken_offset = end
+        if log.producers.first_open_offset is not None and path not in self._unsynced:
             # Once the segments before are deleted, nothing else knows these transactions.
             self._unsynced = (*self._unsynced, path)
 

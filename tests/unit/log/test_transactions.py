@@ -388,6 +388,34 @@ def test_recovery_rebuilds_every_index_as_it_was(tmp_path: Path, snapshots: bool
         assert again.log_end_offset == log.log_end_offset
 
 
+def test_a_snapshot_that_recovery_took_is_synced_once_it_stands_at_a_roll(tmp_path: Path) -> None:
+    put(open_log(tmp_path, SMALL), 6, 0)
+    files = FaultyFiles()
+    log = open_log(tmp_path, SMALL, files=files)
+    fill(log, [b"v" * 300] * 2)
+    first = log.segments[1].base_offset
+    assert first == 1  # where recovery had ended
+    files.calls.clear()
+    log.durability.sync()
+    assert ("fsync", f"{tmp_path}/{first:020d}.snapshot") in files.calls
+
+
+def test_recovery_takes_the_snapshots_again_that_a_crash_has_spoiled(tmp_path: Path) -> None:
+    log = open_log(tmp_path, SMALL)
+    put(log, 6, 0)
+    fill(log, [b"v%d" % number for number in range(20)])
+    bases = [segment.base_offset for segment in log.segments]
+    for path in tmp_path.glob("*.snapshot"):
+        path.write_bytes(b"spoiled")
+    log = open_log(tmp_path, SMALL)
+    log.high_watermark = log.log_end_offset
+    log.trimming.delete_records_before(bases[2])
+    log.trimming.delete_old_segments(NOW)
+    # Only a snapshot can know of a transaction whose records are gone.
+    log.truncate_to(bases[3])
+    assert {p.producer_id: p.txn_first_offset for p in log.producers} == {6: 0}
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_transaction_that_began_in_a_deleted_segment_is_remembered(
     tmp_path: Path, clean: bool
