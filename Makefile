@@ -94,4 +94,5 @@ lock: ## Update the pinned requirements, with hashes and without addresses
 	tools/lock.sh
 
 clean: ## Remove everything that make setup and the tests created
+	find src -name '*.so' -delete
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
