@@ -53,7 +53,20 @@ def fetch(
 ) -> FetchResponse | Awaitable[FetchResponse]:
     """Handle a Fetch request."""
     session, incremental = context.services.fetch_sessions.open(request, context.version)
-    return Fetch(context, request, session, incremental=incremental).run()
+    work = Fetch(context, request, session, incremental=incremental)
+    waits: Awaitable[FetchResponse] | None = None
+    try:
+        found = work.look()
+        if found.questions:
+            waits = work.settle_and_respond(found)
+        elif work.enough(found):
+            return work.respond(found)
+        else:
+            waits = work.wait(found)
+    finally:
+        if waits is None:
+            work.release()
+    return waits
 
 
 class Collected(Budget):
@@ -128,32 +141,17 @@ class Fetch:
         self._seen = session.progress
         self._refused: set[Entry] | None = None
 
-    def run(self) -> FetchResponse | Awaitable[FetchResponse]:
-        waits: Awaitable[FetchResponse] | None = None
-        try:
-            found = self._look()
-            if found.questions:
-                waits = self._run_slowly(found)
-            elif self._enough(found):
-                return self._respond(found)
-            else:
-                waits = self._wait(found)
-        finally:
-            if waits is None:
-                self._release()
-        return waits
-
-    async def _run_slowly(self, found: Collected) -> FetchResponse:
+    async def settle_and_respond(self, found: Collected) -> FetchResponse:
         """The same if there are pending responses."""
         try:
             await self._settle(found)
-            if self._enough(found):
-                return self._respond(found)
-            return await self._wait(found)
+            if self.enough(found):
+                return self.respond(found)
+            return await self.wait(found)
         finally:
-            self._release()
+            self.release()
 
-    async def _wait(self, found: Collected) -> FetchResponse:
+    async def wait(self, found: Collected) -> FetchResponse:
         """Wait until enough bytes have arrived, something else happened, or the time is up.
 
         A disconnected client does not wait.
@@ -176,15 +174,15 @@ class Fetch:
                 finally:
                     timer.cancel()
                 if not self._superseded:
-                    found = self._look(found)
+                    found = self.look(found)
                     if found.questions:
                         await self._settle(found)
-                if self._enough(found) or connection.ended or loop.time() >= deadline:
-                    return self._respond(found)
+                if self.enough(found) or connection.ended or loop.time() >= deadline:
+                    return self.respond(found)
         finally:
             connection.when_ended = None
             self.session.stop_waiting(wake)
-            self._release()
+            self.release()
 
     @property
     def _superseded(self) -> bool:
@@ -192,7 +190,7 @@ class Fetch:
         expected = next_epoch(self.request.session_epoch)
         return self.incremental and self.session.epoch != expected and self.session.id != NO_SESSION
 
-    def _look(self, before: Collected | None = None) -> Collected:
+    def look(self, before: Collected | None = None) -> Collected:
         """Read what is ready, in the session's order, within the budget.
 
         What an earlier pass ``before`` has read, and what did not move since, is not read again.
@@ -291,7 +289,7 @@ class Fetch:
         else:
             found.urgent = True
 
-    def _enough(self, found: Collected) -> bool:
+    def enough(self, found: Collected) -> bool:
         return (
             found.urgent
             or self.request.max_wait_ms <= 0
@@ -300,7 +298,7 @@ class Fetch:
             or self._superseded
         )
 
-    def _respond(self, found: Collected) -> FetchResponse:
+    def respond(self, found: Collected) -> FetchResponse:
         """Make the answer and note what the client now knows."""
         context, session = self.context, self.session
         response = FetchResponse(session_id=session.id)
@@ -332,7 +330,7 @@ class Fetch:
             response.node_endpoints.append(NodeEndpoint(node.id, node.host, node.port, node.rack))
         return response
 
-    def _release(self) -> None:
+    def release(self) -> None:
         """A fetch without a session leaves nothing behind."""
         if self.session.id == NO_SESSION:
             self.session.close()

@@ -7,7 +7,7 @@ leave open (see ``partitions.port``) goes to each joint with one call, and the a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -91,7 +91,19 @@ def produce(
     context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     """Handle a Produce request; None for ``acks=0``."""
-    return Produce(context, request).run()
+    work = Produce(context, request)
+    transactional = has_transactional(request)
+    denied = transactional_denied(context, request) if transactional else None
+    for topic in _each_once(request.topic_data):
+        work.open(topic, denied)
+    if transactional and denied is None:
+        verification = begin_verification(work)
+        if verification is not None:
+            return work.verify_and_write(verification)
+    for slot in work.slots:
+        if slot.rules is not None and is_long(slot.records, slot.rules):
+            return work.write_slowly()
+    return work.write()
 
 
 class Produce:
@@ -107,19 +119,7 @@ class Produce:
         # What the partitions left open, by whom it is put to.
         self._questions: dict[Any, list[tuple[Slot, Any]]] = {}
 
-    def run(self) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
-        request = self.request
-        transactional = has_transactional(request)
-        denied = transactional_denied(self.context, request) if transactional else None
-        for topic in _each_once(request.topic_data):
-            self._open(topic, denied)
-        if transactional and denied is None:
-            verification = begin_verification(self)
-            if verification is not None:
-                return self._run_verified(verification)
-        return self._write()
-
-    def _open(self, topic: TopicProduceData, transactional: KafkaError | None) -> None:
+    def open(self, topic: TopicProduceData, transactional: KafkaError | None) -> None:
         """Find the partitions of a topic that may be written to."""
         context, services = self.context, self.context.services
         name, error = topic.name, transactional
@@ -164,7 +164,7 @@ class Produce:
         partition.require_leader()
         return partition
 
-    async def _run_verified(self, verification: Verification) -> ProduceResponse | None:
+    async def verify_and_write(self, verification: Verification) -> ProduceResponse | None:
         """The same once the transaction's coordinator has agreed."""
         await finish_verification(self.context.services, verification)
         note_verified(self, verification)
@@ -172,32 +172,63 @@ class Produce:
             why = _gone(slot)
             if why is not None:
                 self.fail(slot, why)
-        outcome = self._write()
-        return await outcome if isinstance(outcome, Awaitable) else outcome
+        return await self.write_slowly()
 
-    def _write(self) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
-        for slot in self.slots:
-            if slot.rules is not None and is_long(slot.records, slot.rules):
-                return self._write_slowly()
-        now_ms = self.context.services.clock.now_ms()
-        for slot in self.slots:
-            if slot.partition is not None:
-                self._append(slot, slot.partition, self._validated(slot, now_ms), now_ms)
-        return self._ask() if self._questions else self._answer()
-
-    async def _write_slowly(self) -> ProduceResponse | None:
-        """The same with validation on a thread: long decompression must not hold up others."""
+    async def write_slowly(self) -> ProduceResponse | None:
+        """The same in a task, with validation on a thread where it is long: that must not hold up
+        other clients."""
         services = self.context.services
         now_ms = services.clock.now_ms()
-        chosen = [slot for slot in self.slots if slot.partition is not None]
-        results = await services.validators.run(
-            lambda: [self._validated(slot, now_ms) for slot in chosen]
+        chosen = [slot for slot in self.slots if slot.rules is not None]
+        validated = None
+        if any(slot.rules and is_long(slot.records, slot.rules) for slot in chosen):
+            found = await services.validators.run(
+                lambda: [self._validated(slot, now_ms) for slot in chosen]
+            )
+            validated = {
+                id(slot): _gone(slot) or one for slot, one in zip(chosen, found, strict=True)
+            }
+        answer = self.write(validated)
+        return await answer if isinstance(answer, Later) else answer
+
+    def write(
+        self, validated: Mapping[int, Validated | KafkaError] | None = None
+    ) -> ProduceResponse | Later | None:
+        """Append every batch; the answer comes later if others have to write or to replicate
+        something first. ``validated``, by the id of the slot, is what was found before."""
+        now_ms = self.context.services.clock.now_ms()
+        acks_all = self.request.acks == ALL
+        for slot in self.slots:
+            partition = slot.partition
+            if partition is None:
+                continue
+            batch = self._validated(slot, now_ms) if validated is None else validated[id(slot)]
+            try:
+                if acks_all:
+                    partition.require_in_sync()
+                if isinstance(batch, KafkaError):
+                    self._refuse(slot, partition, batch)
+                    continue
+                appended = partition.append(batch, slot.origin, now_ms, acks_all=acks_all)
+            except KafkaError as error:
+                self._refuse(slot, partition, error)
+                continue
+            if isinstance(appended, Question):
+                self._questions.setdefault(appended.joint, []).append((slot, appended.asked))
+            else:
+                _fill(slot, appended)
+        if not self._questions:
+            return self._answer()
+        number, under_way = self.context.correlation_id, []
+        for joint, questions in self._questions.items():
+            writing: Writing = joint([asked for _, asked in questions], number)
+            under_way.append((questions, writing))
+        return Later(
+            all_done([writing.done for _, writing in under_way]),
+            partial(self._finish, under_way),
+            max(self.request.timeout_ms, 0) / 1000,
+            overlaps=not any(writing.waits for _, writing in under_way),
         )
-        for slot, validated in zip(chosen, results, strict=True):
-            if slot.partition is not None:
-                outcome = _gone(slot) or validated
-                self._append(slot, slot.partition, outcome, services.clock.now_ms())
-        return await self._ask() if self._questions else self._answer()
 
     def _validated(self, slot: Slot, now_ms: int) -> Validated | KafkaError:
         assert slot.rules is not None  # noqa: S101 - for the type checker
@@ -207,30 +238,6 @@ class Produce:
             # Without its frames: one of them is to refer to it, and all of them to the request.
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
-
-    def _append(
-        self,
-        slot: Slot,
-        partition: ServedPartition,
-        validated: Validated | KafkaError,
-        now_ms: int,
-    ) -> None:
-        """Append one batch and fill its answer, or note whom to ask for it."""
-        acks_all = self.request.acks == ALL
-        try:
-            if acks_all:
-                partition.require_in_sync()
-            if isinstance(validated, KafkaError):
-                self._refuse(slot, partition, validated)
-                return
-            appended = partition.append(validated, slot.origin, now_ms, acks_all=acks_all)
-        except KafkaError as error:
-            self._refuse(slot, partition, error)
-            return
-        if isinstance(appended, Question):
-            self._questions.setdefault(appended.joint, []).append((slot, appended.asked))
-        else:
-            _fill(slot, appended)
 
     def _refuse(self, slot: Slot, partition: ServedPartition, error: KafkaError) -> None:
         """A batch that its log, or what stands before it, does not take."""
@@ -258,20 +265,6 @@ class Produce:
             state = services.image.partition(slot.topic, answer.index)
             if state is not None:
                 answer.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
-
-    def _ask(self) -> Later:
-        """The response once others have written or replicated."""
-        number = self.context.correlation_id
-        under_way: list[tuple[list[tuple[Slot, Any]], Writing]] = [
-            (questions, joint([asked for _, asked in questions], number))
-            for joint, questions in self._questions.items()
-        ]
-        return Later(
-            all_done([writing.done for _, writing in under_way]),
-            partial(self._finish, under_way),
-            max(self.request.timeout_ms, 0) / 1000,
-            overlaps=not any(writing.waits for _, writing in under_way),
-        )
 
     def _finish(
         self, under_way: Sequence[tuple[Sequence[tuple[Slot, Any]], Writing]]
