@@ -19,6 +19,7 @@ from skylog.wire.messages.list_transactions_request import ListTransactionsReque
 from tests.integration.processes import BrokerProcess
 from tests.integration.wire_client import Wire
 from tests.ports import free_port
+from tests.waiting import until
 
 SEED = 17
 KILLS = 4
@@ -182,11 +183,13 @@ def read(address: str) -> dict[str, list[int]]:
 def settle(address: str) -> None:
     """Until no transaction is being ended."""
     with Wire(address) as wire:
-        while True:
+
+        def settled() -> bool:
             answer = wire.ask(ListTransactionsRequest())
             states = {found.transaction_state for found in answer.transaction_states}
-            if not answer.error_code and not states & {"PrepareCommit", "PrepareAbort"}:
-                return
+            return not answer.error_code and not states & {"PrepareCommit", "PrepareAbort"}
+
+        until(settled)
 
 
 def check(outcomes: dict[str, str], found: dict[str, list[int]]) -> None:

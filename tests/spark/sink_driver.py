@@ -81,6 +81,8 @@ def main() -> None:
         .config("spark.driver.memory", "512m")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        # It lives for seconds: not worth being compiled well.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.warehouse.dir", str(Path(checkpoint) / "warehouse"))
         .config("spark.local.dir", str(Path(checkpoint) / "local"))
         .getOrCreate()

@@ -52,6 +52,8 @@ def main() -> None:
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        # It lives for seconds: not worth being compiled well.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.local.dir", str(Path(directory) / "local"))
         .config("spark.sql.warehouse.dir", str(Path(directory) / "warehouse"))
         .getOrCreate()

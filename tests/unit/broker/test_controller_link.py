@@ -84,9 +84,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def new_link(
-    lines: FakeLines, quorum: FakeQuorum, *, local: Any = None, image: ClusterImage | None = None
+    lines: FakeLines,
+    quorum: FakeQuorum,
+    *,
+    local: Any = None,
+    image: ClusterImage | None = None,
+    timeout_ms: int = 3_000,
 ) -> ControllerLink:
-    node: Any = SimpleNamespace(heartbeat_interval_ms=3_000, request_timeout_ms=3_000)
+    node: Any = SimpleNamespace(heartbeat_interval_ms=timeout_ms, request_timeout_ms=timeout_ms)
     found: Any = ControllerLink(local, quorum, lines, image or ClusterImage(), node)  # type: ignore[arg-type]
     return found  # type: ignore[no-any-return]
 
@@ -132,7 +137,7 @@ async def test_what_may_have_been_done_is_not_told_as_undone(
     quorum = FakeQuorum()
     quorum.leader_endpoint = leader
     with pytest.raises(KafkaError) as given_up:
-        await soon(new_link(FakeLines(*answers), quorum).submit(HEARTBEAT, 1))
+        await soon(new_link(FakeLines(*answers), quorum, timeout_ms=100).submit(HEARTBEAT, 1))
     assert given_up.value.code is ErrorCode.REQUEST_TIMED_OUT
     assert given_up.value.ambiguous is ambiguous
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from skylog.diskless.local import fetch as local_fetch
+from skylog.diskless.local import filler
 from skylog.diskless.local import partitions as local_partitions
 from skylog.diskless.local import round as local_round
 from skylog.diskless.local.plan import LocalLimits
@@ -204,13 +205,14 @@ async def test_deleted_records_are_out_of_range_at_once(tmp_path: Path) -> None:
         assert found.log_start_offset == 2
 
 
-async def test_deletions_through_other_brokers_are_heard_of(tmp_path: Path) -> None:
+async def test_deletions_through_other_brokers_are_heard_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filler, "REFRESH_SECONDS", 0.05)
     async with world(tmp_path) as local:
         await local.append(b"a", b"b", b"c")
         await local.caught_up(3)
         await local.engine.plane.delete_records([(TOPIC_ID, 0, -1)])
-        local.partitions.look_at_all()
-        local.partitions.committed((TOPIC_ID, 1), 0)
         await eventually(lambda: local.region() == Region(3, 3))
         assert (await local.fetch(0)).error is ErrorCode.OFFSET_OUT_OF_RANGE
         await local.append(b"d")
