@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,12 +25,6 @@ from skylog.wire.messages import (
     produce_request,
 )
 from tests.integration.broker_client import Client, batch
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
 
 
 @pytest.fixture(scope="module")

@@ -45,12 +45,6 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     broker.stop()
 
 
-@pytest.fixture
-def client(broker: Broker) -> Iterator[Client]:
-    with Client(broker.bootstrap) as client:
-        yield client
-
-
 def versions() -> ApiVersionsRequest:
     return ApiVersionsRequest(client_software_name="test", client_software_version="1")
 

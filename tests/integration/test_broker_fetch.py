@@ -31,18 +31,6 @@ from tests.integration.wire_client import frame, newest, request_bytes
 FOREVER_MS = 1_000_000
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def client(broker: Broker) -> Iterator[Client]:
-    with Client(broker.bootstrap) as client:
-        yield client
-
-
 @pytest.fixture
 def other(broker: Broker) -> Iterator[Client]:
     with Client(broker.bootstrap) as client:

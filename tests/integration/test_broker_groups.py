@@ -38,12 +38,6 @@ def broker() -> Iterator[Broker]:
         yield broker
 
 
-@pytest.fixture
-def client(broker: Broker) -> Iterator[Client]:
-    with Client(broker.bootstrap) as client:
-        yield client
-
-
 def join(client: Client, group: str, member: str = "") -> Any:
     protocol = JoinGroupRequestProtocol("range", b"subscription")
     request = JoinGroupRequest(group, 30_000, 30_000, member, None, "consumer", [protocol])

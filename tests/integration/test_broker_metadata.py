@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -33,18 +32,6 @@ from skylog.wire.messages.offset_for_leader_epoch_request import (
 from tests.integration.broker_client import NOW, Client, values
 
 TOPIC, SET = 2, 0
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def client(broker: Broker) -> Iterator[Client]:
-    with Client(broker.bootstrap) as client:
-        yield client
 
 
 # Metadata

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import struct
 import time
-from collections.abc import Iterator
 
 import pytest
 from crc32c import crc32c
@@ -24,18 +23,6 @@ from tests.integration.broker_client import (
     values,
 )
 from tests.integration.wire_client import Closed, frame, request_bytes
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def client(broker: Broker) -> Iterator[Client]:
-    with Client(broker.bootstrap) as client:
-        yield client
 
 
 def patched(records: bytes, offset: int, content: bytes, *, reseal: bool = True) -> bytes:

@@ -39,12 +39,6 @@ NONE = ErrorCode.NONE
 INVALID = ErrorCode.INVALID_REQUEST
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as running:
-        yield running
-
-
 @pytest.fixture
 def wire(broker: Broker) -> Iterator[Wire]:
     with Wire(broker.bootstrap) as connection:
@@ -511,7 +505,7 @@ async def test_a_pin_lets_old_objects_be_committed(broker: Broker, wire: Wire) -
         results = await bulk.pin_staged(opened, "w", 1, [pinned, released], HOUR_MS)
         assert [one.error for one in results] == [NONE, NONE]
         assert abs(results[0].expires_ms - now_ms() - HOUR_MS) < HOUR_MS / 2
-        (short,) = await bulk.pin_staged(opened, "w", 1, [expired], 1)
+        (short,) = await bulk.pin_staged(opened, "w", 1, [expired], 200)
         assert short.error is NONE
         (gone,) = await bulk.pin_staged(opened, "w", 1, [released], 0, release=True)
         assert gone.error is NONE

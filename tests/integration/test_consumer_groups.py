@@ -44,12 +44,6 @@ DEADLINE_SECONDS = 60
 GROUP_RESOURCE = 32
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as broker:
-        yield broker
-
-
 def make_topic(bootstrap: str, name: str, partitions: int = PARTITIONS) -> AdminClient:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,21 +24,16 @@ from tests.integration.auth_world import ALICE, World
 from tests.integration.auth_world import SETTINGS as AUTHORIZED
 from tests.integration.diskless_uploader import (
     COORDINATOR_TYPE,
-    SETTINGS,
     Upload,
     found,
     new_key,
     new_topic,
 )
+from tests.integration.diskless_uploader import SETTINGS as BROKERS
 from tests.integration.wire_client import Closed, Wire
 
+SETTINGS = BROKERS
 DISKLESS_KEYS = [ApiKey(number) for number in (93, 94, 95, 96, 97, 98, 100)]
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as running:
-        yield running
 
 
 def test_they_are_offered_to_nobody(broker: Broker) -> None:

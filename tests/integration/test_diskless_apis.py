@@ -17,7 +17,6 @@ from skylog.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tests.integration.diskless_support import read_all
 from tests.integration.diskless_uploader import (
     COORDINATOR_TYPE,
-    SETTINGS,
     Upload,
     deleted,
     described,
@@ -26,15 +25,11 @@ from tests.integration.diskless_uploader import (
     new_key,
     new_topic,
 )
+from tests.integration.diskless_uploader import SETTINGS as BROKERS
 from tests.integration.wire_client import Wire
 
+SETTINGS = BROKERS
 NAMES = (f"topic-{number}" for number in itertools.count())
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as running:
-        yield running
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from skylog.wire.messages.list_diskless_files_response import ListDisklessFilesR
 from tests.integration.diskless_uploader import SETTINGS, Upload, deleted, new_topic
 from tests.integration.wire_client import SECONDS_MAX, Wire
 
-TWO = {
+SETTINGS = {
     **SETTINGS,
     "diskless.metadata.topic.num.partitions": "2",
     "diskless.metadata.snapshot.bytes": "1",
@@ -35,12 +35,6 @@ def files(wire: Wire, after: str = "", limit: int = 1000) -> ListDisklessFilesRe
 def coordinators(wire: Wire) -> DescribeDisklessCoordinatorsResponse:
     answer: DescribeDisklessCoordinatorsResponse = wire.ask(DescribeDisklessCoordinatorsRequest())
     return answer
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker(TWO) as running:
-        yield running
 
 
 @pytest.fixture

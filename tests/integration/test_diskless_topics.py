@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,12 +23,6 @@ from skylog.testing import Broker
 
 SETTINGS = {"diskless.metadata.topic.num.partitions": "3", "log.level": "ERROR"}
 DEADLINE_SECONDS = 60.0
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker(SETTINGS) as running:
-        yield running
 
 
 def create(broker: Broker, name: str, partitions: int = 1, **configs: str) -> AdminClient:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -44,18 +43,6 @@ READ_COMMITTED: dict[str, Any] = {"isolation_level": 1}
 LATEST = -1
 # The last version of Produce that only asks whether a partition was added.
 VERIFYING = 11
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as found:
-        yield found
-
-
-@pytest.fixture
-def client(broker: Broker) -> Iterator[Client]:
-    with Client(broker.bootstrap) as found:
-        yield found
 
 
 @pytest.fixture
