@@ -7,7 +7,7 @@ part            what it does                                             who may
 ``appender``    checks producers, assigns offsets, writes, rolls         the event loop
 ``durability``  syncs, and knows up to where everything is safe          syncs: any one thread
 ``companions``  leader epochs, the topic's id, and their files           the event loop
-``snapshots``   the producers' state as of a segment's begin             the event loop
+``snapshots``   the producers' state as of the start of a segment        the event loop
 ``trimming``    moves the start: retention and DeleteRecords             the event loop
 ==============  =======================================================  ========================
 

@@ -56,7 +56,7 @@ class ProducerSnapshots:
             self._log.files.sync(path)
 
     def rename_deleted(self, segment: Segment) -> list[str]:
-        """Move the one of a segment's begin out of the way; returns its new name, if there was one.
+        """Move the one at the start of a segment out of the way; returns its new name, if any.
 
         Raises OSError.
         """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Trimming:
-    """The begin of one log."""
+    """Moves the start of one log."""
 
     __slots__ = ("_log",)
 
