@@ -1,7 +1,7 @@
-"""Appends to a log: as the leader, who assigns offsets, or as a follower, who takes them over.
+"""Appends to a log: as the leader, which assigns offsets, or as a follower, which keeps them.
 
-A write that fails (a full disk) is cut off again and leaves the log as it was; when that is not
-possible, or a sync fails, the log goes offline: nobody knows any more what the disk holds.
+A failed write (a full disk) is truncated and leaves the log unchanged; if that is not possible, or
+a sync fails, the log goes offline, because the contents of the disk are unknown.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Appender:
     ) -> AppendInfo:
         """Append as the leader: offsets are assigned, producers are checked.
 
-        Raises KafkaError and leaves the log as it was, unless the error is ambiguous.
+        After a KafkaError the log is unchanged, unless the error is ambiguous.
         """
         log = self._log
         log.check_usable()
@@ -98,7 +98,7 @@ class Appender:
     ) -> AppendInfo:
         """Append batches as the leader placed them.
 
-        ``buffer`` holds exactly their bytes, if they lie together: then it is written as it is.
+        ``buffer`` has exactly their bytes, if they are adjacent: then it is written unchanged.
         """
         log = self._log
         log.check_usable()
@@ -160,7 +160,7 @@ class Appender:
         done = log.producers.apply(batch, marker_of(batch) if batch.is_control else None)
         if done is None:
             return
-        log.producers.settle(log.high_watermark)  # nobody may ever ask what is stable
+        log.producers.settle(log.high_watermark)  # the last stable offset may never be needed
         if not done.aborted:
             return
         if segment.note_aborted(done):
@@ -189,7 +189,7 @@ class Appender:
             return active
         active.finish_indexes()
         if durability.recovery_point >= base_offset:
-            # A checkpoint may already say so, and then nobody would rebuild these indexes.
+            # A checkpoint may already cover them, and then these indexes would not be rebuilt.
             durability.sync_indexes(active)
         segment = Segment.create(log.files, log.directory, base_offset, log.config, now_ms)
         durability.directory_unsynced = True

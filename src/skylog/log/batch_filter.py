@@ -2,8 +2,8 @@
 
 The newest record of each key stays. A tombstone stays, too, until ``delete.retention.ms`` after the
 first pass that met it: that time is written into its batch. The batch keeps its offsets and
-sequence numbers whatever is left of it, and it stays without any record where somebody goes by
-them: as the last batch of a producer, or as the end of a segment.
+sequence numbers whatever is left of it, and it stays even without records where these are needed:
+as the last batch of a producer, or as the end of a segment.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class BatchFilter:
         self._marker_epochs = marker_epochs
 
     def chunk(self, chunk: memoryview) -> tuple[int, list[Buffer], list[Row]]:
-        """Bytes of whole batches that were read, what is left of them, and a row for each."""
+        """Complete batches that were read, their filtered bytes, and a row for each."""
         at = 0
         out: list[Buffer] = []
         rows: list[Row] = []
@@ -165,7 +165,7 @@ class BatchFilter:
 
 
 def without_records(batch: Batch) -> bytes:
-    """What is left when all records are gone: offsets, sequences, producer and time."""
+    """A batch without records: offsets, sequences, producer and time."""
     return replace_records(
         batch,
         b"",

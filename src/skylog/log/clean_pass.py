@@ -28,7 +28,7 @@ from skylog.log.swap import CleanedSegment, last_batch
 from skylog.wire.batch import HEADER_BYTES, Batch, batch_size
 
 Steps = Iterator[int]
-# However little memory is allowed, a pass reads so much at once.
+# However little memory is allowed, a pass reads this much at a time.
 _CHUNK_BYTES_MIN: Final = 16 * 1024
 
 
@@ -43,13 +43,13 @@ class PassBudget:
 
 @dataclass(frozen=True, slots=True)
 class PassSource:
-    """A log as it was when the pass began."""
+    """A log as of the start of the pass."""
 
     files: Files
     directory: str
     config: LogConfig
     range: Cleanable
-    # All segments of the log: the end of a transaction may lie behind the range.
+    # All segments of the log: the end of a transaction may be after the range.
     segments: Sequence[Segment]
     # The last offset of each producer's last batch, and the epochs of those that have none.
     producer_ends: Sequence[int]
@@ -163,7 +163,7 @@ class CleanPass:
     # -- the copies ----------------------------------------------------------------------------
 
     def begin_copies(self) -> None:
-        """What the map does not reach stays as it is."""
+        """Records beyond the map's range are unchanged."""
         source = self._source
         self._rest = [one for one in source.range.segments if one.base_offset < self.end_offset]
         self._full = False
@@ -176,7 +176,7 @@ class CleanPass:
         )
 
     def next_copy(self) -> CleanedSegment | None:
-        """A copy for the next segments, None when there are no more."""
+        """A copy of the next segments, None if there are no more."""
         if not self._rest:
             return None
         source, base_offset = self._source, self._rest[0].base_offset
@@ -185,7 +185,7 @@ class CleanPass:
         )
 
     def copy(self, copy: CleanedSegment) -> Steps:
-        """Write what is left of the next segments, as many as fit, durably; see ``group``."""
+        """Write the remains of the next segments, as many as fit, durably; see ``group``."""
         self._transactions.retained.clear()
         copy.begin()
         self.group = []

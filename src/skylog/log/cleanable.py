@@ -1,4 +1,4 @@
-"""Which part of a log compaction may touch, whether it is worth a pass, and what fits together.
+"""Which part of a log may be compacted, whether it is worth a pass, and which segments are merged.
 
 ``first_dirty`` is where the last pass ended: below it there is one record for each key. The pass
 goes up to ``end``, where a segment begins: nothing that is being written, not yet safe on the disk,
@@ -98,7 +98,7 @@ def _first_timestamp(segment: Segment) -> int:
 
 
 def fits(copy: Segment, added: Segment, following: int, config: LogConfig) -> bool:
-    """Whether what is left of a segment surely has room in a copy, up to offset ``following``."""
+    """Whether the remains of a segment surely fit into a copy, up to offset ``following``."""
     if following - 1 - copy.base_offset > RELATIVE_OFFSET_MAX:
         return False
     # The copy may need a batch without records at its end.

@@ -1,7 +1,7 @@
-"""Compaction of all logs that want it, the dirtiest first, beside everything else.
+"""Compacts all eligible logs in the background, the dirtiest first.
 
 A pass works in steps on the executor's threads: between two of them it waits as
-``log.cleaner.io.max.bytes.per.second`` demands, and gives up when its log is gone. Only the swap of
+``log.cleaner.io.max.bytes.per.second`` demands, and stops if its log was deleted. Only the swap of
 a finished copy happens on the event loop, where logs are changed.
 """
 
@@ -28,7 +28,7 @@ _logger = get_logger("log.cleaner")
 # One map is never larger, as in Kafka.
 _MAP_BYTES_MAX: Final = 2**31 - 1
 _SEED_BYTES: Final = 16
-# A step ends after so many bytes: then others get the thread.
+# A step ends after this many bytes: then others get the thread.
 _STEP_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -148,7 +148,7 @@ class LogCleaner:
     # -- one log -------------------------------------------------------------------------------
 
     async def _clean(self, log: Log, found: Cleanable) -> bool:
-        """Whether the pass got to its end; what is wrong with a log is no reason to stop."""
+        """Whether the pass completed; an error in one log does not stop the cleaner."""
         began, before = self._clock.monotonic(), log.size
         following = log.segments[len(found.segments)]
         try:
@@ -255,12 +255,12 @@ def _look(states: Iterable[tuple[Log, LogState]], now_ms: int) -> list[tuple[Log
         try:
             found.append((log, cleanable(state, now_ms)))
         except (OSError, KafkaError, Replaced) as error:
-            _logger.warning("a log is not looked at", directory=log.directory, error=str(error))
+            _logger.warning("a log is not checked", directory=log.directory, error=str(error))
     return found
 
 
 def _advance(steps: Steps) -> int | None:
-    """Take some steps; None when there are no more."""
+    """Run some steps; None if there are no more."""
     total = 0
     for count in steps:
         total += count

@@ -1,7 +1,7 @@
-"""The small files beside the segments: the leader epochs, and which topic the log is of.
+"""The small files beside the segments: the leader epochs, and the topic id.
 
-They are written when something changed, and may be behind without harm: the epochs are in the
-batches too, and the controller knows the topic's id.
+They are written on change, and may be out of date without harm: the epochs are in the batches too,
+and the controller knows the topic's id.
 """
 
 from __future__ import annotations

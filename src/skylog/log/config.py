@@ -28,7 +28,7 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = LONG_MAX
     min_cleanable_dirty_ratio: float = 0.5
-    # Without so many replicas in sync nothing is committed.
+    # Without this many in-sync replicas nothing is committed.
     min_insync_replicas: int = 1
     # A broker setting in Kafka; every log needs it.
     producer_id_expiration_ms: int = 24 * 3_600_000

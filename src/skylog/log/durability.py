@@ -1,4 +1,4 @@
-"""How a log gets onto the disk for good: below the recovery point nothing can be lost.
+"""Syncing a log: below the recovery point nothing can be lost.
 
 A start after a crash reads everything from the recovery point on, with its checksums.
 """

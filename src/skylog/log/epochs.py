@@ -33,7 +33,7 @@ class LeaderEpochs:
         return self._starts[0] if self._starts else None
 
     def assign(self, epoch: int, start: int) -> bool:
-        """Note that ``epoch`` begins at ``start``; False when that is no news."""
+        """Record that ``epoch`` begins at ``start``; False if that is already known."""
         starts = self._starts
         if starts and starts[-1][0] == epoch and start >= starts[-1][1]:
             return False

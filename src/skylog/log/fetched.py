@@ -1,4 +1,4 @@
-"""What a follower has fetched, checked before it goes into its log. Pure.
+"""Checks what a follower has fetched before it is appended. Pure.
 
 Only headers are read, one for each batch, and the checksum over the rest.
 """
@@ -14,17 +14,17 @@ from skylog.wire.buffers import Buffer
 
 
 class FetchedBatches(NamedTuple):
-    """Whole batches that lie side by side in ``buffer``, which holds nothing else."""
+    """Complete, adjacent batches in ``buffer``, which contains nothing else."""
 
     batches: list[Batch]
     buffer: memoryview
 
 
 def check_fetched(records: Buffer, leader_epoch: int) -> FetchedBatches:
-    """The whole batches at the begin of ``records``; CORRUPT_MESSAGE where one is none.
+    """The complete batches at the start of ``records``; CORRUPT_MESSAGE if one is invalid.
 
-    A batch of a later epoch than the leader's whom we asked ends them: the leader's log may have
-    been cut and written anew while it answered.
+    A batch of a later epoch than that of the leader ends them: the leader's log may have been
+    truncated and rewritten meanwhile.
     """
     view = memoryview(records)
     batches: list[Batch] = []

@@ -1,8 +1,8 @@
 """The file system as the log uses it: one object to count descriptors, and to inject faults into.
 
-Descriptors are closed by reference counting. Whoever works with a file keeps its ``Descriptor``;
-the table may forget it at any time, and the number is given back when the last user lets go. So
-an executor thread can finish a read while the event loop rolls, evicts or deletes the segment.
+Descriptors are closed by reference counting. A user of a file keeps its ``Descriptor``; the table
+may drop it at any time, and the file is closed when the last user releases it. So an executor
+thread can finish a read while the event loop rolls, evicts or deletes the segment.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Replaced(Exception):  # noqa: N818 — a signal, too
 
 
 class Descriptor:
-    """An open file; closes itself when nobody holds it any more."""
+    """An open file; closes itself when it is no longer referenced."""
 
     __slots__ = ("number",)
 
@@ -49,7 +49,7 @@ class Files:
 
     def __init__(self, open_files_max: int) -> None:
         self._open_files_max = min(open_files_max, _half_of_allowed())
-        # Some file systems cannot say what is cached; there every read waits for what it needs.
+        # Some file systems cannot report what is cached; there every read may block.
         self._knows_cached = True
         self._table: OrderedDict[str, Descriptor] = OrderedDict()
         # The paths in the table by their directory: topics of many partitions are deleted at once.
@@ -80,12 +80,12 @@ class Files:
                 del self._under[directory]
 
     def forget(self, path: str) -> None:
-        """Called before a path comes to mean another file, or none."""
+        """Called before a path refers to another file, or none."""
         with self._lock:
             self._drop(path)
 
     def forget_under(self, directory: str) -> None:
-        """Forget the files that lie in a directory."""
+        """Drop the files in a directory."""
         with self._lock:
             for path in tuple(self._under.get(directory, ())):
                 self._drop(path)
@@ -136,7 +136,7 @@ class Files:
     # -- what is made of them ------------------------------------------------------------------
 
     def create(self, path: str) -> None:
-        """An empty file, whatever lay there before."""
+        """An empty file, replacing any existing one."""
         self.forget(path)
         os.close(self.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
 
@@ -153,7 +153,8 @@ class Files:
             written += count
 
     def read(self, path: str, position: int, size: int, *, block: bool = True) -> memoryview:
-        """Up to ``size`` bytes; fewer at the end of the file or, unblocked, of what is cached."""
+        """Up to ``size`` bytes; fewer at the end of the file or, if non-blocking, of what is
+        cached."""
         descriptor = self.descriptor(path)
         buffer = memoryview(room(size))
         done = 0
@@ -173,7 +174,7 @@ class Files:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def sync(self, path: str) -> None:
-        """Make a file durable; one that is gone needs no durability."""
+        """Make a file durable; a deleted one needs no durability."""
         try:
             self.fsync(self.descriptor(path))
         except FileNotFoundError:
@@ -196,7 +197,7 @@ class Files:
             self.sync_directory(str(Path(path).parent))
 
     def read_small(self, path: str, bytes_max: int) -> bytes | None:
-        """A whole file; None when there is none. OSError when it is larger than it may be."""
+        """A whole file; None if there is none. OSError if it is too large."""
         try:
             descriptor = Descriptor(self.open(path, os.O_RDONLY))
         except FileNotFoundError:
@@ -235,5 +236,5 @@ def _after(buffers: list[Buffer], count: int) -> list[Buffer]:
 
 
 def storage_error(what: str, error: OSError, *, ambiguous: bool = False) -> KafkaError:
-    """``ambiguous`` where nobody knows what the disk holds now."""
+    """``ambiguous`` if it is unknown what the disk contains now."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}", ambiguous=ambiguous)

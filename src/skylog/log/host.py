@@ -23,7 +23,7 @@ class LogHost:
         """The log start should be checkpointed."""
 
     def discard(self, log: Log, paths: list[str]) -> None:
-        """Files nobody needs any more, after ``file.delete.delay.ms``."""
+        """Files that are no longer needed, after ``file.delete.delay.ms``."""
         for path in paths:
             self.files.remove(path)
 

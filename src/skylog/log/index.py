@@ -6,7 +6,7 @@
 An entry names a batch by its *last* offset. Kafka maps these files preallocated; we append, and
 write in groups: after an unclean stop the indexes of every segment that was not yet flushed are
 rebuilt from its batches, so a late entry is never missed. A file written by Kafka may still have
-its preallocated tail of zeros; the tail is no entry.
+its preallocated tail of zeros; it is ignored.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Index:
         self.unsynced = False
 
     def load(self, *, block: bool) -> None:
-        """Take the file's entries; FileNotFoundError when there is no file."""
+        """Load the file's entries; FileNotFoundError if there is no file."""
         size = Path(self._path).stat().st_size
         data = self._files.read(self._path, 0, size, block=block) if size else b""
         if len(data) < size:

@@ -35,7 +35,7 @@ class DirectoryLock:
     def _refuse(self) -> None:
         raise StorageError(
             f"{self._path} is in use by another broker (its file {LOCK} is locked): "
-            "stop that broker, or give this one a directory of its own"
+            "stop that broker, or give this one its own directory"
         )
 
     def release(self) -> None:

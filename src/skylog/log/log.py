@@ -12,8 +12,8 @@ part            what it does                                             who may
 ==============  =======================================================  ========================
 
 The log is what they share. Its attributes may be read everywhere and are changed on the event loop,
-by these parts and, for the high watermark, by whoever knows what is committed. What concerns all
-parts at once is here: opening, closing, truncation, a cleaned copy's swap, and going offline.
+by these parts and, for the high watermark, by its partition. What concerns all parts is here:
+opening, closing, truncation, a cleaned copy's swap, and going offline.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Log:
         "trimming",
     )
 
-    # Replaced, never changed in place: a thread may go on with the list it has.
+    # Replaced, never changed in place: a thread may continue with the list it has.
     segments: list[Segment]
     # Segments, size of the last and end offset, as of one moment: what other threads go by.
     shown: tuple[list[Segment], int, int]
@@ -128,7 +128,7 @@ class Log:
         self.show()
 
     def show(self) -> None:
-        """Let other threads see the log as it is now."""
+        """Publish the current state of the log to other threads."""
         segments = self.segments
         self.shown = segments, segments[-1].size, self.log_end_offset
 
@@ -190,7 +190,7 @@ class Log:
             raise KafkaError(self._failure.code, self._failure.message)
 
     def mark_deleted(self) -> None:
-        """The partition is gone: whoever still holds the log learns it from the next call."""
+        """The partition was deleted: holders of the log get an error from the next call."""
         self._failure = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def fail(self, what: str, error: OSError, *, ambiguous: bool = False) -> KafkaError:
@@ -240,7 +240,7 @@ class Log:
     # -- truncation ----------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
-        """Drop what lies at or above ``offset``: the leader has something else there. Blocks."""
+        """Drop everything at or above ``offset``: the leader has other records there. Blocks."""
         self.check_usable()
         if offset >= self.log_end_offset:
             # This replica may have begun to lead there and then written nothing.
@@ -259,7 +259,7 @@ class Log:
             raise self.fail(f"truncation of {self.directory} failed", error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the log goes on at ``offset``, after a snapshot. Blocks."""
+        """Drop everything; the log continues at ``offset``, after a snapshot. Blocks."""
         self.check_usable()
         try:
             self.trimming.discard(self.segments)

@@ -1,8 +1,8 @@
 """All local logs of a broker: opened at the start, created and deleted as metadata says.
 
 Background steps (retention, flushes, checkpoints, removal) work in slices, so that the event loop
-never stalls however many partitions there are; whatever waits for the disk goes through the
-executor. ``run`` takes the steps when they are due.
+never stalls however many partitions there are; work that waits for the disk goes through the
+executor. ``run`` runs the steps when they are due.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from skylog.log.names import (
     doomed_directory_name,
 )
 
-# A step gives the loop back after this long, or after this many logs without a look at the clock.
+# A step yields to the loop after this long, or after this many logs without checking the clock.
 _SLICE_SECONDS: Final = 0.002
 _SLICE_LOGS: Final = 32
 # Logs that one call to the executor opens.
@@ -238,7 +238,8 @@ class LogManager(LogHost):
         return log
 
     def delete(self, topic: str, index: int, *, stray: bool = False) -> None:
-        """Take a partition away; its files go a little later or, if it is stray, are put aside."""
+        """Remove a partition; its files are deleted a little later or, if it is stray, set
+        aside."""
         if (topic, index) in self._logs:
             self._remove((topic, index), STRAY_DIR_SUFFIX if stray else DELETE_DIR_SUFFIX)
 

@@ -23,7 +23,7 @@ _COMMIT: Final = 1
 
 
 def marker_batch(end: TransactionEnd, now_ms: int) -> Batch:
-    """What stands at the end of a transaction in each of its partitions."""
+    """The record that ends a transaction in each of its partitions."""
     return Batch(bytearray(_encoded(end, now_ms)))
 
 

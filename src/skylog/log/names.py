@@ -46,7 +46,7 @@ def parse_directory_name(name: str) -> tuple[str, int] | None:
 
 
 def doomed_directory_name(topic: str, partition: int, unique: str, suffix: str) -> str:
-    """A name for a directory on its way out, cut so that the file system takes it."""
+    """The name of a directory to be deleted, shortened for the file system."""
     tail = f"-{partition}.{unique}{suffix}"
     return topic[: NAME_LENGTH_MAX - len(tail)] + tail
 

@@ -1,7 +1,7 @@
-"""The memory-bounded heart of compaction: which record of a key is the newest, and what goes.
+"""The memory-bounded core of compaction: which record of a key is the newest, and what is dropped.
 
 ``OffsetMap`` is a table of fixed size: 24 bytes for each key, whatever its length. It runs in C
-(compact.c) where it is built, without Python's lock and many batches at a time, else in Python
+(compact.c) if built, without the GIL and many batches at a time, else in Python
 (offset_map_reference.py).
 """
 
@@ -29,7 +29,7 @@ from skylog.wire.buffers import Buffer
 __all__ = ["Filtered", "OffsetMap", "Progress", "Reason", "Row", "Rule", "new_offset_map"]
 
 SLOT_BYTES: Final = 24
-# What filtered batches may take, as a multiple of what they took.
+# The size limit of filtered batches, as a multiple of their original size.
 _GROWTH_MAX: Final = 3
 # The structs of compact.c. The first of a map is the address of its slots, which C fills in.
 _MAP: Final = struct.Struct("=QqqqQQ")
@@ -78,7 +78,7 @@ class NativeOffsetMap:
         return int(used)
 
     def note(self, data: Buffer, count: int, base_offset: int, start_offset: int) -> bool:
-        """Take in a batch's records; False when there is no room for them all."""
+        """Add a batch's records; False if there is no room for them all."""
         answer = self._library.note(self._map, self._memory, data, count, base_offset, start_offset)
         if answer < 0:
             raise _corrupt("records are not what their batch declares")
@@ -89,7 +89,7 @@ class NativeOffsetMap:
         return _progress(self._library.note_batches(self._map, self._memory, data, start_offset))
 
     def filter(self, rule: Rule, batch: Batch, data: Buffer, *, keep_all: bool) -> Filtered:
-        """Drop what is not the newest of its key, and tombstones whose time has come."""
+        """Drop records that are not the newest of their key, and expired tombstones."""
         size = len(data)
         if batch.record_count > size:
             raise _corrupt(f"{size} bytes of records claim to be {batch.record_count}")

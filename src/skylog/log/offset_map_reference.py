@@ -33,7 +33,7 @@ class Reason(IntEnum):
 
 
 class Progress(NamedTuple):
-    """What a walk over batches did: up to where, and what it wrote."""
+    """The result of a walk over batches: how far it got, and what it wrote."""
 
     latest_offset: int
     consumed: int
@@ -79,7 +79,7 @@ class PythonOffsetMap:
         return blake2b(key, digest_size=16, key=self._seed).digest()
 
     def note(self, data: Buffer, count: int, base_offset: int, start_offset: int) -> bool:
-        """Take in a batch's records; False when there is no room for them all."""
+        """Add a batch's records; False if there is no room for them all."""
         offsets = self._offsets
         for record in _located(data, count, 0):
             offset = base_offset + record.offset_delta
@@ -96,7 +96,7 @@ class PythonOffsetMap:
         return Progress(-1, 0, Reason.NEEDS_CALLER if data else Reason.NEEDS_BYTES)
 
     def filter(self, rule: Rule, batch: Batch, data: Buffer, *, keep_all: bool) -> Filtered:
-        """Drop what is not the newest of its key, and tombstones whose time has come."""
+        """Drop records that are not the newest of their key, and expired tombstones."""
         records = _located(data, batch.record_count, batch.base_timestamp)
         kept = [r for r in records if keep_all or self._is_kept(rule, batch, data, r)]
         no_horizon = batch.delete_horizon_ms is None

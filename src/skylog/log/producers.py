@@ -27,7 +27,7 @@ NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_OFFSET: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
-# From this version of transactions on, each marker has a greater epoch than what it ends.
+# From this transaction version on, each marker has a greater epoch than its transaction.
 _EPOCH_GROWS_FROM: Final = 2
 
 
@@ -56,7 +56,7 @@ class Marker(NamedTuple):
 
 
 class TransactionEnd(NamedTuple):
-    """A coordinator's word that a producer's transaction is over."""
+    """A coordinator's decision that a producer's transaction has ended."""
 
     producer_id: int
     producer_epoch: int
@@ -187,9 +187,10 @@ class Producers:
         )
 
     def check(self, batches: Sequence[Batch], origin: Origin = CLIENT) -> RememberedBatch | None:
-        """Judge an append as the leader: a duplicate's first outcome, None to go on, or KafkaError.
+        """Check an append as the leader: a duplicate's first result, None to continue, or
+        KafkaError.
 
-        For markers there is ``check_end``.
+        ``check_end`` is for markers.
         """
         if len(batches) == 1:
             batch = batches[0]
@@ -309,7 +310,7 @@ class Producers:
         return copy
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget who has been silent for long; returns how many."""
+        """Drop producers that have been idle for long; returns how many."""
         gone = [e.producer_id for e in self if e.is_expired(now_ms, expiration_ms)]
         for producer_id in gone:
             del self._entries[producer_id]

@@ -25,9 +25,9 @@ Found = tuple[int, int, int]
 
 
 class ReadInfo(NamedTuple):
-    """Whole batches, the first of which holds the offset asked for.
+    """Complete batches, the first of which contains the requested offset.
 
-    ``aborted`` has the aborted transactions that may have records among them, if asked for.
+    ``aborted`` has the aborted transactions that may have records among them, if requested.
     """
 
     buffer: memoryview
@@ -234,7 +234,7 @@ class LogReader:
             if header.max_timestamp < timestamp or header.last_offset < start:
                 continue
             if not block and header.size > LOG_INLINE_DECODE_BYTES_MAX:
-                raise WouldBlock  # unpacking it would hold up everybody else
+                raise WouldBlock  # decompressing it would block the event loop
             batch = segment.batch_at(position, header.size, block=block)
             found = find_record(batch, timestamp, start)
             if found is not None:

@@ -14,18 +14,18 @@ from skylog.kernel.errors import KafkaError
 from skylog.log.producers import REMEMBERED_BATCHES, Producers, RememberedBatch
 from skylog.log.segment import Segment
 
-# How far back is looked: at least as many batches, or the bytes between so many index entries.
+# How far back to search: at least this many batches, or the bytes between this many index entries.
 _INDEX_ENTRIES: Final = 64
 
 
 def recall_batches(producers: Producers, segments: Sequence[Segment], end: int) -> None:
-    """Add what lies before ``end``, where ``producers`` are known from a snapshot. Blocks."""
+    """Add batches before ``end``, where ``producers`` are known from a snapshot. Blocks."""
     if not len(producers):
         return
     found: dict[int, list[RememberedBatch]] = {}
     # The last segment may have begun just now.
     for segment in [one for one in segments if one.base_offset < end and one.size][-2:]:
-        # What is damaged is told when it is read; it is not remembered.
+        # Damage is reported when it is read; it is not remembered.
         with contextlib.suppress(KafkaError):
             _look_through(producers, segment, end, found)
     for producer_id, earlier in found.items():

@@ -1,8 +1,8 @@
-"""Opening a partition's directory: what is found becomes segments, epochs and producers.
+"""Opens a partition's directory and builds segments, epochs and producers.
 
-After a clean shutdown the files are believed and only the tail is looked at. Otherwise every
-segment from the recovery point on is read with its checksums: the log ends before the first batch
-that is not whole, whatever follows is dropped, and indexes, epochs and producers are rebuilt.
+After a clean shutdown the files are trusted and only the tail is checked. Otherwise every segment
+from the recovery point on is read with its checksums: the log ends before the first batch that is
+not whole, whatever follows is dropped, and indexes, epochs and producers are rebuilt.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ NOTHING_KNOWN: Final = Checkpointed()
 
 @dataclass(slots=True)
 class Loaded:
-    """A partition as it was found."""
+    """A partition as found on disk."""
 
     segments: list[Segment]
     log_start_offset: int
@@ -173,7 +173,7 @@ class _Loader:
 
     @staticmethod
     def _knows_aborted(segment: Segment) -> bool:
-        """Whether the index of aborted transactions is sound: nothing else has what it says."""
+        """Whether the index of aborted transactions is valid: its contents are nowhere else."""
         try:
             segment.aborted.load(block=True)
         except KafkaError as fault:
@@ -183,7 +183,7 @@ class _Loader:
         return True
 
     def _drop_segments(self, first: int) -> None:
-        """Remove the segments from the ``first`` on; nobody has read from them yet."""
+        """Remove the segments from ``first`` on; nothing has been read from them yet."""
         for segment in self.segments[first:]:
             for path in segment.rename_deleted():
                 self.files.remove(path)
@@ -312,7 +312,7 @@ class _Loader:
         return producers, snapshot
 
     def _producers_before(self, segment: Segment) -> Producers:
-        """Producers as of a segment's begin, by what lies before it."""
+        """Producers at the start of a segment, from the batches before it."""
         earlier = [one for one in self.segments if one.base_offset < segment.base_offset]
         first = self.segments[0].base_offset
         for offset in reversed(self.snapshots):
@@ -370,7 +370,7 @@ class _Loader:
 
 
 def _next_offset(segment: Segment) -> int:
-    """Walk the headers after the last index entry; KafkaError where they are no batches."""
+    """Walk the headers after the last index entry; KafkaError if they are not batches."""
     index = segment.offset_index(block=True)
     position = index.at(len(index) - 1)[1] if len(index) else 0
     end = segment.base_offset

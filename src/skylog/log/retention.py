@@ -16,9 +16,9 @@ def deletable_segments(
     high_watermark: int,
     now_ms: int,
 ) -> int:
-    """How many of the first segments may go: the last one too, unless it is empty.
+    """How many of the first segments may be deleted: the last one too, unless it is empty.
 
-    Nothing at or above the high watermark goes. Raises OSError when an index cannot be read.
+    Nothing at or above the high watermark is deleted. Raises OSError when an index cannot be read.
     """
     ends = [segment.base_offset for segment in segments[1:]]
     # Moving the log start never takes the last segment: new records go there.

@@ -170,7 +170,8 @@ class Segment(SegmentIndexes):
         min_one: bool,
         block: bool,
     ) -> memoryview:
-        """Whole batches from ``position``, within ``bytes_max``; ``end_offset`` lies at ``end``."""
+        """Complete batches from ``position``, within ``bytes_max``; ``end_offset`` is at
+        ``end``."""
         wanted = min(end - position, max(bytes_max, HEADER_BYTES))
         buffer = self._read(position, wanted, block)
         if len(buffer) < HEADER_BYTES:
@@ -273,5 +274,5 @@ def slot_of(segments: Sequence[Segment], offset: int) -> int:
     """The number of the segment that holds ``offset``, or of the first."""
     last = len(segments) - 1
     if last < 0 or offset >= segments[last].base_offset:
-        return max(last, 0)  # mostly: who reads is near the end
+        return max(last, 0)  # usually: most reads are near the end
     return max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0)

@@ -1,6 +1,6 @@
 """The indexes of a segment: two sparse ones by offset and time, and its aborted transactions.
 
-They are read when somebody needs them. What is added waits in memory for its turn to be written.
+They are read on demand. New entries are buffered in memory before they are written.
 """
 
 from __future__ import annotations
@@ -123,12 +123,12 @@ class SegmentIndexes:
         return self._max_timestamp, self._max_timestamp_offset
 
     def largest_timestamp(self, *, block: bool) -> int:
-        """What retention goes by: the file's age where no record has a timestamp."""
+        """The age for retention: the file's age if no record has a timestamp."""
         found = self.max_timestamp(block=block)[0]
         return found if found >= 0 else self.modified_ms
 
     def create_indexes(self) -> None:
-        """Begin the files of the indexes, whatever lay there before."""
+        """Create the index files, replacing any existing ones."""
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._files.create(self.prefix + suffix + self.marker)
 

@@ -1,9 +1,9 @@
-"""Cleaned copies of segments, and how they come to be part of the log, whenever the broker dies.
+"""Cleaned copies of segments, and how they replace segments crash-safely.
 
 A copy is written under names that end in ``.cleaned``. Once it is on the disk its files are
-renamed to ``.swap``, the ``.log`` last: from then on the copy is what counts. The segments it is
-made of go, and its files get their right names, the ``.log`` first. At a start, copies that are not
-complete go, and complete ones are taken, as a broker of Kafka does with the same files.
+renamed to ``.swap``, the ``.log`` last: from then on the copy counts. The original segments are
+deleted, and its files get their final names, the ``.log`` first. At a start, incomplete copies are
+deleted, and complete ones are used, as Kafka does with the same files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _logger = get_logger("log.swap")
 
 
 class CleanedSegment(Segment):
-    """A copy on its way to become a segment; on one thread at a time."""
+    """A copy that will become a segment; used by one thread at a time."""
 
     marker = CLEANED_SUFFIX
     __slots__ = ("last_offset",)
@@ -49,7 +49,7 @@ class CleanedSegment(Segment):
         self.last_offset = self.base_offset - 1
 
     def append_rows(self, buffers: list[Buffer], rows: Sequence[Row]) -> None:
-        """Write what was filtered, as ``append`` does it for a client's batches."""
+        """Write filtered batches, as ``append`` does for a client's batches."""
         if not rows:
             return
         self._files.write_all(self.log_path, buffers, self.size)
@@ -86,7 +86,7 @@ class CleanedSegment(Segment):
             self._rename(suffix, CLEANED_SUFFIX, SWAP_SUFFIX)
 
     def take_place(self) -> None:
-        """Give the files their right names, once the segments they replace are gone."""
+        """Give the files their final names, once the segments they replace are deleted."""
         for suffix in SEGMENT_SUFFIXES:
             self._rename(suffix, SWAP_SUFFIX, "")
 
@@ -127,7 +127,7 @@ def settle_swaps(files: Files, directory: str, config: LogConfig) -> None:
 
     swaps = [name for name in names if is_complete(name)]
     doomed = [name for name in names if name[2] and not is_complete(name)]
-    # Parts of a copy that is not complete must not outlive what tells so.
+    # Parts of an incomplete copy must not outlive the file that identifies it.
     doomed.sort(key=lambda name: name[2] == CLEANED_SUFFIX)
     for offset, suffix, _ in swaps:
         if suffix == LOG_SUFFIX:
@@ -150,7 +150,8 @@ def _is_replaced(name: tuple[int, str, str], start: int, end: int) -> bool:
 
 
 def _end_of_swap(files: Files, directory: str, offset: int, config: LogConfig) -> int:
-    """The offset after the last batch of a copy; the segment at its own offset goes always."""
+    """The offset after the last batch of a copy; the segment at its own offset is always
+    deleted."""
     segment = _SwapSegment(files, directory, offset, config, 0)
     segment.size = Path(segment.log_path).stat().st_size
     end = offset + 1

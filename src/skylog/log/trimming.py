@@ -26,7 +26,7 @@ class Trimming:
         self._log = log
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the log start up to ``offset``; returns the start, which never goes back."""
+        """Advance the log start to ``offset``; returns the start, which never goes back."""
         log = self._log
         if offset > log.high_watermark:
             raise KafkaError(
@@ -47,7 +47,7 @@ class Trimming:
         log.host.start_moved(log)
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """One pass of retention; returns how many segments went."""
+        """One pass of retention; returns the number of deleted segments."""
         log = self._log
         segments = log.segments
         if log.is_offline or (len(segments) == 1 and not segments[0].size):

@@ -1,9 +1,9 @@
 """Whether a batch may open a transaction in this partition (KIP-890): pure.
 
-The first batch of a transaction is written only once the transaction's coordinator has said that
-the partition is part of it. ``start`` gives a guard before the coordinator is asked, and the append
-must bring it: a marker that is written meanwhile takes the guard away, so an answer that speaks of
-a transaction that is over opens nothing.
+The first batch of a transaction is written only once the transaction's coordinator has confirmed
+that the partition is part of it. ``start`` returns a guard before the coordinator is asked, and the
+append must pass it: a marker that is written meanwhile invalidates the guard, so a response about
+an ended transaction opens nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from skylog.wire.batch import Batch
 
 @dataclass(slots=True, eq=False)
 class Guard:
-    """One verification under way: only itself is equal to it."""
+    """One verification in progress: equal only to itself."""
 
     started_ms: int
     lowest_sequence: int

@@ -48,7 +48,7 @@ class Acting:
         self._clock = clock
 
     async def carry_out(self, effect: Effect, machine: QuorumMachine) -> list[Effect]:
-        """Do one thing; what the machine wants done because of it comes back."""
+        """Carry out one effect; returns the effects that follow from it."""
         log = self._log
         match effect:
             case SaveElection(election):

@@ -26,7 +26,7 @@ DEFAULT_FEATURES: Final[Mapping[str, int]] = {
 def bootstrap_records(
     features: Mapping[str, int] = DEFAULT_FEATURES, extra: Sequence[Message] = ()
 ) -> list[KeyValue]:
-    """The feature levels, the metadata version first, and what else was asked for (SCRAM users)."""
+    """The feature levels, the metadata version first, and other initial records (SCRAM users)."""
     names = sorted(features, key=lambda name: (name != METADATA_VERSION, name))
     levels = [
         FeatureLevelRecord(name=name, feature_level=features[name])

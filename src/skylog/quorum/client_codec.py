@@ -148,13 +148,13 @@ def _update(voter: Voter, epoch: int, cluster_id: str) -> Message:
 
 
 def from_wire(request: m.PeerRequest, message: Any, listener: str) -> m.PeerResponse | None:
-    """What the answer says; None where the request as a whole is refused.
+    """The decoded response; None if the request as a whole is refused.
 
-    ProtocolError for what is no answer.
+    ProtocolError for an invalid response.
     """
     match request:
         case m.AddVoterRequest() | m.RemoveVoterRequest():
-            # It tells of no leader, so of no epoch that anybody could be in.
+            # It names no leader, so no epoch that a replica could be in.
             return m.VoterResponse(_code(message.error_code), m.Leadership(NOBODY))
         case m.UpdateVoterRequest():
             found = message.current_leader

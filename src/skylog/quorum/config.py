@@ -27,7 +27,7 @@ class QuorumConfig:
     bootstrap: tuple[Endpoint, ...] = ()
     listener: str = CONTROLLER_LISTENER
     auto_join: bool = False
-    # Whether this node is a controller; one that is none only follows.
+    # Whether this node is a controller; otherwise it only follows.
     controller: bool = True
     client: Callable[[], ClientSettings] = lambda: ClientSettings(())
     fetch_bytes_max: int = 8 * 1024 * 1024

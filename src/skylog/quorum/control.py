@@ -1,4 +1,4 @@
-"""The control records of the metadata log: who leads, who votes, under which protocol version."""
+"""The control records of the metadata log: leader changes, voters, protocol version."""
 
 from __future__ import annotations
 

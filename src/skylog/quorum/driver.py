@@ -1,9 +1,9 @@
-"""Turns of a quorum node: the machine decides, its effects are carried out, then the next event.
+"""The steps of a quorum node: the machine decides, its effects are carried out, then the next
+event.
 
-Only the syncs of what the leader itself appends run beside the turns: appends of one turn of the
-event loop share a sync, and what is appended while it runs waits for the next. The high watermark
-moves when a sync is done or another replica has fetched, so nothing that anybody was told can be
-lost.
+Only the syncs of the leader's own appends run concurrently: appends of one event-loop iteration
+share a sync, and what is appended meanwhile waits for the next. The high watermark advances when a
+sync is done or another replica has fetched, so nothing acknowledged can be lost.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from skylog.quorum.publishing import Publishing
 from skylog.quorum.states import Leader
 
 _logger = get_logger("quorum.driver")
-# A timer that was early, by rounding or a clock that stands, is not set again at once.
+# A timer that fired early, by rounding or a stopped clock, is not set again at once.
 _TIMER_MS_MIN: Final = 5
 _FAREWELL_SECONDS_MAX: Final = 1.0
 Decide = Callable[[int], list[Effect]]
 
 
 class DriverOwner(Protocol):
-    """Whom a driver tells what has become of its turns."""
+    """Receives the results of a driver's steps."""
 
     def driver_has_news(self) -> None:
         """Fetches that wait may have an answer now."""
@@ -80,11 +80,11 @@ class Driver:
         self._turns = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        # Turns that others have asked for.
+        # Steps requested by others.
         self._received: set[asyncio.Task[None]] = set()
         self._leads_for_others = False
         self.syncing: asyncio.Task[None] | None = None
-        # A sync that was under way when the log was cut says nothing of what came after.
+        # A sync that was running when the log was truncated does not cover later appends.
         self._cuts = 0
         self.failure: Exception | None = None
         self._closed = False
@@ -105,7 +105,7 @@ class Driver:
             raise self.failure
 
     async def close(self) -> None:
-        """A leader tells the others, so that they need not find out; then all is silent."""
+        """A leader notifies the others, so that they need not time out; then it stops."""
         if self.failure is None:
             led = self.is_leader
             with contextlib.suppress(OSError, StorageError, KafkaError):
@@ -123,7 +123,7 @@ class Driver:
         await self._publishing.close()
 
     def abandon(self) -> None:
-        """Be silent from now on; what is under way is left as it is."""
+        """Stop at once; work in progress is abandoned."""
         self._closed = True
         self._stop_timer()
 
@@ -166,8 +166,8 @@ class Driver:
                 data = await self._executor.run(lambda: log.read_piece(*piece))
                 found = replace(found, data=data)
 
-        # Whoever asked may hang up before it is answered. A turn that has begun is taken to its end
-        # all the same, or a vote might be told later that is on no disk.
+        # The caller may disconnect before it is answered. A step that has begun is completed all
+        # the same, or a vote might be reported that is not on disk.
         turn = asyncio.get_running_loop().create_task(self._turn(decide, fill))
         self._received.add(turn)
         turn.add_done_callback(self._over)
@@ -180,7 +180,7 @@ class Driver:
     def _over(self, turn: asyncio.Task[None]) -> None:
         self._received.discard(turn)
         if not turn.cancelled():
-            turn.exception()  # told to whoever asked, if they still listen
+            turn.exception()  # reported to the caller, if it is still waiting
 
     async def _turn(
         self,
@@ -275,7 +275,7 @@ class Driver:
         task.add_done_callback(self._tasks.discard)
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        with contextlib.suppress(OSError, StorageError, KafkaError):  # the owner has been told
+        with contextlib.suppress(OSError, StorageError, KafkaError):  # the owner has been notified
             await work()
 
     async def _sync(self) -> None:
@@ -297,7 +297,7 @@ class Driver:
             invariant(isinstance(effect, AdvanceHighWatermark), f"a sync leads to {effect}")
             self._advance(effect.offset)  # type: ignore[union-attr]
         if not self.is_leader:
-            # Voted out by what it has just committed; or what it wrote as a leader is durable now
-            # and can be acknowledged to the next one.
+            # Removed as a voter by what it has just committed; or what it wrote as a leader is
+            # durable now and can be acknowledged to the next one.
             self._note_leadership()
             self._wake()

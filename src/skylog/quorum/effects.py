@@ -13,7 +13,7 @@ from skylog.quorum.voters import Endpoint, ReplicaKey, VoterSet
 
 @dataclass(frozen=True, slots=True)
 class SaveElection:
-    """Make this durable before going on."""
+    """Make this durable before continuing."""
 
     election: ElectionState
 
@@ -49,7 +49,7 @@ class TruncateTo:
 
 @dataclass(frozen=True, slots=True)
 class WriteSnapshot:
-    """Keep a piece of a snapshot that is being fetched; position 0 begins anew."""
+    """Store a chunk of a snapshot that is being fetched; position 0 starts over."""
 
     snapshot_id: SnapshotId
     position: int
@@ -72,7 +72,7 @@ class AdvanceHighWatermark:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Where a request goes. Servers that are only known by their address have negative ids."""
+    """The destination of a request. Servers known only by address have negative ids."""
 
     id: int
     endpoint: Endpoint
@@ -80,7 +80,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a request; its answer, or its failure, goes to ``answered`` under this number."""
+    """Send a request; its response, or failure, is passed to ``answered`` with this number."""
 
     correlation_id: int
     peer: Peer

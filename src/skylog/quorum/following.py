@@ -1,4 +1,4 @@
-"""What everybody but the leader does: finds it, fetches its log, cuts what parts from it. Pure."""
+"""Replicas other than the leader: find it, fetch its log, truncate what diverges. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from skylog.quorum.replica import LogView, Replica
 from skylog.quorum.states import Follower, SnapshotFetch
 from skylog.quorum.voters import ReplicaKey
 
-# What the first in line after a leader's farewell waits before it stands: nothing.
+# The preferred successor becomes a candidate without delay after its leader has resigned.
 _SUCCESSOR_PAUSE: Final = 2
 
 
@@ -57,7 +57,7 @@ class Following:
     def epoch_ended(
         self, request: EndEpochRequest, now_ms: int
     ) -> tuple[EpochResponse, list[Effect]]:
-        """The leader stops: who has most of its log stands first."""
+        """The leader stops: the replica with the most complete log becomes a candidate first."""
         replica = self._replica
         error = self._refusal(request.leader_id, request.epoch)
         if error is not ErrorCode.NONE:
@@ -86,7 +86,8 @@ class Following:
     # -- fetching ------------------------------------------------------------------------------
 
     def fetch(self, now_ms: int) -> list[Effect]:
-        """Ask for what comes next, the leader if it can be reached, else anybody who knows it."""
+        """Fetch what comes next, from the leader if it can be reached, else find it through
+        others."""
         replica = self._replica
         outgoing = replica.outgoing
         if outgoing.is_fetching or replica.synced_offset < replica.log.end_offset:
@@ -114,7 +115,7 @@ class Following:
         )
 
     def fetched(self, response: FetchResponse, now_ms: int) -> list[Effect]:
-        """The leader has answered; anybody else's answer is an error."""
+        """The leader has answered; any other replica's response is an error."""
         replica = self._replica
         state = replica.state
         if not isinstance(state, Follower) or response.error is not ErrorCode.NONE:
@@ -163,7 +164,7 @@ class Following:
         return [TruncateTo(offset)]
 
     def snapshot_fetched(self, response: FetchSnapshotResponse, now_ms: int) -> list[Effect]:
-        """A piece has come, or the leader has no such snapshot any more."""
+        """A chunk has arrived, or the leader no longer has the snapshot."""
         replica = self._replica
         state = replica.state
         if not isinstance(state, Follower) or state.snapshot is None:

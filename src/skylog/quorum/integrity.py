@@ -1,8 +1,8 @@
-"""Tells damage from a torn tail, before recovery cuts either.
+"""Distinguishes damage from a torn tail, before recovery truncates either.
 
-Recovery ends a log before the first batch that is not whole. After a crash that is right: only
-what was never synced is cut. But a batch that went bad *before* whole ones is no crash's doing, and
-cutting there would forget committed topics, and then their data: such a log is not opened.
+Recovery ends a log before the first incomplete batch. After a crash that is right: only unsynced
+data is truncated. But a damaged batch *before* complete ones was not caused by a crash, and
+truncating there would lose committed topics, and then their data: such a log is not opened.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def check_segments(directory: Path) -> None:
             # A segment is synced before the next one begins, so only the last may be torn.
             if path != paths[-1] or _is_followed(content, position, expected):
                 raise StorageError(
-                    f"{path} is damaged at position {position} (offset {expected}) and whole "
-                    "batches follow: committed records would be lost. Restore the directory from "
-                    "a copy; to give up what follows, cut the log there"
+                    f"{path} is damaged at position {position} (offset {expected}) and complete "
+                    f"batches follow: committed records would be lost. Restore the directory from "
+                    "a copy; to give up what follows, truncate the log there"
                 )
 
 
@@ -61,7 +61,7 @@ def _whole_until(content: mmap.mmap, offset: int) -> tuple[int, int]:
 
 
 def _is_followed(content: mmap.mmap, position: int, offset: int) -> bool:
-    """Whether any whole batch of a later offset lies behind the damage."""
+    """Whether a complete batch with a later offset follows the damage."""
     for match in _HEADER_AT.finditer(content, position + 1):
         batch = _batch_at(content, match.start())
         if batch is not None and batch.base_offset > offset:

@@ -1,4 +1,4 @@
-"""What a leader does: answers fetches, commits what a majority has, and stops when nobody listens.
+"""The leader: answers fetches, commits what a majority has, and resigns without a majority.
 
 Pure.
 """
@@ -25,7 +25,7 @@ from skylog.quorum.snapshots import BOOTSTRAP_ID, SnapshotId
 from skylog.quorum.states import Leader, Resigned
 from skylog.quorum.voters import ReplicaKey
 
-# A leader that a majority has not fetched from for so many fetch time-outs is none.
+# A leader from which no majority has fetched for this many fetch time-outs resigns.
 _CHECK_QUORUM: Final = 1.5
 OBSERVER_AGE_MS_MAX: Final = 300_000
 
@@ -51,7 +51,7 @@ class Leading:
     def fetch_requested(
         self, request: FetchRequest, now_ms: int
     ) -> tuple[FetchResponse, list[Effect]]:
-        """A replica acknowledges what it has and asks for more."""
+        """A replica acknowledges its log and fetches more."""
         replica = self._replica
         error = self.refusal(request.epoch)
         if request.offset < 0 or not 0 <= request.last_epoch <= request.epoch:
@@ -64,7 +64,7 @@ class Leading:
         if parted is None:
             self._note_fetch(state, request, now_ms)
             effects = self.advance(state, now_ms)
-        # Counting it in may have ended this leader: then this is no leader's answer.
+        # Counting it may have ended this leader's term: then this is not a leader's response.
         if replica.state is not state:
             return FetchResponse(self.refusal(request.epoch), replica.leadership), effects
         high_watermark = -1 if state.high_watermark is None else state.high_watermark
@@ -166,7 +166,7 @@ class Leading:
     # -- keeping and ending it -----------------------------------------------------------------
 
     def check_quorum_ms(self, state: Leader) -> int | None:
-        """When this leader stops if nobody is heard of until then; None if it needs nobody."""
+        """When this leader resigns unless replicas fetch; None if it needs no others."""
         voters = self._replica.voters
         needed = voters.majority - self._replica.is_voter
         if needed == 0:
@@ -184,7 +184,7 @@ class Leading:
         return heard[needed - 1] + int(self._replica.options.timeouts.fetch_ms * _CHECK_QUORUM)
 
     def announce(self, state: Leader, now_ms: int) -> list[Effect]:
-        """Tell the voters that do not fetch who leads."""
+        """Announce the leader to voters that do not fetch."""
         replica, sends = self._replica, list[Effect]()
         for voter, peer in replica.others():
             if now_ms >= self._announce_ms(state, voter.key):
@@ -207,7 +207,7 @@ class Leading:
             state.of(voter).told_ms = now_ms
 
     def announce_ms(self, state: Leader) -> int | None:
-        """When somebody must be told next."""
+        """When the next announcement is due."""
         ends = [
             self._announce_ms(state, voter.key)
             for voter, peer in self._replica.others()
@@ -216,7 +216,7 @@ class Leading:
         return min(ends, default=None)
 
     def resign(self, now_ms: int) -> list[Effect]:
-        """Stop leading, and say so to who may follow."""
+        """Resign, and notify possible successors."""
         replica = self._replica
         state = replica.state
         if not isinstance(state, Leader):
@@ -239,7 +239,8 @@ class Leading:
 
 
 def find_divergence(log: LogView, offset: int, epoch: int) -> EpochEnd | SnapshotId | None:
-    """What a replica must do before it can go on from here: None, cut its log, take a snapshot."""
+    """What a replica must do before it can continue: nothing, truncate its log, or fetch a
+    snapshot."""
     latest, earliest = log.latest_snapshot, log.earliest_snapshot
     if offset == 0 and latest is not None and latest != BOOTSTRAP_ID:
         # It has nothing: the snapshot is shorter than the log that led to it.

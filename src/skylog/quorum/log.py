@@ -1,8 +1,8 @@
 """The metadata log on disk: Kafka's segments under ``__cluster_metadata-0``, and its snapshots.
 
-Nothing here knows who leads. Appending writes to the file and does not sync: the log is durable up
-to where ``sync`` was last called. Reading, syncing and writing a snapshot may happen on another
-thread; everything else belongs to the event loop's.
+Nothing here knows the leader. Appending writes to the file without a sync: the log is durable up to
+the last ``sync``. Reading, syncing and writing a snapshot may happen on another thread; everything
+else belongs to the event loop's.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class MetadataLogConfig:
 class _Host(LogHost):
     """A segment is durable before the next one gets its first batch.
 
-    So only the last segment can have a torn tail, and anything wrong before it is damage. Segments
-    are so large that this one sync on the event loop is no matter.
+    So only the last segment can have a torn tail, and any error before it is damage. Segments are
+    so large that this one sync on the event loop does not matter.
     """
 
     def rolled(self, log: Log) -> None:
@@ -177,13 +177,13 @@ class MetadataLog:
         if latest >= 0:
             found, end_offset = self._log.epoch_end_offset(epoch)
         if first is not None and end_offset <= first.offset == self.start_offset:
-            # Of epochs before the log only the snapshot tells.
+            # Epochs before the log are known only from the snapshot.
             return EpochEnd(first.epoch, first.offset)
         return EpochEnd(found, end_offset)
 
     @property
     def stored(self) -> Log:
-        """The partition itself, for who copies what is committed."""
+        """The partition itself, for backups of committed records."""
         return self._log
 
     def begin_epoch(self, epoch: int) -> None:
@@ -296,7 +296,7 @@ class MetadataLog:
         write_piece(self._files, self._directory / snapshot_id.file_name, position, data)
 
     def install(self, snapshot_id: SnapshotId) -> Snapshot:
-        """Take up a fetched snapshot: the log goes on, empty, where it ends."""
+        """Install a fetched snapshot: the log continues, empty, at its end."""
         path = self._directory / snapshot_id.file_name
         snapshot = finish_pieces(self._files, path)
         self._log.truncate_fully_and_start_at(snapshot_id.offset)
@@ -310,12 +310,12 @@ class MetadataLog:
         return snapshot
 
     def add_snapshot(self, snapshot: KnownSnapshot, now_ms: int) -> None:
-        """Count a written snapshot in, and let go of what is no longer needed."""
+        """Register a written snapshot, and delete what is no longer needed."""
         self._snapshots.append(snapshot)
         self.clean(now_ms)
 
     def clean(self, now_ms: int) -> None:
-        """Delete snapshots past their time, and the segments that they made superfluous."""
+        """Delete expired snapshots, and the segments that they made superfluous."""
         kept = self._config.retention.first_kept(self._snapshots, self._log.size, now_ms)
         if kept is None:
             return

@@ -1,4 +1,4 @@
-"""Who leads, and what is committed: Kafka's quorum (KIP-595, 630, 853, 996), pure.
+"""The leader, and what is committed: Kafka's quorum (KIP-595, 630, 853, 996), pure.
 
 ===========  ====================================================================================
 state        goes to
@@ -16,7 +16,8 @@ Resigned     Unattached: the next epoch, in time · Follower: another leads
 
 Every call returns effects, to be carried out in order and before the answer leaves: an election is
 saved before anything that relies on it. After each event ``tick`` says what to send, and
-``deadline_ms`` when to call it again. A quorum of one takes the same road, with nobody to wait for.
+``deadline_ms`` when to call it again. A quorum of one takes the same steps, without waiting for
+others.
 """
 
 from __future__ import annotations
@@ -106,11 +107,11 @@ class QuorumMachine:
     # -- events --------------------------------------------------------------------------------
 
     def start(self, saved: ElectionState | None, now_ms: int) -> list[Effect]:
-        """Take up what was saved; a lone voter has nobody to wait for and leads at once."""
+        """Load the saved state; a single voter has no one to wait for and leads at once."""
         replica = self._replica
         replica.saved = saved
         snapshot = replica.log.latest_snapshot
-        # A snapshot holds only what was committed.
+        # A snapshot contains only committed records.
         replica.high_watermark = 0 if snapshot is None else snapshot.offset
         replica.synced_offset = replica.log.end_offset
         effects = replica.enter(replica.initial(saved or ElectionState(), now_ms))

@@ -1,7 +1,7 @@
-"""What replicas of the metadata log say to each other. Pure: values, apart from their wire form.
+"""The messages between replicas of the metadata log.
 
-Every answer tells the epoch of who answers and its leader, if it knows one: this is how anybody
-learns of an election.
+Pure: values, independent of their wire format. Every response has the responder's epoch and its
+leader, if it knows one: this is how replicas learn of an election.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BeginEpochRequest:
 
 @dataclass(frozen=True, slots=True)
 class EndEpochRequest:
-    """A leader stops; those who are to stand first come first."""
+    """A leader stops; the preferred successors come first."""
 
     leader_id: int
     epoch: int
@@ -80,7 +80,7 @@ class RemoveVoterRequest:
 
 @dataclass(frozen=True, slots=True)
 class UpdateVoterRequest:
-    """A voter tells of its new endpoints or versions."""
+    """A voter reports its new endpoints or versions."""
 
     voter: Voter
     epoch: int
@@ -140,7 +140,7 @@ class FetchResponse:
     log_start_offset: int = -1
     diverging: EpochEnd | None = None
     snapshot_id: SnapshotId | None = None
-    # Where to read the records that belong into this answer; whoever sends it puts them in.
+    # Where to read the records of this response; the sender adds them.
     read_from: int | None = None
     records: Any = ()
 

@@ -36,7 +36,7 @@ class MetaProperties:
 
     @classmethod
     def from_text(cls, text: str) -> MetaProperties:
-        """Raises ValueError that says what is wrong."""
+        """Raises ValueError with the reason."""
         try:
             values = parse_properties(text)
         except ConfigError as error:
@@ -55,7 +55,7 @@ class MetaProperties:
 
 
 def read_meta_properties(directory: Path) -> MetaProperties | None:
-    """The directory's file; None where there is none; StorageError for one that cannot be read."""
+    """The directory's file; None if there is none; StorageError if it cannot be read."""
     path = directory / FILE_NAME
     try:
         if path.stat().st_size > QUORUM_FILE_BYTES_MAX:

@@ -1,8 +1,8 @@
 """One node of the metadata quorum, as the rest of the process sees it.
 
-It is the log of the controller's machine while it leads, and tells everybody of what is committed:
-publishers first and listeners of the high watermark second, so that when a request's reply leaves,
-this node's own metadata shows its effect.
+It is the log of the controller's machine while it leads, and publishes what is committed: to
+publishers first and to listeners of the high watermark second, so that when a request's reply is
+sent, this node's own metadata shows its effect.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class QuorumNode:
         rng: Random,
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """``on_failure`` hears of a log that cannot be written or followed: whoever owns the node
-        must end it, and may start another on the same directory."""
+        """``on_failure`` is called for a log that cannot be written or followed: the node's
+        owner must stop it, and may start another on the same directory."""
         self._storage = storage
         self._local = Voter(storage.replica, config.endpoints)
         self._config = config
@@ -140,7 +140,7 @@ class QuorumNode:
         )
 
     async def close(self) -> None:
-        """Stop leading, make everything durable and let go of the files."""
+        """Resign, make everything durable and close the files."""
         if self._opened is None or self._closed:
             return
         self._closed = True
@@ -154,7 +154,7 @@ class QuorumNode:
             self._unlock()
 
     async def abandon(self) -> None:
-        """Stop at once and tell nobody; the files are as a killed process leaves them."""
+        """Stop at once without notifying others; the files are as a killed process leaves them."""
         self._closed = True
         if self._driver is not None:
             self._driver.abandon()
@@ -219,7 +219,7 @@ class QuorumNode:
         return bool(added and interval_ms) and now_ms - self._last_snapshot_ms >= interval_ms
 
     async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
-        """Keep the state as of ``end_offset`` and let go of the log before it as settings say."""
+        """Store the state as of ``end_offset`` and delete the log before it as configured."""
         invariant(end_offset <= self.high_watermark, f"a snapshot at {end_offset}, not committed")
         log, now_ms = self._log, self._clock.now_ms()
         latest = log.latest_snapshot
@@ -243,7 +243,7 @@ class QuorumNode:
 
     @property
     def stored(self) -> Log:
-        """The log on disk, for who copies what is committed."""
+        """The log on disk, for backups of committed records."""
         return self._log.stored
 
     @property
@@ -257,7 +257,7 @@ class QuorumNode:
 
     @property
     def leader_endpoint(self) -> Endpoint | None:
-        """Where the leader listens, if it is another node and has been heard of."""
+        """The leader's address, if it is another node and known."""
         return self._machine.leader_endpoint
 
     @property

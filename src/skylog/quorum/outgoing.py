@@ -1,4 +1,4 @@
-"""Requests under way: one per peer, with a time limit, and a pause after each failure. Pure."""
+"""Requests in flight: one per peer, with a time limit, and a pause after each failure. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Sent:
 
 
 class Outgoing:
-    """Answers count only for a request that is still under way."""
+    """A response counts only if its request is still in flight."""
 
     def __init__(self, request_ms: int, retry_ms: int) -> None:
         self._request_ms = request_ms
@@ -28,11 +28,11 @@ class Outgoing:
         self._busy: dict[tuple[int, bool], int] = {}
         self._paused: dict[int, int] = {}
         self._correlation_id = 0
-        # Whom the last request reached in vain.
+        # The peer whose last request failed.
         self.unreachable: set[int] = set()
 
     def reset(self) -> None:
-        """What was asked in another state is no longer of interest."""
+        """Requests of an earlier state are dropped."""
         self._sent.clear()
         self._busy.clear()
 
@@ -58,7 +58,7 @@ class Outgoing:
         return [Send(number, peer, request)]
 
     def answered(self, correlation_id: int) -> Sent | None:
-        """The request that this answers; None for one that is no longer waited for."""
+        """The request that this answers; None if it was dropped."""
         sent = self._sent.pop(correlation_id, None)
         if sent is not None:
             del self._busy[sent.peer.id, is_fetch(sent.request)]

@@ -48,7 +48,7 @@ class Peers:
         self.strangers: set[Address] = set()
 
     async def ask(self, peer: Peer, request: m.PeerRequest) -> m.PeerResponse | None:
-        """The answer; None where there is none that says anything."""
+        """The response; None if there is none, or it has no content."""
         settings = self._settings
         fetch = is_fetch(request)
         snapshot = isinstance(request, m.FetchSnapshotRequest)

@@ -1,6 +1,6 @@
-"""Committed batches, in order, to whoever follows the metadata; then the high watermark.
+"""Publishes committed batches, in order, to the followers of the metadata; then the high watermark.
 
-What was appended since the start is at hand; what lay in the log before is read again once it is
+Batches appended since the start are in memory; earlier ones are read from the log once they are
 known to be committed.
 """
 
@@ -60,7 +60,7 @@ class Publishing:
         self._publish(LoadedBatch(offset - 1, records, from_snapshot=True))
 
     def advance(self, high_watermark: int) -> None:
-        """Publish what is committed now."""
+        """Publish everything committed so far."""
         if high_watermark <= self.high_watermark:
             return
         self.high_watermark = high_watermark

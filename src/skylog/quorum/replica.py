@@ -35,7 +35,7 @@ _FIRST_BOOTSTRAP_ID: Final = -2
 
 
 class LogView(Protocol):
-    """What the machine must know of the log, as it is at this moment."""
+    """The machine's current view of the log."""
 
     @property
     def start_offset(self) -> int: ...
@@ -58,7 +58,7 @@ class LogView(Protocol):
 
     @property
     def voters_before(self) -> VoterSet | None:
-        """Who voted before the latest change, where the log still tells."""
+        """The voters before the latest change, if the log still has them."""
         ...
 
     @property
@@ -108,12 +108,12 @@ class Replica:
         self.rng = rng
         self.state: State = Unattached(0, None, None, 0)
         self.high_watermark = 0
-        # How far the log is durable: a fetch says so of everything before it.
+        # How far the log is durable: a fetch acknowledges everything before it.
         self.synced_offset = 0
         timeouts = options.timeouts
         self.outgoing = Outgoing(timeouts.request_ms, timeouts.retry_ms)
         self.saved: ElectionState | None = None
-        # What follows from the voters, for as long as they stay the same.
+        # Values derived from the voters, cached while they stay the same.
         self._voters_seen: tuple[VoterSet, bool, list[tuple[Voter, Peer]]] = (NOBODY, False, [])
 
     # -- who is who ----------------------------------------------------------------------------
@@ -151,9 +151,9 @@ class Replica:
 
     @property
     def may_stand(self) -> bool:
-        """Whether it is a voter, or is one as long as the record that ends it may be lost.
+        """Whether it is a voter, or still one while the record of its removal may be lost.
 
-        Who has that record and is not elected may be the only one that can be: nobody votes for a
+        The replica with that record may be the only one that can be elected: no voter votes for a
         shorter log.
         """
         if self.is_voter or self.log.voters_offset < self.high_watermark:
@@ -163,7 +163,7 @@ class Replica:
 
     @property
     def leadership(self) -> Leadership:
-        """What every answer of this replica tells."""
+        """What every response of this replica contains."""
         state = self.state
         match state:
             case Leader():
@@ -173,7 +173,7 @@ class Replica:
         return Leadership(state.epoch, self.leader_id)
 
     def any_peer(self, now_ms: int) -> Peer | None:
-        """Somebody who may know the leader."""
+        """A replica that may know the leader."""
         first = _FIRST_BOOTSTRAP_ID
         own = {(each.host, each.port) for each in self.local.endpoints}
         peers = [
@@ -186,7 +186,7 @@ class Replica:
         return free[self.rng.randrange(len(free))] if free else None
 
     def leader_peer(self) -> Peer | None:
-        """The way to the leader, by what it said of itself or the voters say of it."""
+        """The leader's endpoint, as announced by itself or in the voter set."""
         state = self.state
         if not isinstance(state, Follower):
             return None
@@ -220,7 +220,7 @@ class Replica:
         return self.enter(Unattached(epoch, None, None, self.election_end(now_ms)))
 
     def learn(self, leadership: Leadership, now_ms: int) -> list[Effect]:
-        """Somebody told of an epoch and perhaps of its leader."""
+        """Another replica reported an epoch and perhaps its leader."""
         epoch, leader_id = leadership.epoch, leadership.leader_id
         if epoch < self.epoch:
             return []
@@ -239,7 +239,7 @@ class Replica:
 
     def follow(self, leadership: Leadership, now_ms: int) -> list[Effect]:
         epoch, leader_id = leadership.epoch, leadership.leader_id
-        invariant(leader_id not in (None, self.key.id), f"nobody to follow: {leadership}")
+        invariant(leader_id not in (None, self.key.id), f"no leader to follow: {leadership}")
         voted = self.election(self.state).voted if epoch == self.epoch else None
         deadline = now_ms + self.options.timeouts.fetch_ms
         update_ms = now_ms + self.options.timeouts.fetch_ms

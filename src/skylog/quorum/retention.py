@@ -1,4 +1,4 @@
-"""Which snapshots of the metadata log may go: pure.
+"""Which snapshots of the metadata log may be deleted. Pure.
 
 As in Kafka: the oldest goes, and the log before the next one with it, while all together take more
 than ``metadata.max.retention.bytes`` or the oldest is past ``metadata.max.retention.ms``. The
@@ -28,7 +28,7 @@ class KnownSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The two limits; a negative one is none."""
+    """The two limits; a negative one means no limit."""
 
     bytes_max: int = 100 * 1024 * 1024
     age_ms_max: int = 7 * _DAY_MS

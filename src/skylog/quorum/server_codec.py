@@ -38,11 +38,12 @@ _FETCH_BY_TOPIC_ID: Final = 13
 
 
 def parse(message: Message, version: int, cluster_id: str, listener: str) -> m.PeerRequest:
-    """What is asked; INCONSISTENT_CLUSTER_ID or INVALID_REQUEST for what is not for us."""
+    """The decoded request; INCONSISTENT_CLUSTER_ID or INVALID_REQUEST if it is not for us."""
     asked: Any = message
     if asked.cluster_id is not None and asked.cluster_id != cluster_id:
         raise KafkaError(
-            ErrorCode.INCONSISTENT_CLUSTER_ID, f"This is cluster {cluster_id}, not the one asked."
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"This is cluster {cluster_id}, not the requested one.",
         )
     match message:
         case AddRaftVoterRequest() | RemoveRaftVoterRequest() | UpdateRaftVoterRequest():
@@ -235,5 +236,5 @@ def _nodes(wire: Any, told: m.Leadership) -> list[Any]:
     if told.leader_id is None or not told.endpoints:
         return []
     where = told.endpoints[0]
-    # Fetch answers carry a rack too, which nobody needs here.
+    # Fetch responses also have a rack, which is not used here.
     return [wire.NodeEndpoint(node_id=told.leader_id, host=where.host, port=where.port)]

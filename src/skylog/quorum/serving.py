@@ -1,4 +1,4 @@
-"""Answers the other replicas: each request takes its turn, and a fetch without news waits."""
+"""Answers the other replicas: requests are handled in order, and a fetch without news waits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Serving:
         self._news: set[asyncio.Future[None]] = set()
 
     def wake(self) -> None:
-        """There is news for who waits: records, a higher high watermark, another leader."""
+        """Wake waiting fetches: records, a higher high watermark, another leader."""
         waiting, self._news = self._news, set()
         for future in waiting:
             if not future.done():
@@ -56,7 +56,7 @@ class Serving:
         except KafkaError as error:
             if not isinstance(message, UpdateRaftVoterRequest):
                 raise
-            # A voter that is refused still learns who leads.
+            # A refused voter still learns the leader.
             return answer(message, VoterResponse(error.code, self._node.driver.leadership))
         if isinstance(request, AddVoterRequest):
             request = await self._with_versions(request)
@@ -71,7 +71,8 @@ class Serving:
         return answer(message, response)
 
     async def _with_versions(self, request: AddVoterRequest) -> AddVoterRequest:
-        """A new voter is asked what it can do, which also shows that it can be reached."""
+        """A new voter is asked for its supported versions, which also shows that it can be
+        reached."""
         endpoint = request.voter.endpoint(self._config.listener)
         versions = await self._peers.kraft_versions(endpoint) if endpoint is not None else None
         if versions is None:

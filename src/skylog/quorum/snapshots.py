@@ -1,8 +1,8 @@
 """Snapshots of the metadata log: ``<end offset>-<epoch>.checkpoint``, in Kafka's format (KIP-630).
 
 A snapshot is a log of its own: a control batch with header, KRaft version and voters, batches of
-records, a control batch with the footer. A file without its footer is not whole. It is written
-aside and renamed, so a crash leaves the old state or the new one.
+records, a control batch with the footer. A file without its footer is incomplete. It is written to
+a temporary file and renamed, so a crash leaves the old state or the new one.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def partial_path(path: Path) -> Path:
 
 
 def write_piece(files: Files, path: Path, position: int, data: Buffer) -> None:
-    """Keep a piece of a fetched snapshot aside; the first one begins anew."""
+    """Store a chunk of a fetched snapshot in a temporary file; the first one starts over."""
     partial = partial_path(path)
     if position == 0:
         files.remove(str(partial))

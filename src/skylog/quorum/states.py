@@ -28,7 +28,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a replica's log is known to reach, and when it was heard of; −1 is never."""
+    """How far a replica's log is known to reach, and when it last fetched; −1 is never."""
 
     key: ReplicaKey
     end_offset: int = -1
@@ -36,7 +36,7 @@ class Progress:
     last_caught_up_ms: int = -1
     # When it last fetched anything, a snapshot too: what keeps a leader in office.
     heard_ms: int = -1
-    # When it last acknowledged who leads.
+    # When it last acknowledged the leader.
     told_ms: int = -1
     # Where the leader's log ended at the last fetch.
     leader_end_offset: int = -1
@@ -54,7 +54,7 @@ class Unattached:
 
 @dataclass(frozen=True, slots=True)
 class Prospective:
-    """Asks whether it would win, so that a lone returner disturbs nobody (KIP-996)."""
+    """Holds a pre-vote, so that a returning voter does not disturb the quorum (KIP-996)."""
 
     epoch: int
     leader_id: int | None
@@ -107,7 +107,7 @@ class Follower:
     voted: ReplicaKey | None
     endpoints: tuple[Endpoint, ...]
     deadline_ms: int
-    # Once it has, it helps nobody to replace the leader.
+    # Once it has fetched, it does not help to replace the leader.
     has_fetched: bool = False
     snapshot: SnapshotFetch | None = None
     leader_high_watermark: int = -1

@@ -70,15 +70,15 @@ class NodeStorage:
 
 @dataclass(frozen=True, slots=True)
 class FormatPlan:
-    """What ``format_directory`` writes beside the ids."""
+    """What ``format_directory`` writes in addition to the ids."""
 
     node_id: int
     cluster_id: str
     controller: Endpoint
     bootstrap: Sequence[KeyValue]
-    # Who votes from the beginning: this node alone, where nothing is said.
+    # The initial voters: only this node, by default.
     voters: VoterSet | None = None
-    # Nobody whom the log knows: static voters stand in the settings, a node that joins is added.
+    # No voters in the log: static voters are in the settings, a joining node is added later.
     joins: bool = False
 
     def check(self) -> None:
@@ -181,7 +181,7 @@ def load_directory(
 def _with_metadata_dir(
     dirs: Sequence[Path], metadata_dir: Path | None
 ) -> tuple[Path, Sequence[Path]]:
-    """The metadata log lies in the first directory unless told otherwise, as in Kafka."""
+    """The metadata log is in the first directory by default, as in Kafka."""
     if not dirs:
         raise StorageError("log.dirs names no directory")
     first = metadata_dir or dirs[0]
@@ -220,9 +220,9 @@ def _check_directory_id(directory: Path, found: Uuid | None, seen: dict[Uuid, Pa
 
 
 def _check_usable(directory: Path) -> None:
-    """Writable, or where it is still to be made the nearest one above it; and nobody else's now.
+    """The directory, or the nearest existing parent, must be writable and not in use.
 
-    Whoever serves the directory holds its lock (``LogManager``); this only finds another early.
+    The running broker holds the lock (``LogManager``); this only detects another one early.
     """
     place = directory
     while not place.exists() and place != place.parent:

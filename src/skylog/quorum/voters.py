@@ -18,7 +18,8 @@ KRAFT_VERSION_MAX: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ReplicaKey:
-    """A replica is a node *with its disk*: one that comes back empty is another replica."""
+    """A replica is a node *with its disk*: one that returns with an empty disk is another
+    replica."""
 
     id: int
     directory_id: Uuid
@@ -35,7 +36,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """One member of the quorum, as the voters record tells of it."""
+    """One member of the quorum, as in the voters record."""
 
     key: ReplicaKey
     endpoints: tuple[Endpoint, ...]
@@ -88,7 +89,7 @@ class VoterSet:
 
     def updated(self, changed: Voter) -> VoterSet:
         """The same members, one with new endpoints or versions."""
-        invariant(changed.key in self, f"{changed.key} is no voter")
+        invariant(changed.key in self, f"{changed.key} is not a voter")
         return VoterSet(
             tuple(changed if voter.key.id == changed.key.id else voter for voter in self.voters)
         )
@@ -111,7 +112,7 @@ NOBODY: Final = VoterSet(())
 
 
 class VoterIds(Collection[int]):
-    """The ids of whoever votes at the moment of looking."""
+    """The ids of the current voters."""
 
     def __init__(self, voters: Callable[[], VoterSet]) -> None:
         self._voters = voters
@@ -127,7 +128,7 @@ class VoterIds(Collection[int]):
 
 
 def parse_voters(voters: Sequence[str], listener: str) -> VoterSet:
-    """``controller.quorum.voters``: ``id@host:port`` each, with disks that nobody knows."""
+    """``controller.quorum.voters``: ``id@host:port`` each, with unknown directory ids."""
     found = []
     for text in voters:
         node_id, _, address = text.partition("@")

@@ -1,4 +1,4 @@
-"""Elections: who asks for votes, who gets them, who wins. Pure."""
+"""Elections: requesting, granting and counting votes. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Voting:
     # -- giving votes --------------------------------------------------------------------------
 
     def requested(self, request: VoteRequest, now_ms: int) -> tuple[VoteResponse, list[Effect]]:
-        """Another asks for a vote, or whether it would get one."""
+        """Another replica requests a vote or a pre-vote."""
         replica = self._replica
         error = self._refusal(request)
         if error is not ErrorCode.NONE:
