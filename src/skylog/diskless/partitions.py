@@ -1,4 +1,4 @@
-"""Diskless partitions as a broker sees them: no log of its own, only who waits for more."""
+"""Diskless partitions on a broker: they have no log, only watchers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from skylog.kernel.ids import Uuid
 
 
 class Watcher(Protocol):
-    """Somebody who waits for a partition to move."""
+    """Waits for a partition to change."""
 
     def partition_moved(self, appended_bytes: int) -> None: ...
 
@@ -49,7 +49,7 @@ class DisklessPartition:
 
     def moved(self) -> None:
         for watcher in tuple(self._watchers):
-            # How many bytes came is not known here: whoever waits looks for himself.
+            # The number of new bytes is not known here: the watcher checks.
             watcher.partition_moved(0)
 
 
@@ -81,7 +81,7 @@ class DisklessPartitions:
             partition.moved()
 
     def committed(self, topic_partition: TopicPartition, high_watermark: int) -> None:
-        """The plane tells of a commit, through whichever broker it came."""
+        """The plane reports a commit, through any broker."""
         partition = self.get(*topic_partition)
         if partition is not None and high_watermark > partition.high_watermark:
             partition.high_watermark = high_watermark

@@ -1,9 +1,9 @@
-"""The control plane of diskless topics: who orders batches, and who knows where their bytes lie.
+"""The control plane of diskless topics: orders batches, and knows where their bytes are.
 
 Three planes keep this contract (``planes/topic.py``, ``planes/postgres``, ``planes/memory.py``) and
-one suite, ``tests/contract/test_control_plane.py``, judges them; ``open_plane`` in
-``broker/assembly/diskless_planes.py`` opens the one that a broker is set to. What a plane says of
-itself stands in ``duties.py``. What holds for every call:
+one suite, ``tests/contract/test_control_plane.py``, tests them; ``open_plane`` in
+``broker/assembly/diskless_planes.py`` opens the configured one. ``duties.py`` has the properties of
+a plane. These rules hold for every call:
 
 - answers stand in the order of what was asked; an error concerns its own item only;
 - a call that *raises* ``KafkaError`` changed nothing, unless the error is ``ambiguous``: then it
@@ -54,7 +54,7 @@ DELETE_TO_HIGH_WATERMARK: Final = -1
 # Not frozen: one is made for every batch, and freezing takes four times as long.
 @dataclass(slots=True)
 class BatchToCommit:
-    """A batch as it lies in its file. Its own offsets only say how many records it has."""
+    """A batch in its file. Its own offsets only give the number of records."""
 
     topic_id: Uuid
     partition: int
@@ -104,7 +104,7 @@ class FileToCommit:
 
 
 class CommitResult(NamedTuple):
-    """``duplicate``: the batch was committed before; its first offset is told again.
+    """``duplicate``: the batch was committed before; its first offset is returned again.
 
     ``log_append_time`` is -1 for CreateTime; after an error all numbers are -1.
     """
@@ -128,7 +128,7 @@ class FindRequest:
 
 
 class BatchCoordinate(NamedTuple):
-    """Where a committed batch lies, and what its records are called. Never changes."""
+    """Where a committed batch is, and the offsets of its records. Never changes."""
 
     batch_id: int
     object_key: str
@@ -190,7 +190,7 @@ class RetentionResult(NamedTuple):
 
 
 class PruneResult(NamedTuple):
-    """``wal_start_offset``: the first offset that a WAL object may still be asked for."""
+    """``wal_start_offset``: the first offset that may still be read from a WAL object."""
 
     error: ErrorCode
     wal_start_offset: int = -1
@@ -207,7 +207,7 @@ class LogInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file for people to look at. ``marked_ms`` is -1 while it has live batches."""
+    """A file, for inspection. ``marked_ms`` is -1 while it has live batches."""
 
     object_key: str
     size: int
@@ -220,7 +220,7 @@ class FileInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorInfo:
-    """One coordinator for people to look at; what it has not, or cannot say now, is -1.
+    """One coordinator, for inspection; missing or unknown values are -1.
 
     A plane without a metadata topic is one coordinator with the id -1.
     """
@@ -247,7 +247,8 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
         """Make the plane ready; nothing else may be called before."""
 
     async def loaded(self) -> None:
-        """Wait until what this broker has of the plane can be asked, or cannot for now."""
+        """Wait until this broker's part of the plane can be asked, or is known to be
+        unavailable."""
 
     async def close(self) -> None: ...
 
@@ -265,12 +266,12 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
         """
 
     async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
-        """Give offsets to a file's batches, in order; some may fail while others do not.
+        """Assign offsets to a file's batches, in order; some may fail while others do not.
 
         A file of several coordinators waits for all of them; see ``commit_part``.
 
-        *The same key again* gets the first answer, without new offsets: what was accepted tells its
-        offset with ``duplicate`` set, what was refused is an error again. Another size, format or
+        *The same key again* gets the first result, without new offsets: accepted batches have their
+        offset with ``duplicate`` set, refused ones their error again. Another size, format or
         number of batches under a known key is INVALID_REQUEST.
 
         *Idempotent producers* (rules/commits.py): a lower epoch than the last is
@@ -279,10 +280,10 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
         OUT_OF_ORDER_SEQUENCE_NUMBER; an unknown or expired producer may start anywhere.
 
         *Raised for the whole file*, which is then not committed: INVALID_REQUEST for extents that
-        overlap, are empty or leave the file, and for a key that is none; KAFKA_STORAGE_ERROR
-        (definite, retriable with a new file) for a new key whose creation time is older than the
-        commit age limit or too far in the future. A file without an accepted batch is known, and
-        waits for its deletion from the start.
+        overlap, are empty or leave the file, and for an invalid key; KAFKA_STORAGE_ERROR (definite,
+        retriable with a new file) for a new key whose creation time is older than the commit age
+        limit or too far in the future. A file without an accepted batch is known, and waits for its
+        deletion from the start.
 
         *A staged file* (its key says so) is committed as a whole: what would be the error of one of
         its batches is raised, and nothing is known of it. A pin makes its age no matter; without
@@ -302,7 +303,7 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
         fetch_max_bytes: int,
         max_batches_per_partition: int = 0,
     ) -> list[FindResult]:
-        """Where the records from each offset on lie; reads committed state only, never waits.
+        """Where the records from each offset on are; reads committed state only, never waits.
 
         One budget of ``fetch_max_bytes`` for all, spent in request order: batches are granted while
         they fit into the partition's limit and into what is left of the budget, as Kafka does with
@@ -359,7 +360,7 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
         """Files without live batches since before that time, longest first; limit 0 = all."""
 
     async def confirm_deleted(self, keys: Sequence[str]) -> None:
-        """Their objects are gone: forget these files. Others than such files are left alone."""
+        """Their objects are deleted: forget these files. Other files are ignored."""
 
     async def list_files(self, after: str, limit: int) -> list[FileInfo]:
         """Files by key, from the first that is greater than ``after`` on; at most ``limit`` (> 0).
@@ -376,5 +377,5 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
     async def log_info(self, partitions: Sequence[TopicPartition]) -> list[LogInfo]: ...
 
     def watch(self, listener: HighWatermarkListener) -> Unsubscribe:
-        """Tell of commits through any broker. A listener may hear the same thing twice or late,
-        but hears of the last high watermark at last, also after a connection was lost."""
+        """Notify of commits through any broker. A listener may be notified twice or late, but
+        always gets the last high watermark eventually, also after a lost connection."""

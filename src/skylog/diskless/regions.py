@@ -3,8 +3,8 @@
 The offsets of a partition fall into half-open regions, and one record may lie in several of them:
 in a WAL object, in the copy on this broker's disk and in a tiered segment. A read goes to the first
 that has the offset, in the order of preference in which they are listed, and ends at the edge of
-its region at the latest. Whatever no region has is left to the WAL: only the control plane knows
-the real ends of the log, and judges.
+its region at the latest. Offsets in no region are left to the WAL: only the control plane knows the
+actual ends of the log.
 
     regions listed (first wins)                          an offset     source
     local copy [4000, 5500), following: tail 5500        4000 … 5499   LOCAL
@@ -27,7 +27,7 @@ class Source(Enum):
     TIERED = "tiered"
     LOCAL = "local"
     WAL = "wal"
-    # The end of all that there is: the fetch waits for the next append.
+    # The end of all data: the fetch waits for the next append.
     TAIL = "tail"
 
 

@@ -1,7 +1,7 @@
 """The diskless coordinator's wire APIs (93-98, 100): requests to calls, results to responses.
 
-For brokers only. Whatever goes wrong stands in the items of the response, as these APIs have no
-error of their own; a request that takes too long has an unknown outcome, REQUEST_TIMED_OUT.
+For brokers only. Errors are in the items of the response, as these APIs have no top-level error; a
+request that takes too long has an unknown outcome, REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DisklessApi:
     async def create_partitions(
         self, request: create_request.DisklessCreatePartitionsRequest
     ) -> create_response.DisklessCreatePartitionsResponse:
-        """Many topics in one write: a broker that starts asks for all there are."""
+        """Many topics in one write: a starting broker asks for all of them."""
         response = create_response.DisklessCreatePartitionsResponse()
         for first in range(0, len(request.topics), DISKLESS_TOPICS_PER_WRITE_MAX):
             topics = request.topics[first : first + DISKLESS_TOPICS_PER_WRITE_MAX]
@@ -89,7 +89,7 @@ class DisklessApi:
     async def _create(
         self, topics: Sequence[create_request.DisklessCreatableTopic], asked_id: int
     ) -> None:
-        """The partitions that belong to the coordinators asked for."""
+        """The partitions of the requested coordinators."""
         for coordinator_id in self._asked(asked_id):
             wanted = [
                 (topic.topic_id, topic.name, held)
@@ -149,7 +149,7 @@ class DisklessApi:
     ) -> commit_response.DisklessCommitFileResponse:
         """The sender has divided the file: each coordinator's part succeeds or fails by itself.
 
-        When the time is over, what is known is told; the rest may be asked for again.
+        After the time-out, known results are returned; the rest may be requested again.
         """
 
         async def commit(

@@ -1,7 +1,7 @@
-"""Pure: what a record of the metadata log does to the state. Total: no record is refused.
+"""Pure: applies a record of the metadata log to the state.
 
-The same code runs on the leader once a record is committed, on a replay and on a snapshot; all that
-it goes by stands in the record, so all of them agree.
+Total: no record is refused. The same code runs on the leader once a record is committed, on a
+replay and on a snapshot; it depends only on the record, so the results are the same.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def apply(
 
 
 def expire(store: StateStore, before_ms: int, now_ms: int, rules: PlaneRules) -> None:
-    """Forget old producers, answers and pins, once an hour by the time that the log tells.
+    """Drop old producers, results and pins, once an hour by the log's time.
 
     ``before_ms`` is the time up to which the log was applied before, ``now_ms`` after.
     """
@@ -86,7 +86,7 @@ def _commit(
     if known is not None:
         if known.live_batches:
             return
-        # Its object is gone; whoever applied that deletion does not know the file any more.
+        # Its object was deleted; replicas that applied that deletion no longer know the file.
         store.forget_file(record.object_key)
     log_offset = offset if record.log_offset < 0 else record.log_offset
     committed_ms = timestamp_ms if record.committed_ms < 0 else record.committed_ms

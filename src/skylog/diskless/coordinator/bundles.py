@@ -1,8 +1,8 @@
 """Commits of one file for several coordinators of one broker go in one request (KIP-1164).
 
-The parts of a file become ready together, when its upload is done: those that are there in the
-same turn of the event loop are bundled. A part that comes later, because its coordinator was busy
-with an earlier file, goes by itself; none waits for another.
+The parts of a file become ready together, when its upload is done: those of the same event-loop
+iteration are bundled. A later part, whose coordinator was busy with an earlier file, is sent on its
+own; none waits for another.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class CommitBundles:
                 bundle.node_id,
                 list(bundle.parts),
                 _request(bundle.parts),
-                # A broker answers a connection's requests in order: who waits for one
-                # coordinator must not wait for another.
+                # A broker answers a connection's requests in order: a wait for one coordinator must
+                # not delay another.
                 lane=f"commit-{min(bundle.parts)}",
                 timeout_ms=DISKLESS_COMMIT_TIMEOUT_MS,
                 changes=True,
@@ -84,7 +84,7 @@ class CommitBundles:
             outcomes = dict.fromkeys(bundle.parts, error)
         for coordinator_id, outcome in outcomes.items():
             answer = bundle.answers[coordinator_id]
-            if answer.done():  # the caller has gone away
+            if answer.done():  # the caller was cancelled
                 continue
             if isinstance(outcome, Exception):
                 answer.set_exception(outcome)
@@ -126,7 +126,7 @@ def commit_outcomes(
         mine = results[first : first + len(part.batches)]
         first += len(part.batches)
         if coordinator_id not in told or len(results) != count:
-            # A refusal of the whole request stands in its items alone.
+            # A refusal of the whole request is only in its items.
             code = mine[0].error if mine else ErrorCode.NONE
             missing = ErrorCode.REQUEST_TIMED_OUT
             outcomes[coordinator_id] = failure(code or missing, mine[0].message if mine else None)

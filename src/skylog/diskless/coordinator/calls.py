@@ -1,8 +1,8 @@
-"""Calls to the brokers that lead coordinators; none waits for one that leads no more.
+"""Calls to the brokers that lead coordinators; none waits for a broker that no longer leads.
 
-What goes wrong on the way is told as the control plane's contract wants it: a question that could
-not be asked is COORDINATOR_NOT_AVAILABLE; a change that may have been made is REQUEST_TIMED_OUT,
-of unknown outcome, and is repeated by whoever asked for it.
+Errors follow the control plane's contract: a request that could not be sent is
+COORDINATOR_NOT_AVAILABLE; a change that may have been made is REQUEST_TIMED_OUT, of unknown
+outcome, and the caller repeats it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.waiting import end_tasks
 from skylog.wire.schema import Message
 
-# None or below 0: nobody leads it now.
+# None or below 0: it has no leader now.
 LeaderOf = Callable[[int], int | None]
 
 

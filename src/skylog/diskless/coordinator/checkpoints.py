@@ -1,4 +1,4 @@
-"""Brings a coordinator's database in order beside its turns: nobody has to wait for it."""
+"""Checkpoints a coordinator's database in the background, without blocking its turns."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _log = get_logger("diskless.coordinator")
 
 
 class Checkpoints:
-    """One at a time, after so many turns that changed something."""
+    """One at a time, after a number of turns with changes."""
 
     def __init__(self, coordinator_id: int, executor: Executor) -> None:
         self._coordinator_id = coordinator_id
         self._executor = executor
         self._turns = 0
         self._task: asyncio.Task[None] | None = None
-        # The write-ahead log is long: it begins anew only when nobody writes during a checkpoint.
+        # The write-ahead log is long: it is reset only if there is no write during a checkpoint.
         self._needs_quiet = False
 
     def turn_is_over(self, state: StateStore, *, changed: bool) -> None:
@@ -33,13 +33,13 @@ class Checkpoints:
             self._task = asyncio.get_running_loop().create_task(self._beside_turns(state))
 
     async def between_turns(self, state: StateStore, executor: Executor) -> None:
-        """Let everybody wait for it, if it must be."""
+        """Block all turns for it, if necessary."""
         if self._needs_quiet:
             self._needs_quiet = False
             await self._checkpoint(state, executor)
 
     async def settled(self) -> None:
-        """Until nobody has the database open for it."""
+        """Wait until the checkpoint has closed the database."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
@@ -50,6 +50,6 @@ class Checkpoints:
     async def _checkpoint(self, state: StateStore, executor: Executor) -> int:
         try:
             return await executor.run(state.checkpoint)
-        except (OSError, sqlite3.Error) as error:  # if it lasts, turns meet it too
+        except (OSError, sqlite3.Error) as error:  # a lasting error also shows in turns
             _log.warning("no checkpoint", coordinator=self._coordinator_id, why=str(error))
             return 0

@@ -70,7 +70,7 @@ def plan_commit(
 
 
 def join_pending(file: FileToCommit, pending: PendingFile) -> list[CommitResult]:
-    """The answer of the commit that is on its way with the same key."""
+    """The result of the commit in progress with the same key."""
     commits.check_repeat(file, pending.size, pending.format, len(pending.results))
     return commits.repeated(pending.results)
 
@@ -78,7 +78,7 @@ def join_pending(file: FileToCommit, pending: PendingFile) -> list[CommitResult]
 def repeat_committed(
     file: FileToCommit, known: FileState | Pin, overlay: Overlay
 ) -> list[CommitResult]:
-    """The first answer again. A file that came by hand-over alone has none: it is refused."""
+    """The first result again. A file that arrived only by hand-over has none: it is refused."""
     pin = overlay.pin(file.object_key)
     answers = overlay.answers(file.object_key) or (pin.answers if pin else None) or None
     commits.check_repeat(file, known.size, known.format, len(answers) if answers else None)
@@ -146,7 +146,7 @@ def _record(file: FileToCommit, plan: commits.CommitPlan, now_ms: int) -> FileCo
 
 
 def _answers(file: FileToCommit, plan: commits.CommitPlan) -> list[CommittedAnswer]:
-    """What the batches say that did not get new offsets; those that did speak for themselves."""
+    """The results of batches that did not get new offsets; the others are in the records."""
     accepted_at = {accepted.position for accepted in plan.accepted}
     return [
         CommittedAnswer(

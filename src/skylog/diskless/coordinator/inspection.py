@@ -1,4 +1,4 @@
-"""Looking inside coordinators, for people: counted and listed beside their work, not in its way."""
+"""Inspection of coordinators: counts and lists, without blocking their work."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def merged_pages(pages: Iterable[Sequence[FileInfo]], limit: int) -> list[FileIn
 
 
 def merged(first: FileInfo, other: FileInfo) -> FileInfo:
-    """Pure: a file as all of its owners see it; it is free once the last one has let go."""
+    """Pure: a file as all of its owners see it; it is free once the last one has released it."""
     live_batches = first.live_batches + other.live_batches
     return replace(
         first,

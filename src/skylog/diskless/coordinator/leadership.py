@@ -1,8 +1,8 @@
-"""Whether this broker still leads: asked of the in-sync replicas before a strict read is answered.
+"""Whether this broker still leads: the in-sync replicas are asked before a strict read is answered.
 
-A broker that was deposed and has not heard of it would answer from an old state. Any other leader
-is one of the in-sync replicas; so when each of them, asked after the question came, still knows of
-no later epoch, then everything that was ever committed before the question was committed here.
+A deposed broker that does not know it yet would answer from an old state. Any other leader is one
+of the in-sync replicas; so if each of them, asked after the request arrived, still knows no later
+epoch, then everything committed before the request was committed here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the replicas of a coordinator's log want of one another: snapshots, and who leads."""
+"""Requests between the replicas of a coordinator's log: snapshots, and leadership checks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from skylog.wire.messages.diskless_fetch_snapshot_request import DisklessFetchSn
 from skylog.wire.messages.diskless_fetch_snapshot_response import DisklessFetchSnapshotResponse
 
 _log = get_logger("diskless.coordinator")
-# A replica that hangs is soon in sync no more; until then it must not hold up everybody for long.
+# A replica that hangs soon leaves the ISR; until then it must not block others for long.
 _CONFIRM_SECONDS: Final = 2.0
-# What a replica says that knows of no later epoch than the one it was asked about.
+# The response of a replica that knows no later epoch than the given one.
 _CONFIRMED: Final = (
     ErrorCode.NONE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -86,7 +86,7 @@ class ReplicaLinks:
         first = await self._piece(node_id, coordinator_id, None, 0)
         snapshot_id = SnapshotId(first.end_offset, first.epoch)
         if snapshot_id.offset < 0 or snapshot_id.epoch < 0 or first.size < 0:
-            raise StorageError(f"broker {node_id} sent a snapshot that is none")
+            raise StorageError(f"broker {node_id} sent an invalid snapshot")
         piece, position = first, 0
         while True:
             if not piece.bytes or position + len(piece.bytes) > first.size:

@@ -26,10 +26,10 @@ _log = get_logger("diskless.coordinator")
 
 
 class StateFactory(Protocol):
-    """Where a coordinator's cache lies. Blocks, for the coordinator's thread."""
+    """The directory of a coordinator's cache. Blocks, for the coordinator's thread."""
 
     def open(self) -> StateStore:
-        """The cache as it was left, or an empty one."""
+        """The existing cache, or an empty one."""
         ...
 
     def drop(self) -> None: ...
@@ -50,7 +50,7 @@ class SqliteFactory:
         check, self._checked = not self._checked, True
         try:
             return SqliteState(self._path, self._identity, check=check)
-        # SQLite quotes damaged bytes in what it says, which is then no text.
+        # SQLite quotes damaged bytes in its messages, which are then not valid text.
         except (UnusableDatabase, sqlite3.Error, UnicodeDecodeError) as error:
             _log.warning("cache of a coordinator dropped", path=str(self._path), why=str(error))
             self.drop()
@@ -71,7 +71,7 @@ class MemoryFactory:
 
 
 class CommittedLog(Protocol):
-    """A coordinator's log as far as it is committed."""
+    """The committed part of a coordinator's log."""
 
     @property
     def start_offset(self) -> int: ...
@@ -113,7 +113,7 @@ class Loader:
         return await self._rebuild(machine)
 
     async def _fits(self, applied: Applied) -> bool:
-        """Whether the cache is one of this very log, and the log goes on where it ends."""
+        """Whether the cache belongs to this log, and the log continues at its end."""
         end_offset = applied.end_offset
         if not self._log.start_offset <= end_offset <= self._log.end_offset:
             return False
@@ -163,7 +163,7 @@ def load_snapshot(
     load: Callable[[Callable[[list[Message], int], None]], None],
     end_offset: int,
 ) -> None:
-    """All records of a snapshot, which stands for the log up to ``end_offset``."""
+    """All records of a snapshot, which replaces the log up to ``end_offset``."""
     with machine.state.transaction():
         load(lambda records, timestamp_ms: machine.restore(records, end_offset, timestamp_ms))
 

@@ -1,7 +1,7 @@
 """A partition of ``__diskless_metadata`` as the log of a coordinator.
 
 While this broker is the only in-sync replica, a record counts as committed once it is synced: a
-power cut must not take back what was answered. Appends that come meanwhile share the next sync.
+power failure must not lose what was acknowledged. Appends during a sync share the next one.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ class MetadataPartition(Protocol):
     def leader_epoch(self) -> int: ...
 
     def append(self, batches: Sequence[Batch], now_ms: int) -> Any:
-        """Append as the leader; a KafkaError leaves the log as it was."""
+        """Append as the leader; after a KafkaError the log is unchanged."""
         ...
 
     def on_commit(self, listener: Callable[[int], None]) -> Callable[[], None]:
-        """Call ``listener`` with every new high watermark, until what comes back is called."""
+        """Call ``listener`` with every new high watermark, until the returned function is
+        called."""
         ...
 
     def delete_records_before(self, offset: int) -> int: ...
@@ -87,7 +88,7 @@ class CoordinatorLog:
 
     @property
     def high_watermark(self) -> int:
-        """It never goes back: what followers had is committed, also when they have gone."""
+        """It never goes back: what followers had is committed, even if they have left."""
         high_watermark = self._partition.log.high_watermark
         if self._must_sync:
             high_watermark = min(high_watermark, self._synced)
@@ -111,7 +112,7 @@ class CoordinatorLog:
         return self._syncs and len(self._partition.isr) <= 1
 
     async def open(self, moved: Callable[[], None], failed: Callable[[Exception], None]) -> None:
-        """Make all that is there durable; from now on tell of moves and failures."""
+        """Make everything durable; from now on report advances and failures."""
         self._moved, self._failed = moved, failed
         self._unsubscribe = self._partition.on_commit(self._committed)
         await self._sync()
@@ -123,7 +124,7 @@ class CoordinatorLog:
             self._unsubscribe = None
 
     def require_in_sync(self) -> None:
-        """Better asked before a write is judged: one that cannot be appended costs a reload."""
+        """Better checked before a write is handled: one that cannot be appended costs a reload."""
         try:
             self._partition.require_in_sync()
         except KafkaError as error:
@@ -156,7 +157,7 @@ class CoordinatorLog:
         self._synced = end_offset
 
     async def settled(self) -> None:
-        """Wait until no sync is under way."""
+        """Wait until no sync is running."""
         while self._sync_task is not None:
             await asyncio.wait({self._sync_task})
 
@@ -179,7 +180,7 @@ class CoordinatorLog:
 
 
 class FollowedLog:
-    """A replica of a coordinator's log on a broker that does not lead it: what is committed."""
+    """A replica of a coordinator's log on a broker that does not lead it: its committed part."""
 
     def __init__(self, log: StoredLog, executor: Executor) -> None:
         self._log = log

@@ -1,8 +1,8 @@
 """The diskless coordinator as a machine: pure decisions over its state.
 
-``handle`` judges a write on the committed state plus what is pending, and answers with records; it
-notes them in the overlay, under the offsets that they will have. ``apply`` carries committed
-records into the state. ``read`` and ``find`` look at committed state only.
+``handle`` handles a write on the committed state plus what is pending, and returns records; it adds
+them to the overlay, under their future offsets. ``apply`` applies committed records to the state.
+``read`` and ``find`` use committed state only.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class CoordinatorMachine:
     # Writes
 
     def handle(self, request: Write, now_ms: int) -> Decision:
-        """A KafkaError refuses all of the request.
+        """A KafkaError refuses the whole request.
 
-        What is refused after this, because the log takes no batch as large, must not be seen by
-        later writes: so ``note`` is a step of its own.
+        Records that are refused later, because the log takes no batch as large, must not be seen by
+        later writes: so ``note`` is a separate step.
         """
         match request:
             case CommitFile(file):
@@ -173,7 +173,7 @@ class CoordinatorMachine:
             if pending is None:
                 results.append(RetentionResult(UNKNOWN))
                 continue
-            # Only what is committed counts; while a deletion is under way even that is too much.
+            # Only committed batches count; while a deletion is in progress even those are too many.
             if log is None or partition in starts or self._overlay.starts_pending(partition):
                 start = starts.get(partition, pending.log_start_offset)
                 results.append(RetentionResult(ErrorCode.NONE, log_start_offset=start))
@@ -254,7 +254,7 @@ class CoordinatorMachine:
         return Decision(results, pinned)
 
     def _release_pins(self, request: ReleasePins) -> Decision:
-        """Also pins that are on their way: the record of a release stands behind theirs."""
+        """Also pending pins: the record of a release comes after theirs."""
         known = [key for key in request.keys if self._overlay.may_be_pinned(key)]
         return Decision(None, [FilePinnedRecord(key, expires_ms=-1) for key in known])
 
@@ -313,13 +313,13 @@ class CoordinatorMachine:
         return records.is_expiry_due(self.state.applied.timestamp_ms, timestamp_ms)
 
     def restore(self, batch: Sequence[Message], end_offset: int, timestamp_ms: int) -> None:
-        """A part of a snapshot that stands for the log up to ``end_offset``."""
+        """A part of a snapshot that replaces the log up to ``end_offset``."""
         for record in batch:
             records.apply(self.state, record, end_offset - 1, timestamp_ms, self._rules)
         self.state.set_applied(Applied(end_offset, timestamp_ms))
 
     def committed(self) -> None:
-        """The state's transaction is done: what it holds is pending no more."""
+        """The state's transaction is done: its contents are no longer pending."""
         self._overlay.forget_before(self.state.applied.end_offset)
 
     # Reads

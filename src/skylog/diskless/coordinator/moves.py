@@ -1,9 +1,9 @@
-"""What has moved at a coordinator, for brokers whose consumers wait.
+"""The commit history of a coordinator, for brokers with waiting consumers.
 
-A waiting broker names the place up to which it knows everything (``since``) and is told what moved
-after it, each partition once. Places only grow, also from one leader to the next: they begin at the
-time at which the coordinator was loaded, in millionths of a millisecond. Whoever comes with a place
-of an earlier leader, or so old that it is forgotten, is told of all partitions.
+A waiting broker gives the position up to which it knows everything (``since``) and gets what
+advanced after it, each partition once. Positions only grow, also from one leader to the next: they
+start at the time at which the coordinator was loaded, in millionths of a millisecond. A broker with
+a position of an earlier leader, or one that is too old, gets all partitions.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Moves:
             self._waiting.discard(waiter)
 
     def end(self) -> None:
-        """The coordinator is unloaded: nobody need wait here any longer."""
+        """The coordinator is unloaded: end all waits."""
         while self._waiting:
             waiter = self._waiting.pop()
             if not waiter.done():

@@ -17,7 +17,7 @@ from skylog.kernel.ids import Uuid
 
 @dataclass(frozen=True, slots=True)
 class PendingFile:
-    """A commit on its way; whoever repeats it joins it."""
+    """A commit in progress; repetitions join it."""
 
     size: int
     format: int
@@ -27,7 +27,7 @@ class PendingFile:
 class Overlay:
     """Values by the offset of the record that last changed them.
 
-    Once the committed state has reached that offset it says the same, and the value goes.
+    Once the committed state has reached that offset it contains the value, which is dropped here.
     """
 
     def __init__(self, state: StateView) -> None:
@@ -50,7 +50,7 @@ class Overlay:
         return self._state.log(partition) if pending is None else pending[1]
 
     def starts_pending(self, partition: TopicPartition) -> bool:
-        """Whether a deletion is on its way; what the committed state counts is too much then."""
+        """Whether a deletion is pending; the committed counts are too high then."""
         pending, committed = self._logs.get(partition), self._state.log(partition)
         if pending is None:
             return False
@@ -86,7 +86,7 @@ class Overlay:
         return self._state.file(object_key)
 
     def pin(self, object_key: str) -> Pin | None:
-        """The committed one: who waits for a pin has not been promised anything yet."""
+        """The committed one: a pending pin has not been acknowledged yet."""
         return self._state.pins.get(object_key) if is_staged(object_key) else None
 
     def may_be_pinned(self, object_key: str) -> bool:

@@ -108,7 +108,7 @@ class OwnApi:
     async def fetch_snapshot(
         self, request: DisklessFetchSnapshotRequest
     ) -> DisklessFetchSnapshotResponse:
-        """A piece of a snapshot of any replica; the first piece tells what the whole must be."""
+        """A chunk of a snapshot of any replica; the first chunk has the digest of the whole."""
         snapshots = self._coordinators.snapshots(request.coordinator_id)
         if snapshots is None:
             return DisklessFetchSnapshotResponse(error_code=ErrorCode.NOT_COORDINATOR)
@@ -129,7 +129,7 @@ def _read_piece(
         else:
             known = snapshots.ids()
             if not known:
-                raise KafkaError(ErrorCode.SNAPSHOT_NOT_FOUND, "There is none.")
+                raise KafkaError(ErrorCode.SNAPSHOT_NOT_FOUND, "There is no snapshot.")
             snapshot_id = known[-1]
         position = max(request.position, 0)
         size_max = min(max(request.max_bytes, 1), DISKLESS_SNAPSHOT_PIECE_BYTES)

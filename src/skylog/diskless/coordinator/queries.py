@@ -1,4 +1,4 @@
-"""Pure: what is read from committed state."""
+"""Pure: reads of committed state."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class Findable(Protocol):
-    """What finds look at: a ``StateView``, or the tail of one."""
+    """What finds read: a ``StateView``, or the tail of one."""
 
     def log(self, partition: TopicPartition) -> offsets.LogState | None: ...
 
@@ -100,7 +100,7 @@ def look(state: StateView, request: Look) -> Any:
 def _within(
     state: StateView, partition: TopicPartition, span: ranges.Span, limit: int
 ) -> list[BatchCoordinate]:
-    """Old batches before the first young one are not even looked at."""
+    """Old batches before the first recent one are skipped."""
     start = span.start
     if span.min_timestamp >= 0:
         first = state.batch_at_time(partition, span.min_timestamp, start)
@@ -118,7 +118,7 @@ def retention(
     now_ms: int,
     max_batches: int,
 ) -> RetentionResult:
-    """Where the log shall start, and what goes by that."""
+    """The new log start, and what is deleted by it."""
     if limits.off:
         return RetentionResult(ErrorCode.NONE, log_start_offset=log.log_start_offset)
     oldest = list(islice(state.batches(partition, 0), max_batches + 1))

@@ -1,7 +1,7 @@
-"""Coordinators of other brokers: requests become messages, answers become results.
+"""Coordinators on other brokers: converts requests to messages and responses to results.
 
-Each kind of call has lanes of its own, so that none waits behind another: commits (one lane for
-each coordinator), finds, strict reads and changes, and what runs in the background.
+Each kind of call has its own lanes, so that none waits behind another: commits (one lane for each
+coordinator), finds, strict reads and changes, and what runs in the background.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class RemoteCoordinators:
         )
         response = await self._ask((node_id, coordinator_id), message, BACKGROUND)
         if len(response.ranges) != len(request.requests):
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not every range is told")
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the response lacks some ranges")
         if isinstance(request, ask.PlanRanges):
             return [_planned(one) for one in response.ranges]
         return [_located(one) for one in response.ranges]

@@ -1,4 +1,4 @@
-"""What a broker keeps of a coordinator beside its log, whether it leads it or follows."""
+"""A broker's files of a coordinator, in addition to its log, whether it leads or follows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DATABASE: Final = "state.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """The cache and the snapshots of one coordinator, in a directory of their own.
+    """The cache and the snapshots of one coordinator, in their own directory.
 
     ``thread`` alone uses the cache; the log is read and synced, and snapshots kept, in
     ``background``.
@@ -69,11 +69,11 @@ class ReplicaStore:
         self._files = files
         self._new_thread = new_thread
         self._new_factory = new_factory
-        # Whoever leads what it has followed goes on with the same cache.
+        # A new leader continues with the cache that it had as a follower.
         self._factories: dict[Path, StateFactory] = {}
 
     def open(self, coordinator_id: int, topic_id: Uuid, role: str) -> Replica:
-        """For one time of leading or following it, on a thread of its own."""
+        """For one term of leading or following, on its own thread."""
         identity = f"{topic_id}-{coordinator_id}"
         directory = self._directory / identity
         if directory not in self._factories:

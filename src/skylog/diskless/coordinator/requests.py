@@ -1,8 +1,8 @@
-"""What a diskless coordinator can be asked. Pure data.
+"""Requests to a diskless coordinator.
 
-*Writes* are handled in order and pipelined; *reads* are strict: they wait for every write before
-them; *finds* look at committed state at once, *looks* do so beside the coordinator's own work. A
-*local* request changes the cache only.
+Pure data. *Writes* are handled in order and pipelined; *reads* are strict: they wait for every
+earlier write; *finds* read committed state at once, *looks* do so concurrently with the
+coordinator's own work. A *local* request changes only the cache.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PruneTo:
 
 @dataclass(frozen=True, slots=True)
 class ReceiveFile:
-    """The owner before this one has let go of the file.
+    """The previous owner has released the file.
 
     ``unclaimed``: the owners before it do not know the file, so it must be too old for a commit.
     """
@@ -164,7 +164,8 @@ Look = PlanRanges | LocateBatches
 
 @dataclass(frozen=True, slots=True)
 class ForgetFiles:
-    """Their objects are gone, or the next owner has them. Not logged: a repetition does no harm."""
+    """Their objects are deleted, or the next owner has them. Not logged: a repetition does no
+    harm."""
 
     keys: Sequence[str]
 

@@ -3,10 +3,10 @@
 Its states (``replicated/lifecycle.py``) and its waiting callers are those of every machine; ADR 15
 says why it has a runtime of its own. It is unloaded also when a sync or its cache fails.
 
-The event loop appends and replies; the machine and its cache are used in turns, the short ones in
-the event loop, the others on a thread. Writes do not wait for one another: while some wait for the
-high watermark, the next ones are judged on top of them. A reply is told once the high watermark has
-passed all that it rests on; the cache takes that up before it answers a question that comes later.
+The event loop appends and replies; the machine and its cache are used in turns, short ones on the
+event loop, the others on a thread. Writes do not wait for one another: while some wait for the high
+watermark, the next ones are handled on top of them. A reply is sent once the high watermark has
+passed everything it depends on; the cache applies that before it answers a later request.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class _Asked(Waiter):
-    """A caller whose request stands in a line until its turn is over."""
+    """A caller whose request is queued until its turn is over."""
 
     request: Any = None
     # Of a strict read: up to where the cache must have the log before it is answered.
@@ -80,8 +80,8 @@ class CoordinatorRuntime:
         moved: Callable[[TopicPartition, int], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """``moved`` hears of high watermarks, ``failed`` of a coordinator that had to be unloaded;
-        its owner may load it again."""
+        """``moved`` is called with high watermarks, ``failed`` when a coordinator had to be
+        unloaded; its owner may load it again."""
         self.coordinator_id = replica.coordinator_id
         self._replica = replica
         self._log = log
@@ -93,7 +93,7 @@ class CoordinatorRuntime:
         self._machine: CoordinatorMachine | None = None
         self._applied = 0
         self._following = Following(moved)
-        # Callers stay in their line until their turn is over.
+        # Callers stay queued until their turn is over.
         self._finds: deque[_Asked] = deque()
         self._requests: deque[_Asked] = deque()
         self._reads: deque[_Asked] = deque()
@@ -138,12 +138,12 @@ class CoordinatorRuntime:
 
     @property
     def _has_followed_all(self) -> bool:
-        """Whether nothing was asked for that the tail does not show."""
+        """Whether the tail can answer everything that was requested."""
         followed = self._following.end_offset >= self._log.end_offset
         return followed and not self._requests and self._state is State.ACTIVE
 
     async def find(self, request: Find | ForgetFiles) -> Any:
-        """An answer from committed state, at once; whoever was told of a commit finds it."""
+        """A result from committed state, at once; a client that was told of a commit finds it."""
         followed = self._following.end_offset >= self._log.high_watermark
         if followed and self._state is State.ACTIVE and isinstance(request, FindBatches):
             with suppress(NotInTail):
@@ -155,7 +155,7 @@ class CoordinatorRuntime:
         await self.find(ForgetFiles(()))
 
     async def look(self, read: Callable[[StateView, Snapshots], T]) -> T:
-        """Read committed state at leisure, on a thread beside the coordinator's own."""
+        """Read committed state in the background, on a thread other than the coordinator's own."""
         await self.caught_up()
         machine, snapshots = self._machine, self._replica.snapshots
         if machine is None:
@@ -184,7 +184,7 @@ class CoordinatorRuntime:
     # Life
 
     async def load(self) -> None:
-        """Build the state; raises what stands in the way, and stays unloaded then."""
+        """Build the state; if that raises, it stays unloaded."""
         invariant(self._state is State.UNLOADED, f"coordinator is {self._state.value}")
         self._life += 1
         life = self._life
@@ -218,7 +218,8 @@ class CoordinatorRuntime:
         return await self._replica.load(log, self._settings.rules)
 
     def unload(self) -> None:
-        """Give the coordinator up, for example because leadership is lost; every caller hears."""
+        """Unload the coordinator, for example because leadership is lost; every caller gets an
+        error."""
         self._life += 1
         self._state = State.UNLOADED
         self._machine = None
@@ -276,7 +277,7 @@ class CoordinatorRuntime:
         if self._snapshot_task is not None:
             await asyncio.wait({self._snapshot_task})
         await self._checkpoints.settled()
-        await run(machine.state.close)  # nobody else has it open now
+        await run(machine.state.close)  # no one else has it open now
         if failure is not None:
             await run(self._replica.factory.drop)
             if life == self._life:
@@ -324,7 +325,7 @@ class CoordinatorRuntime:
         self._following.commits(self._batches, high_watermark)
 
     def _proceed(self, waiter: _Asked, handled: Handled, now_ms: int) -> bool:
-        """Append what was decided and wait for it. False: this coordinator's life is over."""
+        """Append the decision and wait for it. False: this coordinator was unloaded."""
         waiter.appended = handled.joined
         if handled.batch is None:
             self._wait(waiter, handled)
@@ -370,12 +371,13 @@ class CoordinatorRuntime:
             self._snapshot_task = None
 
     async def snapshot(self) -> SnapshotId:
-        """Write the committed state to a file while work goes on, then shorten the log."""
+        """Write the committed state to a file in the background, then truncate the start of the
+        log."""
         await self.caught_up()
         return await self._write_snapshot()
 
     async def _write_snapshot(self) -> SnapshotId:
-        """Of what the cache has: it must not wait for turns, which may wait for it."""
+        """Of the cache's state: it must not wait for turns, which may wait for it."""
         machine, life = self._machine, self._life
         if machine is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)

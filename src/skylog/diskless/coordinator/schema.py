@@ -11,7 +11,7 @@ from skylog.diskless.coordinator.state import BATCH_SPACING_BITS, FILE_POSITION_
 from skylog.diskless.rules.offsets import LogState
 from skylog.kernel.limits import DISKLESS_AUTO_CHECKPOINT_PAGES
 
-# Raised with every change of the tables: a file of another version is thrown away.
+# Increased with every change of the tables: a file of another version is discarded.
 VERSION: Final = 2
 OFFSET_MAX: Final = 2**63 - 1
 
@@ -234,7 +234,7 @@ def prepare(db: sqlite3.Connection, identity: str, *, read_only: bool, check: bo
     """Create or check the tables; returns how far the log is applied."""
     db.execute("PRAGMA cache_size = -16384")
     if read_only:
-        db.execute("BEGIN")  # one look at all, from the first statement on
+        db.execute("BEGIN")  # one consistent view, from the first statement on
         return applied(db)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")

@@ -100,7 +100,7 @@ class Snapshots:
         return _digest(self._directory / number.file_name)
 
     def write_piece(self, number: SnapshotId, position: int, data: bytes) -> None:
-        """Keep a piece of a fetched snapshot aside; the first one begins anew."""
+        """Store a chunk of a fetched snapshot in a temporary file; the first one starts over."""
         write_piece(self._files, self._directory / number.file_name, position, data)
 
     def finish_pieces(self, number: SnapshotId, digest: bytes) -> None:

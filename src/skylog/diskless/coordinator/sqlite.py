@@ -1,4 +1,4 @@
-"""The coordinator's state in SQLite: indexed, on disk, of any size, and never the truth.
+"""The coordinator's state in SQLite: indexed, on disk, of any size, and never authoritative.
 
 ``synchronous=NORMAL`` in WAL mode may lose the last transactions in a power cut, never a part of
 one; how far the log is applied stands in the same transaction, so what is lost is applied again.
@@ -38,7 +38,7 @@ _ENTRY: Final = Struct(">hiiqq")
 
 
 class _Row:
-    """A partition as it is known in memory: its number, its log and its largest timestamp."""
+    """A partition in memory: its number, its log and its largest timestamp."""
 
     __slots__ = ("id", "log", "max_seen_ms")
 
@@ -366,7 +366,8 @@ class SqliteState:
             view.close()
 
     def checkpoint(self) -> int:
-        """Not within a transaction's commit: everybody who waits for it would wait for this too."""
+        """Not within a transaction's commit: every caller that waits for it would wait for this
+        too."""
         with closing(sqlite3.connect(self._path)) as db:
             _, pages, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         return int(pages)
@@ -376,7 +377,7 @@ class SqliteState:
 
 
 def remove_database(path: Path) -> None:
-    """Throw the cache away; it is built again from the log."""
+    """Discard the cache; it is rebuilt from the log."""
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 

@@ -1,8 +1,8 @@
 """A warm copy of a coordinator on a broker that only follows its log.
 
 The copy is the same cache that a leader has, fed from this broker's replica of the log up to its
-own high watermark. Should the broker come to lead, there is little left to apply. Until then finds
-may be answered from it, a little behind.
+own high watermark. If the broker becomes leader, there is little left to apply. Until then finds
+may be answered from it, slightly behind.
 
 =========  ===================================================================================
 state      goes to
@@ -12,7 +12,7 @@ fetching   opening: the leader's snapshot is here
 following  opening: the log was cut under it, or the cache fails · fetching: the log was pruned
 =========  ===================================================================================
 
-Whatever fails is tried again. ``stop`` ends it, and the files are free for whoever leads.
+Failures are retried. ``stop`` ends it, and releases the files for the leader's runtime.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Standby:
         rules: PlaneRules,
         links: Links | None,
     ) -> None:
-        """``links`` bring the leader's snapshots; None where there is nobody to ask."""
+        """``links`` fetch the leader's snapshots; None if there are no other replicas."""
         self.coordinator_id = replica.coordinator_id
         self.snapshots = replica.snapshots
         self._replica = replica
@@ -80,7 +80,7 @@ class Standby:
                     await self._follow()
                 except Exception as error:  # noqa: BLE001 - the log has it all: begin again
                     _log.warning(
-                        "copy of a coordinator begins anew",
+                        "copy of a coordinator starts over",
                         coordinator=self.coordinator_id,
                         why=str(error) or repr(error),
                     )
@@ -130,7 +130,7 @@ class Standby:
                 await run(self._replica.factory.drop)
 
     async def _known(self) -> None:
-        """Wait until this replica knows to be committed what the cache was told already."""
+        """Wait until this replica knows that what the cache contains is committed."""
 
         def applied() -> int:
             state = self._replica.factory.open()
@@ -158,7 +158,8 @@ class Standby:
                 return
 
     async def _cover(self) -> None:
-        """Have a snapshot from which the log goes on: without one a lost cache is lost for good."""
+        """Keep a snapshot at which the log continues: without one a lost cache cannot be
+        rebuilt."""
         start = self._log.start_offset
         links, run = self._links, self._replica.background.run
         if start <= self._covered or links is None:

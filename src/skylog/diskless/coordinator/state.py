@@ -1,8 +1,9 @@
-"""What a diskless coordinator knows, behind a small synchronous port.
+"""A diskless coordinator's state, behind a small synchronous port.
 
-The log is the truth. A store of this state is a cache of it: it holds what the log says up to
-``applied.end_offset``, changed only by ``apply.py``, and is thrown away at the first doubt. There
-are two: SQLite on disk (``sqlite.py``) and dictionaries (``memory.py``) for tests and simulation.
+The log is authoritative. A store of this state is a cache of it: it contains the log up to
+``applied.end_offset``, is changed only by ``apply.py``, and is discarded at the first
+inconsistency. There are two: SQLite on disk (``sqlite.py``) and dictionaries (``memory.py``) for
+tests and simulation.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ class FileState:
     size: int
     uploader_broker_id: int
     coordinator_ids: tuple[int, ...]
-    # Where its commit stands in the log; unique, and in the order of commits.
+    # The log offset of its commit; unique, and in the order of commits.
     log_offset: int
     committed_ms: int
     live_batches: int = 0
     deletable_since_ms: int = -1
-    # All earlier owners have let go of the file.
+    # All earlier owners have released the file.
     received: bool = False
 
     def is_had_by(self, coordinator_id: int) -> bool:
@@ -187,7 +188,7 @@ class StateView(Protocol):
     def split_page(
         self, partition: TopicPartition, span: Span, split_bytes: int, limit: int
     ) -> SplitPage:
-        """At most so many batches of a span, split by bytes (``ranges.split_page``)."""
+        """At most this many batches of a span, split by bytes (``ranges.split_page``)."""
         ...
 
     def free_files(
@@ -201,7 +202,7 @@ class StateView(Protocol):
 
     def oldest_file_ms(self) -> int | None: ...
 
-    # For people who look inside; these may read all of it.
+    # For inspection; these may read all of it.
 
     def list_files(self, after: str, limit: int) -> list[tuple[FileState, int]]:
         """Files with greater keys, by key, and the bytes of their live batches."""
@@ -221,7 +222,7 @@ class StateView(Protocol):
 
 
 class StateStore(StateView, Protocol):
-    """The state for changing; every change stands within ``transaction``."""
+    """The state for changes; every change is within ``transaction``."""
 
     def transaction(self) -> AbstractContextManager[None]: ...
 
@@ -255,7 +256,7 @@ class StateStore(StateView, Protocol):
     def set_received(self, object_key: str) -> None: ...
 
     def release_batches(self, log_offset: int, count: int, now_ms: int) -> None:
-        """So many batches of a file are gone; with the last one it becomes deletable."""
+        """This many batches of a file were deleted; with the last one it becomes deletable."""
         ...
 
     def forget_file(self, object_key: str) -> None: ...
@@ -265,13 +266,13 @@ class StateStore(StateView, Protocol):
         ...
 
     def snapshot_view(self) -> AbstractContextManager[StateView]:
-        """The state as it is now, for another thread to read while this one goes on."""
+        """A view of the current state, for another thread to read concurrently."""
         ...
 
     def checkpoint(self) -> int:
-        """Bring what lies on disk in order, on another thread while this one goes on.
+        """Checkpoint the database, on another thread while this one continues.
 
-        Returns how many pages have been written since it was in order and nobody wrote.
+        Returns how many pages have been written since the last complete checkpoint.
         """
         ...
 
@@ -279,10 +280,10 @@ class StateStore(StateView, Protocol):
 
 
 def digest(view: StateView) -> str:
-    """Equal for equal states, whatever store holds them.
+    """Equal for equal states, in any store.
 
-    Files without live batches stay out: their deletion is not logged, so a replica or a replay may
-    have some that are gone already.
+    Files without live batches are not included: their deletion is not logged, so a replica or a
+    replay may have some that are already deleted.
     """
     out = blake2b(digest_size=16)
 

@@ -1,7 +1,7 @@
-"""The latest batches of a coordinator's partitions in memory: what nearly all finds ask for. Pure.
+"""The latest batches of a coordinator's partitions in memory, which serve nearly all finds. Pure.
 
-It follows the committed state turn by turn and never knows more than that. What it does not know,
-because it was committed before the coordinator was loaded or has been pushed out, is asked of the
+It follows the committed state turn by turn and never knows more than that. What it does not have,
+because it was committed before the coordinator was loaded or has been evicted, is read from the
 state.
 """
 
@@ -33,7 +33,7 @@ class NotInTail(LookupError):  # noqa: N818 - an answer, not a failure
 class Added:
     """What one commit, at ``log_offset``, has added to a partition: at least one batch.
 
-    Packed, so that tens of thousands of them are no work for the collector of garbage.
+    Packed, so that tens of thousands of them cost the garbage collector nothing.
     """
 
     __slots__ = ("_log_offset", "_object_key", "_packed", "base_offset", "last_offset")
@@ -72,7 +72,7 @@ class Added:
 
 @dataclass(slots=True)
 class Changed:
-    """A partition after a turn, None if it is gone, and what it got in it."""
+    """A partition after a turn, None if it was deleted, and what was added to it."""
 
     log: LogState | None = None
     added: list[Added] = field(default_factory=list)
@@ -123,7 +123,7 @@ class Tail:
         return known
 
     def follow(self, changed: Mapping[TopicPartition, Changed], deleted: Iterable[Uuid]) -> None:
-        """What a turn has done: to partitions, and to whole topics."""
+        """The effects of a turn: on partitions, and on whole topics."""
         for partition, one in changed.items():
             self._change(partition, one)
         for topic_id in deleted:

@@ -1,5 +1,5 @@
-"""One turn of a coordinator's thread: committed batches, finds, strict reads, writes. No I/O but
-the state's."""
+"""One turn of a coordinator's thread: committed batches, finds, strict reads, writes. No I/O
+except for the state's."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PendingBatch:
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """``end_offset``: where the high watermark must be before the reply may be told.
+    """``end_offset``: the high watermark that the reply must wait for.
 
     A strict read has no reply before that.
     """
@@ -102,8 +102,8 @@ class Turn:
         return self._has_commits_only and count < DISKLESS_GATHERED_BATCHES_MAX
 
     def is_short(self, machine: CoordinatorMachine) -> bool:
-        """Whether it takes less than to hand it to a thread: few batches of commits and few
-        offsets by name, which need no more of the state than what was used last."""
+        """Whether it takes less time than handing it to a thread: few committed batches and few
+        offset lookups, which need only recently used parts of the state."""
         if self.finds or not self._committed_by_files:
             return False
         if self.committed and machine.expires_by(self.committed[-1].timestamp_ms):
@@ -133,7 +133,7 @@ class Turn:
 
     def run(self, machine: CoordinatorMachine) -> None:
         """Raises only when the state can no longer be trusted."""
-        # First of all: whoever was told of a commit finds it.
+        # First, so that a client that was told of a commit finds it.
         if self.committed:
             self._apply(machine)
         for request in self.finds:

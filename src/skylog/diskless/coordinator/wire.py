@@ -1,4 +1,4 @@
-"""Pure: what coordinators are asked and answer, as messages between brokers.
+"""Pure: requests and results of coordinators, as messages between brokers.
 
 Items of a request stand in messages in their own order: a topic that comes again after another one
 is named again. So the answers of a coordinator stand in the order of the items.
@@ -47,7 +47,7 @@ def error_code(code: int) -> ErrorCode:
 
 
 def failure(code: int, message: str | None = None) -> KafkaError:
-    """What another broker has said; only a request that timed out there may have had an effect."""
+    """The error of another broker; only a request that timed out there may have had an effect."""
     known = error_code(code)
     return KafkaError(known, message, ambiguous=known is ErrorCode.REQUEST_TIMED_OUT)
 
@@ -168,7 +168,7 @@ def find_result(partition: DisklessFindBatchesPartitionResult) -> FindResult:
 def items_of(topics: Sequence[Any], count: int) -> list[Any]:
     """The partitions of an answer, one for each item of the question.
 
-    An answer with fewer tells nothing of the others: the outcome is not known.
+    If there are fewer, the outcome of the others is unknown.
     """
     found = [partition for topic in topics for partition in topic.partitions]
     if len(found) != count:

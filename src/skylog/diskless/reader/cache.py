@@ -1,8 +1,8 @@
-"""Recent objects in memory, bounded by bytes; the one used longest ago goes first.
+"""Recent objects in memory, bounded by bytes, with LRU eviction.
 
 What this broker wrote is kept as the parts it was written from, without a copy unless they are so
 small that keeping track of them would take more memory than they do; what it read is kept whole.
-Old data is read past the cache and can never push out the tail.
+Old data bypasses the cache and can never evict the tail.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ENTRY_BYTES: Final = 512
 
 
 class HeldObject:
-    """Bytes of an object from ``start`` on, and which of them are known to be right.
+    """Bytes of an object from ``start`` on, and which of them are verified.
 
-    A batch never lies in two of the parts.
+    A batch is never split between two parts.
     """
 
     __slots__ = ("_checked", "_parts", "_starts", "end", "own", "start")

@@ -1,9 +1,8 @@
-"""Reads ranges of objects: from the cache, or from the store with nobody asking twice.
+"""Reads ranges of objects: from the cache, or from the store with duplicate reads merged.
 
-What a store has at hand is read by range, each time that it is wanted. Of the rest, recent objects
-are read whole and kept: the next reader of the tail will want its neighbours. Old ones are read by
-range, past the cache and through fewer slots, so that a reader far behind takes nothing from those
-at the tail.
+What a store has in memory is read by range, each time. Other recent objects are read whole and
+cached: the next reader of the tail will need the rest. Old ones are read by range, bypassing the
+cache and with fewer slots, so that a lagging reader does not slow down those at the tail.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class ObjectReaderSettings:
     lagging_concurrency: int = 16
     # Objects older than this are not kept once they have been read.
     recent_ms: int = 60_000
-    # A read that takes longer is asked for a second time; 0 is never.
+    # A read that takes longer is sent a second time; 0 is never.
     hedge_ms: int = 0
 
 
@@ -62,8 +61,8 @@ class ObjectReader:
             self.cache_stage.failed(self.cache_stage.begin())
 
     def read_now(self, wanted: Range) -> HeldObject | None:
-        """The bytes of a range, if the store has them at hand. They are not kept: it keeps them,
-        and memory that is soon used again is still in the processor's caches then."""
+        """The bytes of a range, if the store has them in memory. They are not cached: the store
+        keeps them, and reused memory is still in the processor's caches then."""
         if self._at_hand is None:
             return None
         data = self._at_hand.get_now(ObjectKey.parse(wanted.key), wanted.start, wanted.end)
@@ -87,7 +86,8 @@ class ObjectReader:
         slots: asyncio.Semaphore,
         get: Callable[[Range], Awaitable[HeldObject]],
     ) -> HeldObject:
-        """One read for all who want the same; who goes away does not take it from the others."""
+        """One read for all callers that need the same; cancelling one does not cancel it for the
+        others."""
         task = self._under_way.get(wanted)
         if task is None:
             task = asyncio.ensure_future(self._limited(wanted, slots, get))

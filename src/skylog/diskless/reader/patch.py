@@ -1,8 +1,7 @@
-"""Stored batches as they are served: checked, with the offsets that their commit gave them. Pure.
+"""Prepares stored batches for clients: verified, with the offsets assigned by their commit. Pure.
 
-The CRC is checked before anything is changed. Base offset and leader epoch lie outside of it; a
-stamp of LogAppendTime lies inside, so the CRC is made anew then. Bytes that others read too stay as
-they are.
+The CRC is verified before anything is changed. It does not cover base offset and leader epoch; it
+covers LogAppendTime, so the CRC is recomputed then. Shared bytes are not modified.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SERVED_EPOCH: Final = 0
 VIEWED_BYTES_MIN: Final = 4096
 # Length, magic, checksum, attributes and last offset delta.
 _FIELDS: Final = Struct(">8xi4xbIhi")
-# What stands before the magic: offset, length and leader epoch.
+# The bytes before the magic: offset, length and leader epoch.
 _HEAD: Final = Struct(">qii")
 _CRC: Final = Struct(">I")
 _ATTRIBUTES: Final = Struct(">h")
@@ -33,8 +32,7 @@ _LOG_APPEND_TIME_FLAG: Final = 0x08
 
 
 def serve(coordinate: BatchCoordinate, pieces: Sequence[memoryview]) -> bytearray:
-    """The batches of a coordinate, ready for a client; CORRUPT_MESSAGE if they are not what they
-    should be."""
+    """The batches of a coordinate, ready for a client; CORRUPT_MESSAGE if they are invalid."""
     served = Served(coordinate)
     served.add_all(pieces)
     if served.error is not None:
@@ -93,13 +91,13 @@ class Served:
         self.size += end
 
     def _viewed(self, piece: memoryview) -> bool:
-        """Whether it is sent from where it lies, with other heads before its batches."""
+        """Whether it is sent without a copy, with new headers before its batches."""
         if self._coordinate.timestamp_type == LOG_APPEND_TIME:
             return False
         return len(piece) < HEADER_BYTES or _FIELDS.unpack_from(piece)[0] >= VIEWED_BYTES_MIN
 
     def _place(self, piece: memoryview, parts: list[Buffer] | None) -> int:
-        """Where the last right batch ends. Without ``parts`` it is changed where it lies."""
+        """The end of the last valid batch. Without ``parts`` it is changed in place."""
         magic_wanted, checked = self._coordinate.magic, self._checked
         stamped = self._coordinate.timestamp_type == LOG_APPEND_TIME
         position, end, offset = 0, len(piece), self._offset

@@ -1,7 +1,8 @@
 """Which ranges of which objects a fetch needs. Pure.
 
-For each partition at most one range of an object: its batches lie together there. Ranges of one
-object that touch or nearly do are read together: a request costs more than the bytes between.
+For each partition at most one range of an object: its batches are adjacent there. Ranges of one
+object that touch or nearly touch are read together: a request costs more than the bytes between
+them.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def runs_of(batches: Sequence[BatchCoordinate]) -> Sequence[BatchCoordinate]:
-    """Batches that follow one another in their partition and in their object, under one coordinate:
-    what is done for each costs once for all of them."""
+    """Batches that are adjacent in their partition and in their object, under one coordinate:
+    handled once for all of them."""
     if len(batches) <= 1:
         return batches
     runs: list[BatchCoordinate] = []

@@ -1,7 +1,7 @@
-"""The reader of a broker: find batches → plan ranges → read → check and place → answer.
+"""The reader of a broker: find batches → plan ranges → read → verify and place → respond.
 
-One object that cannot be read, or one batch that is not what it should be, ends the answer of its
-own partition there: what came before is served, the others are not touched.
+An unreadable object or an invalid batch ends the response of its own partition there: what came
+before is served, and the other partitions are not affected.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from skylog.objects.store import ObjectError, ObjectStore
 from skylog.wire.buffers import Buffer
 
 _log = get_logger("diskless.reader")
-# An answer holds objects until its client has taken it: at most so many times its own size.
+# A response holds objects until its client has read it: at most this many times its own size.
 USED_SHARE: Final = 4
-# After so many bytes that were at hand it is others' turn: they take about three milliseconds.
+# After this many bytes from memory other tasks get a turn: they take about three milliseconds.
 TURN_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -50,7 +50,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """Whole batches from the one that holds the offset on, in parts that lie where they lie."""
+    """Complete batches from the one with the offset on, as parts of their objects."""
 
     error: ErrorCode
     parts: Sequence[Buffer] = ()
@@ -70,7 +70,7 @@ _Placed: TypeAlias = dict[BatchCoordinate, Served | ObjectError]
 
 @dataclass(slots=True)
 class ReaderStats:
-    """Totals for /metrics; ``corrupt`` and ``missing`` are what somebody should look at."""
+    """Totals for /metrics; ``corrupt`` and ``missing`` need an operator's attention."""
 
     fetches: int = 0
     bytes: int = 0
@@ -129,14 +129,14 @@ class DisklessReader:
         return [await self._answer(*one, placed) for one in zip(found, runs, strict=True)]
 
     async def read_batch(self, coordinate: BatchCoordinate) -> bytearray:
-        """One batch, for who looks for a record in it."""
+        """One batch, to search a record in it."""
         served = await self._serve(coordinate, await self._place_all([[coordinate]]))
         if served.error is not None:
             raise served.error
         return bytearray().join(served.parts)
 
     async def _place_all(self, partitions: Sequence[Sequence[BatchCoordinate]]) -> _Placed:
-        """Every run, what is not in the cache read all at once."""
+        """Every run; those that are not cached are read in parallel."""
         runs: dict[str, list[BatchCoordinate]] = {}
         for partition in partitions:
             for run in partition:
@@ -186,7 +186,7 @@ class DisklessReader:
         return ReadResult(error, parts, size, found.log_start_offset, found.high_watermark)
 
     async def _serve(self, run: BatchCoordinate, placed: _Placed) -> Served:
-        """Its batches, up to the first that is not what it should be."""
+        """Its batches, up to the first invalid one."""
         served = placed[run]
         if isinstance(served, ObjectError):
             return self._missing(run, served)
@@ -217,7 +217,7 @@ class DisklessReader:
 
 
 def _within(wanted: Range, runs: Sequence[BatchCoordinate]) -> list[BatchCoordinate]:
-    """Those of an object's runs that lie in a range of it."""
+    """Those of an object's runs that are in a range of it."""
     return [
         run
         for run in runs
