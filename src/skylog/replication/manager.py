@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from skylog.kernel.clock import Clock
-from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.log.config import LogConfig
 from skylog.log.manager import LogManager
@@ -44,8 +43,6 @@ class ReplicaPorts:
     broker_epoch: Callable[[], int]
     alterations: Alterations
     fetchers: Followed
-    # Whether metadata has such a partition, on whatever broker.
-    exists: Callable[[str, int], bool]
 
 
 class ReplicaManager:
@@ -148,24 +145,3 @@ class ReplicaManager:
         """All partitions; may be called from any thread."""
         for partitions in tuple(self._topics.values()):
             yield from tuple(partitions.values())
-
-    def replica_of(self, topic: str, index: int, client_epoch: int = NO_EPOCH) -> Partition:
-        """The partition, led or followed here, or Kafka's error for why it is not served."""
-        partition = self.get(topic, index)
-        if partition is None:
-            elsewhere = self._ports.exists(topic, index)
-            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER if elsewhere else unknown)
-        if client_epoch != NO_EPOCH:
-            if client_epoch < partition.leader_epoch:
-                raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
-            if client_epoch > partition.leader_epoch:
-                raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        return partition
-
-    def leader_of(self, topic: str, index: int, client_epoch: int = NO_EPOCH) -> Partition:
-        """The partition that this broker leads, or Kafka's error for why it does not serve it."""
-        partition = self.replica_of(topic, index, client_epoch)
-        if not partition.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return partition

@@ -99,6 +99,16 @@ class StepExecutor:
         return work()
 
 
+def classic_partitions(replicas: Any, image: Any, executor: Any) -> Partitions:
+    """A factory that knows replicas only."""
+    settings: Any = SimpleNamespace(
+        node=SimpleNamespace(rack=None), replication=SimpleNamespace(selector=None)
+    )
+    quota: Any = None
+    classic = ClassicPartitions(replicas, image, settings, quota, executor, Traffic())
+    return Partitions(image, {PartitionKind.CLASSIC: classic})
+
+
 class World:
     """Partitions of one broker and the sessions that fetch them."""
 
@@ -117,19 +127,7 @@ class World:
             image=SimpleNamespace(topic=self.topic, endpoints=self.endpoints),
             traffic=Traffic(),
         )
-        self.services.partitions = Partitions(
-            self.services.image, {PartitionKind.CLASSIC: self._classic()}
-        )
-
-    def _classic(self) -> ClassicPartitions:
-        settings: Any = SimpleNamespace(
-            node=SimpleNamespace(rack=None), replication=SimpleNamespace(selector=None)
-        )
-        quota: Any = None
-        replicas: Any = self
-        return ClassicPartitions(
-            replicas, self.services.image, settings, quota, self, self.services.traffic
-        )
+        self.services.partitions = classic_partitions(self, self.services.image, self)
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Work for a thread."""

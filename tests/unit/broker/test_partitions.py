@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from skylog.broker.partitions.port import Reader
+from skylog.controller.image.topics import PartitionKind
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import InlineExecutor
@@ -15,7 +18,7 @@ from skylog.kernel.ids import Uuid
 from skylog.log.config import LogConfig
 from skylog.log.manager import LogManager
 from skylog.replication.manager import ReplicaManager, ReplicaPorts
-from tests.unit.broker.support import NODE, World
+from tests.unit.broker.support import NODE, World, classic_partitions
 from tests.unit.replication.support import LAG_MS, Host, Nobody, state
 
 TOPIC_ID = Uuid(bytes(range(16)))
@@ -135,7 +138,6 @@ async def manager(tmp_path: Path) -> AsyncIterator[ReplicaManager]:
             broker_epoch=host.broker_epoch,
             alterations=nobody,
             fetchers=nobody,
-            exists=lambda topic, index: topic == "elsewhere",
         ),
     )
     await logs.close()
@@ -150,7 +152,7 @@ async def test_partitions_come_and_go_as_metadata_says(
     assert manager.assign("t", 0, TOPIC_ID, state(epoch=1), config) is partition
     assert manager.assign("t", 1, TOPIC_ID, state(replicas=(7,)), config) is None
     assert len(manager) == 1
-    assert manager.leader_of("t", 0) is partition
+    assert manager.get("t", 0) is partition
     assert (tmp_path / "t-0").exists()
     changed = LogConfig(segment_bytes=12345)
     manager.configure("t", changed)
@@ -165,9 +167,16 @@ async def test_partitions_come_and_go_as_metadata_says(
 
 
 async def test_why_a_partition_is_not_served(manager: ReplicaManager) -> None:
+    known = SimpleNamespace(kind=PartitionKind.CLASSIC)
+    topics = {
+        name: SimpleNamespace(name=name, partitions={0: known, 1: known})
+        for name in ("t", "elsewhere")
+    }
+    partitions = classic_partitions(manager, SimpleNamespace(topic=topics.get), InlineExecutor())
+
     def refusal(topic: str, index: int, epoch: int = -1) -> ErrorCode:
         with pytest.raises(KafkaError) as refused:
-            manager.leader_of(topic, index, epoch)
+            partitions.leader(topic, index, epoch)
         return refused.value.code
 
     manager.assign("t", 0, TOPIC_ID, state(epoch=5), LogConfig())
@@ -179,4 +188,8 @@ async def test_why_a_partition_is_not_served(manager: ReplicaManager) -> None:
     assert refusal("t", 0, 6) is ErrorCode.UNKNOWN_LEADER_EPOCH
     assert refusal("t", 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert refusal("t", 1, 6) is ErrorCode.UNKNOWN_LEADER_EPOCH
-    assert manager.leader_of("t", 0, 5).index == 0
+    assert partitions.leader("t", 0, 5).index == 0
+    # Anybody may read from a follower who asks for that, in the epoch that it knows.
+    partitions.find("t", 1).require_reader(Reader(anywhere=True), 5)
+    with pytest.raises(KafkaError):
+        partitions.find("t", 1).require_reader(Reader(), 5)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from skylog.broker.assembly.bulk_access import BulkAccess
 from skylog.broker.assembly.diskless_planes import Coordination, open_plane
 from skylog.broker.assembly.local_segments import watch_commits
-from skylog.diskless.partitions import DisklessPartition, DisklessPartitions
+from skylog.diskless.partitions import DisklessPartitions
 from skylog.diskless.plane import ControlPlane
 from skylog.diskless.reader import (
     DisklessReader,
@@ -23,7 +23,7 @@ from skylog.diskless.reader import (
 )
 from skylog.diskless.reader.objects import ObjectReaderSettings
 from skylog.diskless.writer import DisklessWriter, WriterSettings
-from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.errors import ErrorCode
 from skylog.kernel.logging import get_logger
 from skylog.kernel.stages import Stage
 from skylog.kernel.topics import DISKLESS_METADATA
@@ -87,14 +87,6 @@ class DisklessEngine:
         """From now on nobody gets them here."""
         if self.local is not None:
             self.local.partitions.log_started((topic_id, index), log_start)
-
-    def partition(self, image: ClusterImage, topic: str, index: int) -> DisklessPartition:
-        """The partition, or Kafka's error for why there is none."""
-        known = image.topic(topic)
-        found = self.partitions.get(known.topic_id, index) if known is not None else None
-        if found is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return found
 
     async def close(self) -> None:
         await self.writer.close()

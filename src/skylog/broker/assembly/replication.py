@@ -86,7 +86,6 @@ def open_replication(
         broker_epoch=isr_updates.broker_epoch,
         alterations=isr_updates,
         fetchers=fetchers,
-        exists=lambda topic, index: image.partition(topic, index) is not None,
     )
     replicas = ReplicaManager(node_id, logs, ports)
     late = LateTransactions(replicas, clock, settings.transactions.timeout_ms_max)
