@@ -124,7 +124,7 @@ async def test_nobody_commits_what_another_staged(world: World) -> None:
         (result,) = await bulk.commit_staged(alice, "w", 1, [staged])
         assert (result.error, result.message) == (
             foreign,
-            f"{staged.key} was staged by somebody else",
+            f"{staged.key} was staged by another principal",
         )
         (pinned,) = await bulk.pin_staged(alice, "w", 1, [staged], HOUR_MS)
         assert pinned.error is foreign

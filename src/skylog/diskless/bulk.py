@@ -43,7 +43,7 @@ class PlannedSplit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlannedRange:
-    """``end_offset`` is where the range ends, ``next_offset`` how far this answer has come."""
+    """``end_offset`` is where the range ends, ``next_offset`` how far this result extends."""
 
     error: ErrorCode
     splits: Sequence[PlannedSplit] = ()
@@ -104,4 +104,4 @@ class BulkPlane(Protocol):
         """
 
     async def release_pins(self, keys: Sequence[str]) -> None:
-        """Let go of pins, also of those that there are none of."""
+        """Release pins; unknown ones are ignored."""

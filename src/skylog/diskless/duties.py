@@ -1,7 +1,7 @@
-"""What a plane says of itself: how long it remembers, and which work for it falls to this broker.
+"""A plane's properties: its durability, and the background work that this broker does for it.
 
-Some of a plane's work nobody asks for: retention, deleting files, looking for orphans. Each piece
-is done by one broker of the cluster, and only the plane knows which.
+Retention, deleting files and the orphan scan are each done by one broker of the cluster, and only
+the plane knows which.
 
 Pure: types only.
 """
@@ -43,10 +43,10 @@ class PlaneDuties(Protocol):
         """Whether ``files_to_delete`` and ``known_topics`` may tell of work for this broker."""
 
     def is_caretaker(self) -> bool:
-        """Whether this broker does what one does for all: it looks for orphans in the store."""
+        """Whether this broker runs the cluster-wide orphan scan."""
 
     def reaches_all(self) -> bool:
-        """Whether everyone who may know a file can be asked now. If not, none is an orphan."""
+        """Whether all coordinators can be asked now. If not, no object counts as an orphan."""
 
     def other_brokers(self) -> list[int]:
         """Those that have a part of what ``describe_coordinators`` and ``list_files`` tell."""

@@ -46,7 +46,7 @@ PieceT = TypeVar("PieceT", bound=Piece)
 
 
 class Extent(NamedTuple):
-    """Where a piece lies."""
+    """Where a batch is in the object."""
 
     byte_offset: int
     size: int
@@ -54,7 +54,8 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout(Generic[PieceT]):
-    """An object ready to be written: its bytes in parts, not copied, and what lies where."""
+    """An object ready to be written: its bytes in parts, not copied, and the positions of
+    batches."""
 
     parts: Sequence[Buffer]
     size: int

@@ -1,8 +1,8 @@
-"""Staged objects of bulk writers: looked at as a produce request would be, then committed.
+"""Staged objects of bulk writers: validated like a produce request, then committed.
 
-The writer has put the object into the bucket itself, so nothing that it says of it is believed:
-size, extents, headers, checksums and every record are checked against the bytes. One batch that is
-refused refuses the object, so that its writer may try again with the same key.
+The writer has put the object into the bucket itself, so nothing it claims is trusted: size,
+extents, headers, checksums and every record are checked against the bytes. One refused batch
+refuses the object, so that its writer may retry with the same key.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def staged_key(text: str, owner: str) -> ObjectKey:
     except BadKey as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
     if key.kind != "staging" or key.created_ms is None:
-        raise _invalid(f"{key} is no key of a staged object")
+        raise _invalid(f"{key} is not the key of a staged object")
     if key.owner != owner:
         raise KafkaError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"{key} was staged by somebody else"
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"{key} was staged by another principal"
         )
     return key
 
@@ -87,7 +87,7 @@ def check_extents(size: int, batches: Sequence[StagedBatch]) -> None:
         if batch.byte_size < HEADER_BYTES:
             raise _invalid(f"a batch of {batch.byte_size} bytes at byte {batch.byte_offset}")
         if batch.byte_offset < end:
-            raise _invalid(f"the batch at byte {batch.byte_offset} overlaps what is before it")
+            raise _invalid(f"the batch at byte {batch.byte_offset} overlaps the previous one")
         end = batch.byte_offset + batch.byte_size
     if end > size:
         raise _invalid(f"a batch ends at byte {end} of an object of {size}")
@@ -121,7 +121,7 @@ def _checked(view: memoryview, staged: StagedBatch, now_ms: int) -> BatchToCommi
     said = Batch(piece)
     if said.has_producer or said.producer_epoch >= 0 or said.is_transactional:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a staged batch has no producer")
-    # The bytes stay as they are: none are compressed anew, and all records are looked at.
+    # The bytes are not changed: nothing is recompressed, and all records are validated.
     rules = replace(staged.rules, compression_type=PRODUCER, full=True)
     version = request_class(ApiKey.PRODUCE).VERSIONS.high
     checked = validate(bytearray(piece), rules, now_ms, version)
@@ -207,7 +207,7 @@ class StagedCommits:
         )
 
     async def _read(self, staged: StagedObject) -> bytes:
-        """The whole object, once it is known to be of the size that was told."""
+        """The whole object, once it is known to have the claimed size."""
         try:
             info = await self._store.head(staged.key)
             if info.size != staged.size:

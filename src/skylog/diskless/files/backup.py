@@ -1,8 +1,8 @@
-"""Copies of all metadata in the bucket, so that a node whose disks are gone can be restored.
+"""Backups of all metadata in the bucket, so that a node that lost its disks can be restored.
 
-The coordinators' logs go first and the cluster's metadata last: then the copy has no partition at
-a coordinator that metadata does not know. A log is copied up to its high watermark, as the latest
-snapshot and what follows it; each backup adds what is new since the one before.
+The coordinators' logs are copied first and the cluster's metadata last, so that the backup has no
+partition at a coordinator that metadata does not know. A log is copied up to its high watermark, as
+the latest snapshot and what follows it; each backup adds what is new since the one before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from skylog.wire.batch import split_batches
 
 # Backups that are kept; the others are pruned after each new one.
 KEPT: Final = 3
-# A log in more pieces than this is put anew as one: a restore need not read thousands of objects.
+# A log in more pieces than this is written again as one: a restore need not read thousands of
+# objects.
 PIECES_MAX: Final = 60
 
 
@@ -70,7 +71,8 @@ class BackupStats:
 
 
 class MetadataBackup:
-    """Puts backups of one node. Knows what it put; after a restart it puts all of it again."""
+    """Writes backups of one node. Knows what it wrote; after a restart it writes all of it
+    again."""
 
     def __init__(
         self,

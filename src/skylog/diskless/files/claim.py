@@ -1,8 +1,9 @@
-"""Whose bucket it is. One prefix of a bucket belongs to one cluster, told by an object in it.
+"""The owner of a bucket.
 
-A node that comes up on empty disks formats itself as a new cluster, which knows none of the old
-one's objects: without this it would take them all for orphans, and prune the backups that could
-bring the old cluster back.
+One prefix of a bucket belongs to one cluster, named by an object in it. A node that starts on empty
+disks formats itself as a new cluster, which knows none of the old one's objects: without this it
+would take them all for orphans, and delete the backups from which the old cluster could be
+restored.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class BucketClaim:
         self._granted = False
 
     async def require(self) -> None:
-        """StorageError when the bucket is another cluster's; it is ours for good once it is."""
+        """StorageError if the bucket belongs to another cluster; once ours, it stays ours."""
         if self._granted:
             return
         try:

@@ -1,7 +1,8 @@
-"""Deletes the objects of files that nobody needs any more: the plane marks, the cleaner confirms.
+"""Deletes the objects of files that are no longer needed: the plane marks them, the cleaner
+confirms.
 
-A file is forgotten by the plane only after the store has said that its object is gone. What is cut
-off in between is done again: deleting an absent object succeeds.
+The plane forgets a file only after the store has confirmed the deletion of its object. An
+interrupted deletion is repeated: deleting an absent object succeeds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from skylog.objects.keys import ObjectKey, known
 from skylog.objects.store import ObjectError, ObjectStore, Outcome
 
 _log = get_logger("diskless.cleaner")
-# For a store that answers neither yes nor no; longer than all of its own retries.
+# For a store that does not answer; longer than all of its own retries.
 DELETE_SECONDS_MAX: Final = 300.0
 # Deletions of one pass that may be refused before it ends: a pass shall find a few objects that
 # cannot be deleted, but not ask for each one when nothing may be deleted at all.
@@ -89,13 +90,13 @@ class FileCleaner:
             key = known(text)
             if key is None or key.created_ms is None or key.kind not in _KINDS:
                 refused.add(text)
-                _log.error("the control plane names a file that is none", key=text)
+                _log.error("the control plane returned an invalid key", key=text)
             elif text not in refused:
                 keys.append(key)
         return keys[: self._chunk]
 
     async def _delete(self, keys: list[ObjectKey], refused: set[str]) -> ObjectError | None:
-        """Delete and confirm; what is refused is found by halves. Returns the last refusal."""
+        """Delete and confirm; refused keys are found by bisection. Returns the last refusal."""
         try:
             async with asyncio.timeout(self._delete_seconds_max):
                 await self._store.delete_many(keys)

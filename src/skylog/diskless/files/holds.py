@@ -1,8 +1,8 @@
-"""Holds: spans of time whose objects are no orphans until an operator says so.
+"""Holds: time ranges whose objects are not treated as orphans until an operator releases them.
 
-A restore from a backup leaves one behind. Objects that were uploaded since the backup are known to
-nobody then, and may be all that is left of somebody's records. A hold is a small object in the
-bucket, so that every broker sees it and no disk is needed for it.
+A restore from a backup creates one. Objects that were uploaded since the backup are then unknown,
+and may be the only copy of some records. A hold is a small object in the bucket, so that every
+broker sees it and no disk is needed for it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def read_holds(store: ObjectStore) -> list[Hold]:
     async for info in store.list(PREFIX):
         matched = _NAME.match(info.key.text.removeprefix(PREFIX))
         if matched is None:
-            raise ObjectError(f"{info.key} is no hold that this version knows", Outcome.REFUSED)
+            raise ObjectError(f"{info.key} is not a hold that this version knows", Outcome.REFUSED)
         found.append(Hold(int(matched[1]), int(matched[2])))
     return found
 
@@ -49,7 +49,7 @@ async def put_hold(store: ObjectStore, hold: Hold) -> None:
 
 
 async def release_holds(store: ObjectStore) -> list[Hold]:
-    """The operator has looked: what nobody knows are orphans again."""
+    """The operator has checked: unknown objects are orphans again."""
     holds = await read_holds(store)
     await store.delete_many([hold.key for hold in holds])
     return holds

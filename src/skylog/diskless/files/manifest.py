@@ -36,16 +36,16 @@ class Part:
         try:
             return ObjectKey.parse(self.key)
         except BadKey as error:
-            raise StorageError(f"a backup names {self.key!r}, which is no object") from error
+            raise StorageError(f"a backup names {self.key!r}, which is not an object") from error
 
     def check(self, data: bytes) -> None:
         if len(data) != self.size or digest_of(data) != self.digest:
-            raise StorageError(f"{self.key} does not hold what was backed up")
+            raise StorageError(f"{self.key} does not have the backed-up contents")
 
 
 @dataclass(frozen=True, slots=True)
 class LogBackup:
-    """A log: its latest snapshot if it has one, and all that was committed behind it."""
+    """A log: its latest snapshot if it has one, and everything committed after it."""
 
     topic: str
     partition: int
@@ -130,7 +130,7 @@ def _part(values: Mapping[str, Any]) -> Part:
 def _text(values: Mapping[str, Any], name: str) -> str:
     found = values[name]
     if not isinstance(found, str):
-        raise TypeError(f"{name} is no text")
+        raise TypeError(f"{name} is not text")
     return found
 
 

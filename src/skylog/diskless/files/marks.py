@@ -1,7 +1,7 @@
-"""Pure: which manifests and done marks of bulk writers may go.
+"""Pure: which manifests and done markers of bulk writers may be deleted.
 
-A writer that starts again looks for those of its last epoch, however long it was away. So the
-highest epoch of each writer stays for ever; earlier ones stay until no pin of theirs can live.
+A restarted writer looks for those of its last epoch, however long it was down. So the highest epoch
+of each writer is kept for ever; earlier ones are kept until all their pins have expired.
 """
 
 from __future__ import annotations

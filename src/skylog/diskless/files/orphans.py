@@ -1,10 +1,10 @@
-"""The scan for orphans: objects whose uploader never committed them, and that nobody ever will.
+"""The orphan scan: objects that were never committed and never will be.
 
 An object is deleted only when all of this holds:
 
 - it was created (its key says when) before ``orphan_threshold``, so that every plane refuses to
   commit it: the commit age limit is less than half the grace;
-- every coordinator has answered, and none knows it. One that is silent ends the scan;
+- every coordinator has answered, and none knows it. If one does not answer, the scan stops;
 - the bucket is this cluster's (``claim.py``);
 - it is not held: after a restore, objects that are newer than the backup wait for the operator.
 
@@ -38,13 +38,13 @@ _KEYS_SPREAD: Final = 256  # two hex digits follow the prefix
 
 
 def orphan_threshold(now_ms: int, grace_ms: int) -> int:
-    """Pure: what was created before this may be looked at (docs/adr/0012-orphans-go-by-age.md)."""
+    """Pure: objects created before this may be checked (docs/adr/0012-orphans-go-by-age.md)."""
     return now_ms - grace_ms
 
 
 @dataclass(slots=True)
 class OrphanStats:
-    """``progress`` of the scan under way, from 0 to 1."""
+    """``progress`` of the current scan, from 0 to 1."""
 
     scanned: int = 0
     looked_at: int = 0
@@ -123,7 +123,7 @@ class OrphanScanner:
         await self._delete(marks)
 
     def _progress(self, info: ObjectInfo) -> None:
-        """How far a listing in key order has come; ids are random, so digits are spread evenly."""
+        """How far a listing in key order has come; ids are random, so keys are spread evenly."""
         if info.key.text.startswith(PREFIX):
             digits = info.key.text.removeprefix(PREFIX)[:2]
             self.stats.progress = int(digits, 16) / _KEYS_SPREAD
@@ -148,7 +148,7 @@ class OrphanScanner:
             return
         self.stats.looked_at += len(page)
         answers = await self._plane.describe_files([info.key.text for info in page])
-        # The set of coordinators may have changed while they were asked.
+        # The set of coordinators may have changed meanwhile.
         self._require_all()
         for answer in answers:
             if answer.error not in (ErrorCode.NONE, ErrorCode.RESOURCE_NOT_FOUND):

@@ -1,7 +1,7 @@
 """Maintenance in passes: each kind has its own pace, counts itself and waits longer after failures.
 
-Nothing is kept between passes but totals: what is still to be done stands in the control plane, so
-a pass that was cut off anywhere is repaired by the next one.
+Only totals are kept between passes: the control plane knows what is left to do, so the next pass
+completes an interrupted one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 class Pass(Protocol):
     async def run_once(self) -> None:
-        """One pass over all there is; what it cannot do now it raises."""
+        """One complete pass; raises what it cannot do now."""
 
 
 class PacedPass:
@@ -44,7 +44,8 @@ class PacedPass:
         first_ms: int = 0,
         wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``first_ms`` is until the first pass; what is not ``wanted`` now is looked at again."""
+        """``first_ms`` is the delay of the first pass; one that is not ``wanted`` now is checked
+        again later."""
         self.name = name
         self.stage = Stage(clock)
         self._failures_in_a_row = 0
@@ -61,7 +62,7 @@ class PacedPass:
         return min(self._interval_ms, TURN_MS_MAX)
 
     async def run(self) -> None:
-        """One pass if it is due; a failure is told to the log and the metrics, nobody else."""
+        """One pass if it is due; a failure is only logged and counted."""
         if self._clock.monotonic() < self._due or not self._wanted():
             return
         try:
@@ -74,7 +75,7 @@ class PacedPass:
             self._wait(self._interval_ms)
 
     def _failed(self, error: Exception) -> None:
-        # The first retry comes with the next turn, the others after 2, 4, … turns.
+        # The first retry is in the next turn, the others after 2, 4, … turns.
         rest_ms = self.turn_ms * 2 ** min(self._failures_in_a_row, 16)
         self._failures_in_a_row += 1
         self._wait(min(rest_ms, BACKOFF_MS_MAX))

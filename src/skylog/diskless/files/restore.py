@@ -71,9 +71,9 @@ class RestoreReport:
     cluster_id: str
     backup_ms: int
     partitions: list[RestoredPartition] = field(default_factory=list)
-    # Objects that batches in the backup need and that are gone.
+    # Objects that batches in the backup need and that are missing.
     missing: list[str] = field(default_factory=list)
-    # Objects that nobody knows: uploaded after the backup, held until the operator decides.
+    # Unknown objects: uploaded after the backup, held until the operator decides.
     newer: list[str] = field(default_factory=list)
 
 
@@ -91,7 +91,7 @@ async def latest_backup(store: ObjectStore, node_id: int) -> Manifest:
 
 
 class Restore:
-    """One restore. Blocks for files: nothing else runs beside it."""
+    """One restore. Blocks on files: nothing else runs concurrently."""
 
     def __init__(
         self,
@@ -182,7 +182,9 @@ class Restore:
             return
         parsed = parse_name(backup.snapshot_name)
         if parsed is None or parsed[1] != SUFFIX or parsed[0].offset != backup.start_offset:
-            raise StorageError(f"the backup names {backup.snapshot_name!r}, which is no snapshot")
+            raise StorageError(
+                f"the backup names {backup.snapshot_name!r}, which is not a snapshot"
+            )
         self._write(directory, parsed[0].file_name, await self._get(backup, 0))
 
     def _write(self, directory: Path, name: str, data: bytes) -> None:
@@ -223,7 +225,7 @@ class Restore:
     # -- what was lost -------------------------------------------------------------------------
 
     def _machine_of(self, backup: LogBackup, directory: Path) -> CoordinatorMachine:
-        """The coordinator as of the snapshot, in memory: only to tell what is there."""
+        """The coordinator as of the snapshot, in memory: only to report its contents."""
         machine = CoordinatorMachine(backup.partition, MemoryState(), self._rules)
         parsed = parse_name(backup.snapshot_name)
         if parsed is not None:

@@ -49,7 +49,7 @@ class RetentionPass:
         self.stats = RetentionStats()
 
     async def run_once(self) -> None:
-        """Raises the first failure once all other partitions have had their turn."""
+        """Raises the first failure once all other partitions have been handled."""
         limited = [one for one in self._source() if one[2] >= 0 or one[3] >= 0]
         size = DISKLESS_RETENTION_PARTITIONS_PER_CALL
         steps = deque(limited[at : at + size] for at in range(0, len(limited), size))
@@ -79,7 +79,7 @@ class RetentionPass:
             self.stats.bytes_deleted += result.bytes_deleted
             if result.batches_deleted >= self._batches_max:
                 unfinished.append(request)
-            # A partition that is being created or deleted is none of our business.
+            # A partition that is being created or deleted is skipped.
             if result.error not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 self.stats.partition_errors += 1
                 _log.warning(

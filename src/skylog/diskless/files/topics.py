@@ -1,8 +1,8 @@
-"""Topics that the plane has and the cluster's metadata has not: a broker died between the two.
+"""Topics that exist in the plane but not in the cluster's metadata: a broker died between the two.
 
-The deletion of a topic is in the metadata before the plane hears of it, and so is its creation. A
-broker that is behind with metadata must not take a new topic for a deleted one: a topic is deleted
-here only when this broker has missed it for a whole grace.
+The deletion of a topic is in the metadata before the plane, and so is its creation. A broker that
+is behind with metadata must not take a new topic for a deleted one: a topic is deleted here only if
+it has been missing on this broker for a whole grace period.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TopicSweepStats:
 
 
 class TopicSweep:
-    """Tells the plane again what it may have missed."""
+    """Repeats deletions that the plane may have missed."""
 
     def __init__(
         self, plane: ControlPlane, exists: Callable[[Uuid], bool], clock: Clock, *, grace_ms: int

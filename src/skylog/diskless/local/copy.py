@@ -1,8 +1,8 @@
 """The newest records of one partition in a log of Kafka's format, on this broker's disk.
 
-It is never the only copy, so nothing is synced and no file is believed: every batch is checked
-when it is read, and a copy in which anything is wrong is removed and made anew. All methods block,
-except ``read`` when told not to.
+It is never the only copy, so nothing is synced and no file is trusted: every batch is verified when
+it is read, and a damaged copy is removed and created again. All methods block, except a
+non-blocking ``read``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = get_logger("diskless.local")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Whose copy it is, and where it lies."""
+    """The partition of a copy, and its directory."""
 
     topic: str
     topic_id: Uuid
@@ -39,7 +39,7 @@ class Place:
 
 
 class SpoiledError(Exception):
-    """The files do not hold what they should."""
+    """The files are damaged."""
 
 
 def log_config(segment_bytes: int, kept_bytes: int, retention_ms: int) -> LogConfig:
@@ -53,7 +53,7 @@ def log_config(segment_bytes: int, kept_bytes: int, retention_ms: int) -> LogCon
 
 
 class LocalCopy:
-    """One who writes at a time, on any thread; reads may run beside it."""
+    """One writer at a time, on any thread; reads may run concurrently."""
 
     __slots__ = ("_end", "_files", "_log")
 
@@ -79,7 +79,7 @@ class LocalCopy:
 
     @classmethod
     def create(cls, place: Place, files: Files, config: LogConfig, now_ms: int, start: int) -> Self:
-        """An empty copy that begins at an offset, whatever lay there before. Raises OSError."""
+        """An empty copy that begins at an offset, replacing any existing one. Raises OSError."""
         remove_directory(files, place.directory)
         log = _open(place, files, config, now_ms, start)
         log.companions.assign_topic_id(place.topic_id)
@@ -94,7 +94,7 @@ class LocalCopy:
         return self._log.size
 
     def takes(self, added_bytes: int, copy_bytes: int) -> bool:
-        """Whether nothing has to go for so many more bytes."""
+        """Whether this many bytes can be added without deleting any."""
         return self._log.size + added_bytes <= copy_bytes
 
     def append(self, records: Buffer, now_ms: int) -> int:
@@ -117,11 +117,11 @@ class LocalCopy:
         return added
 
     def _show_end(self) -> None:
-        """All that is appended is committed; who reads on another thread sees it from now on."""
+        """Everything appended is committed; readers on other threads see it from now on."""
         self._log.high_watermark = self._end = self._log.log_end_offset
 
     def trim(self, log_start: int, config: LogConfig, now_ms: int) -> None:
-        """Let go of what is deleted, too old or too much. Raises KafkaError."""
+        """Delete what is deleted, too old or too large. Raises KafkaError."""
         log = self._log
         if config != log.config:
             log.config = config

@@ -1,8 +1,8 @@
-"""A fetch over partitions with local copies: who answers is chosen for each, the answer is one.
+"""A fetch over partitions with local copies: the source is chosen per partition.
 
 Local first, then the wait at the tail, then objects. The budget is spent in the order of the
-requests' sources: the first request's source goes first, so that whoever is first in a session
-always gets its turn.
+requests' sources: the first request's source comes first, so that the first partition of a session
+is always served.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 3. *Seen.* Fetches that wait at the tail are woken by the append, not by the commit. Should it take
    too long, they are woken all the same and answered from objects.
 
-Nobody depends on a copy. A disk that fails, a batch that cannot be had, a copy that is wrong: the
-partition is answered from objects, and copied again later.
+Nothing depends on a copy. If a disk fails, a batch cannot be read or a copy is inconsistent, the
+partition is served from objects, and copied again later.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from skylog.kernel.waiting import end_tasks
 
 _log = get_logger("diskless.local")
 
-# Every partition is looked at so often: its log start may have moved without a commit.
+# How often every partition is checked: its log start may have moved without a commit.
 REFRESH_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 0.25
 
@@ -113,7 +113,7 @@ class LocalFiller:
                     remove_directory(self._parts.files, str(path))
         except OSError as error:
             self._partitions.stats.disk_errors += 1
-            _log.error("local copies cannot be looked at", directory=directory, why=str(error))
+            _log.error("local copies cannot be checked", directory=directory, why=str(error))
 
 
 def _close_all(copies: Sequence[LocalCopy]) -> None:

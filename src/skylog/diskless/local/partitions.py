@@ -25,12 +25,12 @@ from skylog.log.names import directory_name
 
 _log = get_logger("diskless.local")
 
-# A fetch at the tail waits so long for the copy before it is answered from objects.
+# How long a fetch at the tail waits for the copy before it is answered from objects.
 TAIL_WAIT_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 5.0
 # After an error of the disk: long enough not to fill the log with complaints.
 DISK_RETRY_SECONDS: Final = 30.0
-# A partition that is being created, or whose coordinator moves, is nobody's trouble.
+# Errors of a partition that is being created, or whose coordinator moves, are ignored.
 _PASSING_RETRY_SECONDS: Final = 0.2
 _PASSING: Final = frozenset(
     {
@@ -44,7 +44,7 @@ _PASSING: Final = frozenset(
 
 @dataclass(slots=True)
 class LocalStats:
-    """Totals for /metrics; ``disk_errors`` and ``spoiled`` are what somebody should look at."""
+    """Totals for /metrics; ``disk_errors`` and ``spoiled`` need an operator's attention."""
 
     bytes: int = 0
     reads: int = 0
@@ -76,11 +76,11 @@ class LocalPartition:
         self.place = place
         # Only a copy that was found to be right is here.
         self.copy: LocalCopy | None = None
-        # Where copying goes on while there is no copy; None: nobody has looked for one yet.
+        # Where copying continues while there is no copy; None: not checked yet.
         self.next_offset: int | None = None
-        # Whether it may be better to go on elsewhere.
+        # Whether it may be better to continue elsewhere.
         self.unsure = True
-        # The partition's, as last heard; never the copy's own.
+        # The partition's, as last reported; never the copy's own.
         self.log_start = 0
         self.high_watermark = -1
         # The copy has reached the high watermark: who fetches at its end waits for it.
@@ -99,7 +99,7 @@ class LocalPartition:
 
     @property
     def region(self) -> Region | None:
-        """What may be answered from here: nothing that is deleted, even if it still lies here."""
+        """What may be served from here: nothing that is deleted, even if it is still on disk."""
         if self.copy is None or self.gone:
             return None
         start, end = self.copy.region
@@ -173,7 +173,7 @@ class LocalPartitions:
             self.unhost(known, index)
 
     def committed(self, key: TopicPartition, high_watermark: int) -> None:
-        """The plane tells of a commit, through whichever broker it came."""
+        """The plane reports a commit, through any broker."""
         one = self._hosted.get(key)
         if one is None or not one.following:
             self._seen.committed(key, high_watermark)
@@ -189,7 +189,7 @@ class LocalPartitions:
             self._await_end(one)
 
     def log_started(self, key: TopicPartition, offset: int) -> None:
-        """Records were deleted: nobody gets them from here any more."""
+        """Records were deleted: they are no longer served from here."""
         one = self._hosted.get(key)
         if one is not None:
             one.log_start = max(one.log_start, offset)
@@ -211,7 +211,7 @@ class LocalPartitions:
             self._waiting[one] = None
 
     def ready(self) -> list[LocalPartition]:
-        """Those whose turn has come, in order."""
+        """Those whose turn it is, in order."""
         now = self._clock.monotonic()
         return [
             one
@@ -226,7 +226,7 @@ class LocalPartitions:
         one.round = round_
 
     def release(self, one: LocalPartition, round_: object) -> None:
-        """The round is done with its files; a no-op when it has said so before."""
+        """The round is done with its files; a no-op if already reported."""
         if one.round is round_:
             one.round = None
             if one.behind:
@@ -256,7 +256,7 @@ class LocalPartitions:
         one.waiting_since = self._clock.monotonic() if one.behind else None
 
     def stop_following(self, one: LocalPartition) -> None:
-        """Who waits for the next append looks again, and finds objects."""
+        """Fetches that wait for the next append check again, and read objects."""
         one.following = False
         self._seen.committed(one.key, one.high_watermark)
 
@@ -269,7 +269,7 @@ class LocalPartitions:
                 self.stop_following(one)
 
     def start_over(self, one: LocalPartition) -> None:
-        """Without what is here, which goes when the new copy is made."""
+        """Drops the existing copy, which is deleted when the new one is created."""
         self.stats.rebuilds += one.copy is not None
         one.copy, one.next_offset, one.unsure = None, one.log_start, True
         one.awaited, one.waiting_since = -1, None
@@ -277,7 +277,7 @@ class LocalPartitions:
         self._wait(one)
 
     def spoiled(self, one: LocalPartition, copy: LocalCopy, why: object) -> None:
-        """Files are not what they should be."""
+        """The files are damaged."""
         if one.copy is copy:
             self.stats.spoiled += 1
             _log.warning("a local copy is wrong", directory=one.place.directory, why=str(why))
@@ -298,6 +298,6 @@ class LocalPartitions:
         """The partition does without a copy for a while."""
         self.stats.disk_errors += 1
         self.stage.failed(self.stage.begin())
-        _log.error("a local copy is given up", directory=one.place.directory, why=str(error))
+        _log.error("a local copy is dropped", directory=one.place.directory, why=str(error))
         one.retry_at = self._clock.monotonic() + DISK_RETRY_SECONDS
         self.start_over(one)

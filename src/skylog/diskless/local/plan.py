@@ -18,11 +18,11 @@ T = TypeVar("T")
 # A copy's segments: small enough that dropping the oldest is a small step.
 SEGMENTS_PER_COPY: Final = 4
 SEGMENT_BYTES_MIN: Final = 16 * 1024
-# Partitions of one round, and what it takes of each and of all.
+# Partitions of one round, and its limits per partition and in total.
 ROUND_PARTITIONS_MAX: Final = 500
 ROUND_PARTITION_BYTES: Final = 1024 * 1024
 ROUND_BYTES: Final = 8 * 1024 * 1024
-# Rounds under way; those that catch up leave room for those that somebody waits for.
+# Concurrent rounds; those that catch up leave room for those with waiting fetches.
 TAIL_ROUNDS_MAX: Final = 4
 CATCH_UP_ROUNDS_MAX: Final = 2
 
@@ -48,7 +48,7 @@ class Sizes(NamedTuple):
 
 
 class Resume(NamedTuple):
-    """Where copying goes on, and whether what is there already stays."""
+    """Where copying continues, and whether the existing copy is kept."""
 
     offset: int
     keep: bool
@@ -92,7 +92,7 @@ def resume(region: Region | None, info: LogInfo, copy_bytes: int) -> Resume:
 
 
 class Rounds(NamedTuple):
-    """How many rounds are under way."""
+    """The number of running rounds."""
 
     tail: int
     catch_up: int

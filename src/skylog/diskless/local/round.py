@@ -113,7 +113,7 @@ class Round:
             await asyncio.gather(*map(self._decide, ones, infos))
 
     async def _decide(self, one: LocalPartition, info: LogInfo) -> None:
-        """Look at what is here and at what the plane says of it, and choose."""
+        """Check the existing copy and the plane's state, and choose where to continue."""
         copy_bytes = self._parts.sizes.copy_bytes
         try:
             if info.error is not ErrorCode.NONE:
@@ -145,7 +145,7 @@ class Round:
         return await parts.threads.run(work)
 
     async def _is_of_this_history(self, one: LocalPartition, copy: LocalCopy) -> bool:
-        """A plane restored from a backup gives offsets anew: the last batch must be the same."""
+        """A plane restored from a backup assigns offsets again: the last batch must be the same."""
         start, end = copy.region
         if start == end:
             return True
@@ -160,8 +160,8 @@ class Round:
     # -- copying -------------------------------------------------------------------------------
 
     async def _fill(self, known: list[LocalPartition]) -> None:
-        """At the tail nobody waits for an object that only another needs; those that catch up
-        share their reads instead."""
+        """At the tail no partition waits for an object that only another needs; those that catch
+        up share their reads."""
         # Should there be more than a round takes, those that have waited longest go first.
         known.sort(key=lambda one: one.waiting_since or math.inf)
         found = await self._parts.plane.find_batches(

@@ -1,4 +1,4 @@
-"""Work on files, away from the event loop."""
+"""File operations outside the event loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Threads:
-    """Knows what is under way: whoever stops waiting does not stop the work."""
+    """Tracks running work: a caller that is cancelled does not stop it."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -25,5 +25,5 @@ class Threads:
         return await asyncio.shield(job)
 
     async def settled(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no work is running."""
         await asyncio.gather(*self._jobs, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Several calls under way at once."""
+"""Concurrent calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ResultT = TypeVar("ResultT")
 async def outcomes_of(
     calls: Sequence[Coroutine[Any, Any, ResultT]],
 ) -> Sequence[ResultT | BaseException]:
-    """What came of each. One alone, as is most often the case, needs no task of its own."""
+    """The result of each. A single one, the most common case, needs no task."""
     outcomes: list[ResultT | BaseException]
     if len(calls) == 1:
         try:

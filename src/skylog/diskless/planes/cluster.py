@@ -1,7 +1,7 @@
-"""The coordinators of a whole cluster: those that lead here by a call, the others by messages.
+"""The coordinators of a whole cluster: local ones by a call, the others by messages.
 
-Who leads which is what cluster metadata says at the moment of the call. A broker that leads no more
-says NOT_COORDINATOR, and whoever asked asks again: by then metadata knows better.
+The leaders are those in the cluster metadata at the moment of the call. A broker that no longer
+leads returns NOT_COORDINATOR, and the caller retries: by then the metadata is up to date.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Locations(Protocol):
         ...
 
     def leader(self, coordinator_id: int) -> int | None:
-        """None or below 0: nobody leads it now."""
+        """None or below 0: it has no leader now."""
         ...
 
 
@@ -123,6 +123,6 @@ class ClusterCoordinators:
             return None
         if leader is None or leader < 0:
             raise KafkaError(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"nobody leads coordinator {coordinator_id}"
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"coordinator {coordinator_id} has no leader"
             )
         return leader

@@ -29,7 +29,7 @@ class Coordinators(Protocol):
     def all(self) -> list[int]: ...
 
     def all_led(self) -> bool:
-        """Whether there are coordinators, and somebody leads each of them."""
+        """Whether there are coordinators, and each of them has a leader."""
         ...
 
     def elsewhere(self) -> dict[int, int]:

@@ -1,8 +1,8 @@
-"""Who deletes a file of several coordinators (KIP-1164).
+"""Deletion of files with several coordinators (KIP-1164).
 
-The first in its list of owners has it. When an owner has no live batch left it hands the file to
-the next, who logs that; at the last owner the file is deleted. Nothing here must happen at once,
-and all of it may be repeated.
+The first in the list of owners has the file. When an owner has no live batch left it hands the file
+to the next, which logs that; the last owner deletes it. None of this is urgent, and all of it may
+be repeated.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Handover:
         return oldest_first[: limit or None]
 
     async def confirm_deleted(self, keys: Sequence[str]) -> None:
-        """Only the last owner forgets: it alone was told to delete."""
+        """Only the last owner forgets the file: only it was told to delete it."""
         for coordinator_id in self._coordinators.led():
             files: list[FileState | None] = await self._coordinators.find(
                 coordinator_id, ask.FindFiles(keys)
@@ -80,7 +80,7 @@ class Handover:
     async def _pass_on(self, coordinator_id: int, file: FileState, marked_before_ms: int) -> bool:
         """Hand a free file on, as far as it goes; True when the last owner may delete it.
 
-        An heir that leads elsewhere goes on by itself.
+        A next owner that leads elsewhere continues on its own.
         """
         key, coordinators = file.object_key, self._coordinators
         try:
@@ -101,7 +101,7 @@ class Handover:
         return True
 
     async def _take_unclaimed(self, coordinator_id: int, marked_before_ms: int) -> None:
-        """Take files whose earlier owners never heard of them, and can no longer."""
+        """Adopt files that their earlier owners never knew, and no longer can."""
         waiting: list[FileState] = await self._coordinators.find(
             coordinator_id, ask.FreeFiles(marked_before_ms, 0, waiting=True)
         )

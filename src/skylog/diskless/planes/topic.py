@@ -1,9 +1,9 @@
 """The control plane over coordinators (KIP-1164), wherever they lead.
 
-Every partition has its coordinator; a call is divided among them, and their answers are put back
-into the order of the question. A file whose batches belong to several coordinators is committed to
-each of them and lives until all have let go. What nobody waits for, retention and the deletion of
-files, is done by the broker that leads the coordinator.
+Every partition has its coordinator; a call is divided among them, and their results are returned in
+the order of the request. A file whose batches belong to several coordinators is committed with each
+of them and lives until all have released it. Background work, retention and the deletion of files,
+is done by the broker that leads the coordinator.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class TopicPlane:
         return self._coordinator_of(partition) in self._coordinators.led()
 
     def owns_files(self) -> bool:
-        """It is told of files and topics of coordinators that lead here, and of no others."""
+        """Only for files and topics of coordinators that lead here."""
         return True
 
     def is_caretaker(self) -> bool:
@@ -147,7 +147,7 @@ class TopicPlane:
         owners = (
             file.coordinator_ids if set(division) <= set(file.coordinator_ids) else tuple(division)
         )
-        # Should the caller go away, or the answer be unknown: the same again.
+        # If the caller is cancelled, or the outcome is unknown: the same again.
         self._keep_division(file.object_key, division)
         outcomes = await asyncio.gather(
             *(
@@ -166,7 +166,7 @@ class TopicPlane:
         return self._merge(file, division, outcomes)
 
     def _divide(self, file: FileToCommit) -> _Division:
-        """Batches of partitions that nobody coordinates go with the others, to be refused."""
+        """Batches of partitions without a coordinator go with the others, to be refused."""
         places: _Division = {}
         unknown = []
         for place, batch in enumerate(file.batches):

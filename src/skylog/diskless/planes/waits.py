@@ -1,8 +1,9 @@
-"""Hears of commits at coordinators that lead elsewhere: one outstanding wait with each.
+"""Learns of commits at coordinators that lead elsewhere: one outstanding wait (long poll) with
+each.
 
 A wait covers all partitions of its coordinator, so that a fetch which waits here costs nothing
-there. After a new leader, or a connection that was lost, the answer names all partitions: nothing
-that happened meanwhile goes unheard.
+there. After a leader change, or a lost connection, the response names all partitions: no commit is
+missed.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class RemoteWaits:
                 since = await self._wait_once(coordinator_id, node_id, since)
                 delay = _RETRY_SECONDS
             except KafkaError as error:
-                _log.debug("no word of commits", coordinator=coordinator_id, why=str(error))
+                _log.debug("waiting for commits failed", coordinator=coordinator_id, why=str(error))
                 since = _EVERYTHING
                 await asyncio.sleep(delay * (0.5 + self._rng.random()))
                 delay = min(delay * 2, _RETRY_SECONDS_MAX)

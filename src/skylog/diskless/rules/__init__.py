@@ -1,1 +1,2 @@
-"""What every control plane decides alike, the coordinator included. Pure, and below all of them."""
+"""Rules that all control planes share, including the coordinator. Pure, and imported by all of
+them."""

@@ -1,6 +1,6 @@
-"""Pure: the commit of a file, as every plane and the coordinator's machine decide it.
+"""Pure: the commit of a file, for every plane and the coordinator's machine.
 
-``check_file`` and ``check_age`` judge the file as a whole, ``plan_commit`` its batches one by one,
+``check_file`` and ``check_age`` check the file as a whole, ``plan_commit`` its batches one by one,
 by Kafka's rules for idempotent producers (``check_sequence``). State is read through two functions;
 what must be stored comes back in the ``CommitPlan``.
 """
@@ -61,7 +61,7 @@ def check_file(file: FileToCommit) -> None:
     for batch in sorted(file.batches, key=_place):
         _check_batch(batch)
         if batch.byte_offset < end:
-            raise _bad(f"the batch at byte {batch.byte_offset} overlaps what stands before it")
+            raise _bad(f"the batch at byte {batch.byte_offset} overlaps the previous one")
         end = batch.byte_offset + batch.size
     if end > file.size:
         raise _bad(f"a batch ends at byte {end} of a file of {file.size}")
@@ -105,7 +105,7 @@ def _created_ms(object_key: str) -> int:
 def check_new(
     file: FileToCommit, now_ms: int, rules: PlaneRules, pinned_until_ms: int | None = None
 ) -> None:
-    """Whether a key that nobody knows may be committed."""
+    """Whether an unknown key may be committed."""
     if file.known_only:
         raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, f"{file.object_key} is not known")
     if is_open(pinned_until_ms, now_ms):
@@ -190,7 +190,7 @@ class AcceptedBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """The answer to a commit, and all that changes by it."""
+    """The result of a commit, and all its changes."""
 
     results: list[CommitResult]
     accepted: list[AcceptedBatch]
@@ -246,7 +246,7 @@ def plan_commit(
 
 
 def _require_all(file: FileToCommit, results: Sequence[CommitResult]) -> None:
-    """So that whoever repeats the commit of a refused file begins anew."""
+    """So that a repeated commit of a refused file starts over."""
     for batch, result in zip(file.batches, results, strict=True):
         if result.error:
             raise KafkaError(result.error, f"the batch at byte {batch.byte_offset}")

@@ -1,7 +1,7 @@
-"""Pure: what a partition's offsets mean: for a find, for ListOffsets, and for what is deleted.
+"""Pure: rules for a partition's offsets: for finds, for ListOffsets, and for deletion.
 
-A plane brings its stored state (``LogState``, coordinates) and keeps what comes back; where the
-state lies, and how changes become durable, is its own affair.
+A plane passes its stored state (``LogState``, coordinates) and stores the result; how is up to the
+plane.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class FindBudget:
         return not self._used or (self._left > 0 and max_bytes > 0)
 
     def grant(self, batches: Iterable[BatchCoordinate]) -> list[BatchCoordinate]:
-        """Those that the partition gets: all that fit, and the first of the find in any case."""
+        """The batches granted to the partition: all that fit, and the first of the find in any
+        case."""
         granted: list[BatchCoordinate] = []
         # Every batch that is read comes through here.
         left, batches_left = min(self._left, self._partition_left), self._batches_max or math.inf
@@ -105,7 +106,7 @@ class FindBudget:
 
 
 def named_offset(timestamp: int, log: LogState) -> ListOffsetsResult | None:
-    """The answer to a timestamp that names an offset; None when batches must be looked at."""
+    """The result for a timestamp that names an offset; None if batches must be examined."""
     if timestamp == LATEST:
         return ListOffsetsResult(ErrorCode.NONE, offset=log.high_watermark)
     if timestamp == EARLIEST:
@@ -126,7 +127,7 @@ def _wal_start(log: LogState) -> int:
 def chosen_offset(
     batch: BatchCoordinate | None, timestamp: int, log: LogState
 ) -> ListOffsetsResult:
-    """The answer that goes with the chosen batch."""
+    """The result for the chosen batch."""
     if batch is None:
         return ListOffsetsResult(ErrorCode.NONE)
     first = max(batch.base_offset, _wal_start(log))
@@ -138,7 +139,7 @@ def chosen_offset(
 
 
 def delete_target(offset: int, log: LogState) -> int | None:
-    """The log start that DeleteRecords asks for; None when it is out of range."""
+    """The log start that DeleteRecords requests; None if it is out of range."""
     if offset == DELETE_TO_HIGH_WATERMARK:
         return log.high_watermark
     if offset < 0 or offset > log.high_watermark:

@@ -1,8 +1,8 @@
-"""Pure: pins, as every plane judges them.
+"""Pure: the rules of pins, for every plane.
 
-A pin keeps a staged object from the scan for orphans, and lets it be committed though it is old,
-until the pin expires. Once committed, the pin keeps the answer for the writer who asks again, even
-after the object is gone.
+A pin protects a staged object from the orphan scan, and allows its commit although it is old, until
+the pin expires. Once committed, the pin keeps the result for a writer that repeats the commit, even
+after the object is deleted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check_pin(pin: PinRequest, now_ms: int, rules: PlaneRules, pinned_until_ms: 
     except BadKey as error:
         raise _bad(str(error)) from error
     if key.kind != "staging" or key.created_ms is None:
-        raise _bad(f"{key} is no key of a staged object")
+        raise _bad(f"{key} is not the key of a staged object")
     if len(pin.writer_id) > STAGED_WRITER_CHARACTERS_MAX:
         raise _bad(f"a writer's name of {len(pin.writer_id)} characters")
     if not now_ms < pin.expires_ms <= now_ms + STAGED_PIN_LIFETIME_MS_MAX:

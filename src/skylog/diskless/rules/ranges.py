@@ -1,7 +1,8 @@
 """Pure: ranges of a partition for bulk readers, as every plane answers them.
 
 A call goes through a number of batches, spent in the order of the requests; what it does not reach
-is for the next call. So a look at a partition of millions of batches holds nobody up for long.
+is for the next call. So a call on a partition with millions of batches does not block others for
+long.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Span(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A look at batches that an answer needs."""
+    """A read of batches that a result needs."""
 
     partition: TopicPartition
     span: Span
@@ -64,7 +65,7 @@ class SizedBatch(NamedTuple):
 
 
 def span_of(request: RangeRequest, log: LogState) -> tuple[ErrorCode, Span]:
-    """Where the range lies. Its end must be there as well: what is planned is read for certain."""
+    """The bounds of the range. Its end must exist as well: the whole plan is readable."""
     start, end = request.start_offset, request.end_offset
     if start == FROM_LOG_START:
         start = log.log_start_offset
@@ -77,7 +78,7 @@ def span_of(request: RangeRequest, log: LogState) -> tuple[ErrorCode, Span]:
 
 
 def run(steps: Generator[Look, AnswerT, ResultT], look: Callable[..., AnswerT]) -> ResultT:
-    """Do what ``plan`` or ``locate`` asks for, where no look has to be awaited."""
+    """Run ``plan`` or ``locate`` without awaiting."""
     try:
         wanted = next(steps)
         while True:
@@ -189,7 +190,7 @@ def page_of_groups(groups: Iterable[tuple[Any, ...]], span: Span) -> SplitPage:
 
 
 def clamped(split: PlannedSplit, span: Span) -> PlannedSplit:
-    """Batches at the edges may reach beyond what was asked for."""
+    """Batches at the edges may extend beyond the requested range."""
     start, end = max(split.start_offset, span.start), min(split.end_offset, span.end)
     return PlannedSplit(start, end, split.byte_size)
 

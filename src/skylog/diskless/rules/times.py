@@ -1,4 +1,4 @@
-"""Pure: the times that every plane goes by."""
+"""Pure: time rules of every plane."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PlaneRules:
     # How far ahead of ours an uploader's clock may be.
     commit_ahead_ms_max: int = 60 * 1000
     producer_expiration_ms: int = 24 * 60 * 60 * 1000
-    # A staged object may wait so long for its pin. The scan for orphans waits longer.
+    # How long a staged object may wait for its pin. The orphan scan waits longer.
     pin_age_ms_max: int = STAGED_PIN_AGE_MS_MAX
-    # For so long after it expired a pin keeps its object: another coordinator's clock may be slow.
+    # How long an expired pin still protects its object: another coordinator's clock may be slow.
     pin_grace_ms: int = 60 * 60 * 1000

@@ -65,7 +65,7 @@ def _new_future() -> asyncio.Future[None]:
 
 @dataclass(slots=True)
 class Request:
-    """A produce request's batches, and who waits for them.
+    """A produce request's batches, and its waiting caller.
 
     ``coordinator_ids`` are those of the items; None for a partition that the plane does not know.
     """
@@ -95,7 +95,7 @@ class Request:
             self.done.set_result(None)
 
     def results(self) -> list[AppendResult]:
-        """What is known now; of what is not, the outcome is unknown."""
+        """The known results; the outcome of the rest is unknown."""
         return [self._results.get(at, _NOT_KNOWN_YET) for at in range(len(self.items))]
 
 
@@ -161,8 +161,8 @@ class WalFile:
 
 
 class ClosedFile:
-    """Laid out. Its parts know it, but it does not know them: or its bytes would be held until
-    somebody looks for circles."""
+    """Laid out. Its parts refer to it, but not the other way round: a reference cycle would keep
+    its bytes in memory until the garbage collector runs."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class ClosedFile:
         self._buffers: Sequence[Buffer] = layout.parts
 
     def take_buffers(self) -> Sequence[Buffer]:
-        """For the upload; what is still needed after it is held by requests that wait."""
+        """For the upload; what is needed after it is held by waiting requests."""
         buffers, self._buffers = self._buffers, ()
         return buffers
 

@@ -1,8 +1,8 @@
 """Which producers lost a batch that they will send again. Pure.
 
 A coordinator takes the first batch of a producer that it does not know, wherever its sequence
-begins. So what a producer sent after a batch that was lost must wait until that batch has come
-again: otherwise it would be taken for a beginning, and the batch before it could never follow.
+begins. So batches that a producer sent after a lost one must wait until that one has been resent:
+otherwise they would be taken for its first batch, and the lost one would be refused for ever.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """When the active file is closed: by size, by age, or early when waiting cannot fill it.
 
-A fixed interval makes a producer whose window is full wait for nothing. So a file closes as soon
-as all the requests have come that were lately under way together: whoever sent them waits for
-their answers now. If they do not come, the file waits for a part of what an upload and its commit
-take anyway. What arrives while a file is under way gathers for half of that time, so that two
-overlap at most. An object store that charges for each upload limits early closing by a budget of
-uploads per second; size and age always close. Pure: time is an argument.
+A fixed interval makes a producer whose window is full wait needlessly. So a file is closed as soon
+as as many requests have arrived as were recently in flight together: their senders are now waiting
+for responses. If they do not arrive, the file waits for a part of the time that an upload and its
+commit take anyway. Requests that arrive meanwhile are collected for half of that time, so that at
+most two files overlap. An object store that charges for each upload limits early closing by a
+budget of uploads per second; size and age always close. Pure: time is an argument.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ EARLY_FILES_MAX: Final = 2
 # How long a file waits for more, by the time that files take: alone, and behind another one.
 ALONE_SHARE: Final = 0.25
 BEHIND_SHARE: Final = 0.5
-# Behind another file it pays to wait so long however quick the store is: a file has its price.
+# Behind another file it pays to wait this long however fast the store is: each file has a cost.
 BEHIND_MS_MIN: Final = 5.0
-# The weight of the latest file in what files are said to take.
+# The weight of the latest file in the average duration.
 LATEST_SHARE: Final = 0.5
 # Files by which it is known how many requests come together.
 FILES_REMEMBERED: Final = 8
@@ -56,7 +56,7 @@ class Reason(Enum):
 
 
 class PutBudget:
-    """Tokens for uploads: so many per second, and at most a burst of them saved."""
+    """Tokens for uploads: a rate per second, and at most one burst saved."""
 
     def __init__(self, per_second: float, now_ms: float) -> None:
         self._per_second = per_second
@@ -134,7 +134,7 @@ class ClosingPlan:
         return max(left, 0)
 
     def _patient_until_ms(self, opened_ms: float, under_way: int) -> float:
-        """When a file closes whoever else might come."""
+        """When a file is closed in any case."""
         if under_way == 0:
             # Those who were just answered are given the time to send again.
             return max(opened_ms, self._committed_ms) + ALONE_SHARE * self._file_ms
@@ -148,7 +148,7 @@ class ClosingPlan:
         self._most = 0
 
     def committed(self, took_ms: float, now_ms: float) -> None:
-        """A file took so long from its closing to its last answer; an outage says nothing."""
+        """The duration of a file from its closing to its last response; outages do not count."""
         self._committed_ms = now_ms
         counted_ms = min(took_ms, self._settings.interval_ms)
         self._file_ms += LATEST_SHARE * (counted_ms - self._file_ms)

@@ -1,8 +1,7 @@
-"""How many bytes may wait in the writer, and who waits for room. Pure.
+"""Limits the bytes that wait in the writer, and queues requests for room. Pure.
 
-What waits for a coordinator may have as much as is left free of twice the limit: alone it gets to
-the limit; when some coordinators are held up each has an equal share, and as much is left for the
-others.
+Each coordinator may use as much as is still free of twice the limit: alone it gets the limit; if
+some coordinators are blocked each has an equal share, and as much is left for the others.
 """
 
 from __future__ import annotations

@@ -155,8 +155,8 @@ class DisklessWriter:
         return {coordinator_id: len(parts) for coordinator_id, parts in self._queues.items()}
 
     async def close(self) -> None:
-        """Write what is waiting, and take no more. Coordinators may have gone first: whoever waits
-        in vain hears that nothing is known, and the object is left to the scan for orphans."""
+        """Write what is queued, and accept no more. Coordinators may already be stopped: callers
+        then get an unknown outcome, and the object is left to the orphan scan."""
         self._ended = True
         end = self._clock.monotonic() + limits.DISKLESS_CLOSE_SECONDS_MAX
         while self._active is not None or self._tasks or self._room.is_waited_for:
@@ -193,7 +193,7 @@ class DisklessWriter:
         if self._active.size >= self._settings.buffer_bytes_max:
             self._close(Reason.SIZE)
         elif self._plan.is_complete(self._requests) or self._look is None:
-            # What else arrives in this turn of the loop shall be in the same file.
+            # Other requests of this event-loop iteration go into the same file.
             self._reconsider()
 
     def _ticks_ms(self) -> float:
@@ -217,7 +217,8 @@ class DisklessWriter:
         self._look = asyncio.get_running_loop().call_later(wait_ms / 1000, self._consider)
 
     def _under_way(self, active: WalFile) -> int:
-        """Files before this one at the coordinator with the fewest: nobody waits for the others."""
+        """Files before this one at the coordinator with the fewest: no need to wait for the
+        others."""
         return min(len(self._queues.get(one, ())) for one in active.coordinator_ids)
 
     def _close(self, reason: Reason) -> None:
@@ -335,7 +336,7 @@ class DisklessWriter:
     async def _commit_until_known(
         self, to_commit: FileToCommit, part: FilePart
     ) -> list[CommitResult]:
-        """An outcome that is not known is asked for again, with the same key."""
+        """An unknown outcome is requested again, with the same key."""
         unknown, tell, delay = False, _log.warning, _RETRY_SECONDS
         while True:
             try:
@@ -347,13 +348,13 @@ class DisklessWriter:
                 if not self._in_time(part.file.key):
                     # That this try did nothing says nothing of one before it.
                     raise KafkaError(error.code, error.message, ambiguous=unknown) from error
-                tell("commit not known, asked again", **part.names(), why=str(error))
+                tell("commit outcome unknown, retrying", **part.names(), why=str(error))
                 tell = _log.debug
             await asyncio.sleep(delay * (0.5 + self._rng.random()))
             delay = min(delay * 2, _COMMIT_RETRY_SECONDS_MAX)
 
     def _give_up(self, part: FilePart, error: KafkaError | ObjectError) -> None:
-        """Tell everybody that the part failed."""
+        """Report the failure of the part to all its requests."""
         _log.error("file failed", **part.names(), why=str(error))
         part.file.failed = True
         part.lose(self._lost)
@@ -364,7 +365,7 @@ class DisklessWriter:
         part.fail(AppendResult(code, message=str(error)))
 
     def _settled(self, file: ClosedFile) -> None:
-        """A part of the file has been committed or given up; after the last one, count."""
+        """A part of the file has been committed or abandoned; after the last one, count."""
         file.unsettled -= 1
         if file.unsettled:
             return
@@ -379,7 +380,7 @@ class DisklessWriter:
             self._start(self._remove_unknown(file.key))
 
     async def _remove_unknown(self, key: ObjectKey) -> None:
-        """Every part was refused: remove what certainly nobody will need."""
+        """Every part was refused: remove the object, which is certainly not needed."""
         try:
             described = await self._plane.describe_files([str(key)])
             if described[0].error is ErrorCode.RESOURCE_NOT_FOUND:

@@ -75,7 +75,7 @@ class Database:
             async with self._pool.acquire() as connection:
                 versions = await migrate(connection)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
-            # A connection string that cannot be read stands in the error, password and all.
+            # An invalid connection string is in the error, including the password.
             hidden = isinstance(error, ValueError)
             why = "the connection string cannot be read" if hidden else str(error)
             raise StorageError(
@@ -93,7 +93,7 @@ class Database:
                 pool.terminate()
 
     async def connect(self) -> Any:
-        """A connection of its own, outside of the pool, not yet prepared."""
+        """A separate connection, outside the pool, not yet prepared."""
         return await asyncpg.connect(
             self._address.reveal(),
             timeout=CONNECT_SECONDS,

@@ -1,4 +1,4 @@
-"""Statements that let go of batches. Their callers hold the locks of the partitions."""
+"""Statements that delete batches. Their callers hold the locks of the partitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHERE file_id = ANY($1::bigint[]) AND marked_ms IS NULL
 
 
 class Moved(NamedTuple):
-    """A partition after a deletion, and the file of each batch that went."""
+    """A partition after a deletion, and the file of each deleted batch."""
 
     log: LogState
     file_ids: list[int]

@@ -1,7 +1,7 @@
-"""High watermarks over LISTEN/NOTIFY: how a commit reaches the fetches parked at other brokers.
+"""High watermarks over LISTEN/NOTIFY: how a commit wakes waiting fetches on other brokers.
 
 A notification is part of the commit's transaction. While the listening connection is down,
-notifications are lost; so after each new connection every high watermark is told once.
+notifications are lost; so after each new connection every high watermark is reported once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def payloads(moved: Iterable[Moved]) -> Iterator[str]:
 
 
 def parse(payload: str) -> Iterator[Moved]:
-    """What ``payloads`` wrote; words that are something else are skipped."""
+    """Parses what ``payloads`` wrote; other words are skipped."""
     for word in payload.split():
         try:
             topic_id, partition, high_watermark = word.split(":")
@@ -83,7 +83,7 @@ class HighWatermarkFeed:
             connection.terminate()
 
     async def _listen(self, *, tell_all: bool) -> asyncio.Event:
-        """Connect and listen; returns what is set when the connection is lost."""
+        """Connect and listen; returns an event that is set when the connection is lost."""
         connection = self._connection = await self._database.connect()
         closed = asyncio.Event()
         try:
@@ -108,7 +108,7 @@ class HighWatermarkFeed:
             closed = await self._reconnect()
 
     async def _until_lost(self, closed: asyncio.Event) -> None:
-        """A peer that vanished without a word is found by asking it something now and then."""
+        """A peer that vanished silently is detected by a periodic query."""
         while not closed.is_set():
             try:
                 await asyncio.wait_for(closed.wait(), PING_SECONDS)

@@ -218,7 +218,7 @@ class PostgresPlane:
     async def enforce_retention(
         self, requests: Sequence[tuple[Uuid, int, int, int]], max_batches: int
     ) -> list[RetentionResult]:
-        """Each partition in a transaction of its own: a long pass must not hold up commits."""
+        """Each partition in its own transaction: a long pass must not block commits."""
         return [
             await self._retain(
                 (topic_id, partition), offsets.RetentionLimits(limit_bytes, limit_ms), max_batches

@@ -41,7 +41,7 @@ def scripts() -> list[Script]:
 
 
 def pending(known: list[Script], applied: dict[int, str]) -> list[Script]:
-    """Pure: what is left to do; refuses a database that another skylog has made."""
+    """Pure: the scripts left to apply; refuses a database of another skylog."""
     newest = known[-1].version
     if applied and max(applied) > newest:
         raise StorageError(
@@ -53,13 +53,13 @@ def pending(known: list[Script], applied: dict[int, str]) -> list[Script]:
         if digest is not None and digest != script.digest:
             raise StorageError(
                 f"schema script {script.version} ({script.name}) of the database is not ours: "
-                "use a database of its own for each cluster"
+                "use a separate database for each cluster"
             )
     return [script for script in known if script.version not in applied]
 
 
 async def migrate(connection: Any) -> list[int]:
-    """Apply what is missing, all or nothing; returns the versions applied."""
+    """Apply missing scripts, all or nothing; returns the versions applied."""
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
         await connection.execute(_HISTORY)
