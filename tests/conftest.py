@@ -28,7 +28,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     missing = [library for library, built in native_libraries().items() if not built]
     if missing:
-        terminalreporter.write_line(f"in Python, for want of `make native`: {', '.join(missing)}")
+        terminalreporter.write_line(
+            f"Python instead of C (run `make native`): {', '.join(missing)}"
+        )
 
 
 def pytest_unconfigure() -> None:

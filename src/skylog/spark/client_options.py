@@ -1,8 +1,8 @@
 """Options that begin with ``kafka.``: settings of a Kafka client, for reading and for writing.
 
-Pure: decides from its arguments alone. What our client knows is honoured. What only tunes a Java
-client has no effect here and is accepted, so that a job need not be changed. Whatever would
-change what is read or who reads it, and what nobody knows, is refused by its name.
+Pure. Settings that our client knows are used. Settings that only tune a Java client are accepted
+without effect, so that a job need not be changed. Settings that would change what is read or the
+identity of the reader, and unknown ones, are refused by name.
 """
 
 from __future__ import annotations

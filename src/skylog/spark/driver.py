@@ -44,8 +44,8 @@ class Driver:
     def partitions(self, known: Collection[TopicPartition] = ()) -> dict[TopicPartition, str]:
         """The partitions to read, each with the id of its topic.
 
-        A topic that is asked for by name must be there, unless it is ``known``: then it was, and
-        its absence is a loss, which is for others to judge.
+        A topic that is requested by name must exist, unless it is ``known``: then it existed
+        before, and its absence is a loss, which the caller handles.
         """
         return self._run(self._partitions({key.topic for key in known}))
 
@@ -90,17 +90,17 @@ class Driver:
     # Offsets ------------------------------------------------------------------------------
 
     def logs(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Log]:
-        """What partitions hold; those that are gone are left out."""
+        """The offsets of partitions; deleted ones are omitted."""
         earliest = self._offsets(dict.fromkeys(partitions, EARLIEST))
         latest = self._offsets(dict.fromkeys(earliest, LATEST))
         return {key: Log(earliest[key], end) for key, end in latest.items()}
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """Where partitions end; those that are gone are left out."""
+        """The end offsets of partitions; deleted ones are omitted."""
         return self._offsets(dict.fromkeys(partitions, LATEST))
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """Where partitions begin; those that are gone are left out."""
+        """The start offsets of partitions; deleted ones are omitted."""
         return self._offsets(dict.fromkeys(partitions, EARLIEST))
 
     def at_times(self, times: Mapping[TopicPartition, int]) -> Offsets:

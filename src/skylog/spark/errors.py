@@ -1,4 +1,4 @@
-"""What a user of Spark is told: one sentence, without our insides."""
+"""Errors for users of Spark: one sentence, without internals."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class ReadError(SkylogError):
-    """A read that cannot be done; the message says what is missing and where."""
+    """A read that failed; the message says what is missing and where."""
 
 
 class DataLossError(ReadError):
-    """Data that should have been read is gone, and ``failOnDataLoss`` forbids to go on."""
+    """Data that should have been read no longer exists, and ``failOnDataLoss`` is set."""
 
     def __init__(self, losses: list[str]) -> None:
         shown = "; ".join(losses[:5]) + (f"; and {len(losses) - 5} more" if losses[5:] else "")
@@ -52,7 +52,7 @@ def told(error: KafkaError, bootstrap: str, what: str = "") -> ReadError:
 
 
 def one_sentence(function: Callable[P, T]) -> Callable[P, T]:
-    """For what Spark calls: it shows whole tracebacks, and how we got there helps nobody."""
+    """For entry points called by Spark: it shows whole tracebacks, which do not help users."""
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:

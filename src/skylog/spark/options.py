@@ -1,7 +1,7 @@
 """Options of reads: those of Spark's Kafka source, and a few of ours.
 
-Pure: decides from its arguments alone. Names are taken in any mixture of capitals, as everywhere
-in Spark. Every error names the option, what it holds and what is allowed.
+Pure. Names are case-insensitive, as everywhere in Spark. Every error names the option, its value
+and the allowed values.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Subscription:
     partitions: tuple[TopicPartition, ...] = ()
 
     def matches(self, topic: str) -> bool:
-        """Whether a topic's name is what the pattern looks for."""
+        """Whether a topic's name matches the pattern."""
         return self.pattern is not None and re.search(self.pattern, topic) is not None
 
 
@@ -144,7 +144,7 @@ def parse_stream(options: Mapping[str, str]) -> ReadOptions:
 
 
 def parse_columns(options: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns that a query gets without a schema of its own, all other options checked."""
+    """The columns of a query without its own schema, all other options checked."""
     given = _Given(options)
     return _parse(given, Everywhere(EARLIEST), Everywhere(LATEST)).columns
 

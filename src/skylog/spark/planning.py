@@ -1,4 +1,4 @@
-"""From ranges to tasks, on the driver: asks for split points and packs them by bytes."""
+"""From ranges to tasks, on the driver: requests split points and packs them by bytes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TaskPartition(InputPartition):
 
 
 def report(losses: Sequence[str], *, fail: bool) -> None:
-    """Losses fail the query, or are only told."""
+    """Losses fail the query, or are only logged."""
     if not losses:
         return
     if fail:

@@ -30,7 +30,7 @@ class Everywhere:
 
 @dataclass(frozen=True, slots=True)
 class AtOffsets:
-    """An offset for each partition; −2 and −1 stand for earliest and latest."""
+    """An offset for each partition; −2 and −1 mean earliest and latest."""
 
     offsets: Mapping[TopicPartition, int]
 
@@ -99,7 +99,7 @@ def from_json(value: Any) -> Offsets:
 
 
 def name_all(partitions: Iterable[TopicPartition]) -> str:
-    """Partitions for people; a few stand for many."""
+    """Partitions in readable form; a few of many."""
     ordered = sorted(partitions)
     shown = ", ".join(map(str, ordered[:10]))
     return shown if len(ordered) <= 10 else f"{shown} and {len(ordered) - 10} more"

@@ -1,7 +1,6 @@
-"""Which offsets of which partitions a query or a micro-batch reads, and what is no longer there.
+"""Which offsets of which partitions a query or a micro-batch reads, and what was lost. Pure.
 
-Pure: decides from its arguments alone. Losses are sentences; whether they fail the query or are
-only logged is for ``failOnDataLoss`` to say.
+Losses are sentences; ``failOnDataLoss`` decides whether they fail the query or are only logged.
 """
 
 from __future__ import annotations
@@ -142,7 +141,7 @@ def _check_all_named(
 def batch_ranges(
     start: Offsets, end: Offsets, logs: Mapping[TopicPartition, Log], *, by_time: bool
 ) -> Ranges:
-    """The ranges of a batch query. Times that lie the wrong way round just have nothing between."""
+    """The ranges of a batch query. An end time before the start time gives an empty range."""
     found = Ranges()
     for key in sorted(start):
         if start[key] > end[key] and not by_time:
@@ -181,7 +180,7 @@ def stream_ranges(
 
 
 def changes_of_partitions(start: Offsets, end: Offsets) -> list[str]:
-    """What was read before and is no longer there."""
+    """What was read before and no longer exists."""
     losses = []
     deleted = start.keys() - end.keys()
     if deleted:

@@ -1,6 +1,6 @@
-"""How much of what is there one micro-batch takes: Spark's rate limits for Kafka.
+"""How much of the backlog one micro-batch reads: Spark's rate limits for Kafka.
 
-Pure: decides from its arguments alone.
+Pure.
 """
 
 from __future__ import annotations

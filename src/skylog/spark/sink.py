@@ -48,7 +48,7 @@ class WriteError(SkylogError):
 
 @dataclass(frozen=True)
 class SinkMessage(WriterCommitMessage):
-    """What a task tells the driver."""
+    """What a task returns to the driver."""
 
     written: Written
     query: str | None = None
@@ -99,7 +99,7 @@ class _Sink:
             raise self.told(error) from None
 
     def told(self, error: SkylogError) -> SkylogError:
-        """An error with what it is about."""
+        """An error with its context."""
         if isinstance(error, ConfigError | WriteError):
             return error
         return WriteError(f"{error} (cluster at {self.options.client['bootstrap.servers']})")
@@ -163,9 +163,9 @@ class StreamWriter(_Sink, DataSourceStreamArrowWriter):
 
 
 def _has_failed_task(messages: Sequence[WriterCommitMessage | None]) -> bool:
-    """Spark aborts also when the commit failed: then objects may stand in a manifest and stay.
+    """Spark also aborts if the commit failed: then objects may be in a manifest and are kept.
 
-    With a task that did not finish there was no commit.
+    If a task did not finish there was no commit.
     """
     return any(message is None for message in messages)
 
@@ -175,7 +175,7 @@ def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
 
 
 def _query(messages: Sequence[WriterCommitMessage | None]) -> str | None:
-    """The query's id, which only tasks are told; None where no task wrote anything."""
+    """The query's id, which only tasks know; None if no task wrote anything."""
     found = {message.query for message in messages if isinstance(message, SinkMessage)}
     if not found:
         return None

@@ -1,7 +1,7 @@
 """The data source ``skylog``: topics as DataFrames.
 
-Spark loads this module in every process, also where it only looks for names of formats, so whatever
-takes long to import is imported where it is used.
+Spark loads this module in every process, even just to list formats, so slow imports are made where
+they are used.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _Json = dict[str, Any]
 
 
 class StreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives on the driver as long as the query runs; ``read`` alone runs on executors."""
+    """Lives on the driver as long as the query runs; only ``read`` runs on executors."""
 
     def __init__(self, options: ReadOptions, clock: Clock | None = None) -> None:
         self._options = options
@@ -105,7 +105,7 @@ class StreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerAvailab
     def latestOffset(self, start: _Json, limit: ReadLimit) -> _Json:  # noqa: N802 - Spark's name
         began = from_json(start)
         latest = self._find_latest(began)
-        # Spark asks only when all before ``start`` is done, also when nothing new has come.
+        # Spark calls this only when all before ``start`` is done, also if nothing new has arrived.
         self._publish({key: offset for key, offset in began.items() if key in latest})
         if not self._is_pinned and began == self._initial:
             self._is_pinned = True

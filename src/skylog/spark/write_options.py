@@ -1,7 +1,6 @@
 """Options of writes: those of Spark's Kafka sink, and a few of ours.
 
-Pure: decides from its arguments alone. Names are taken in any mixture of capitals. Every error
-names the option, what it holds and what is allowed.
+Pure. Names are case-insensitive. Every error names the option, its value and the allowed values.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ KNOWN: Final = (
     *_IGNORED,
     *_STORAGE,
 )
-# They tune how a Java producer gathers and sends; what is acknowledged here is always safe.
+# Settings that tune how a Java producer batches and sends; what is acknowledged here is always
+# durable.
 _PRODUCER_TUNING: Final = frozenset(
     {
         "acks",

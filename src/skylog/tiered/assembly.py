@@ -34,8 +34,8 @@ RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What there is to a segment beside its log. ``producers`` is what its own batches say, not
-    what came before them."""
+    """A segment's data besides its log. ``producers`` is the state of its own batches, without
+    earlier ones."""
 
     base_offset: int
     last_offset: int
@@ -63,7 +63,7 @@ class Segment:
 
 @dataclass(slots=True)
 class SegmentAssembler:
-    """Is shown batches in the order of their offsets, each as it is served to consumers.
+    """Receives batches in the order of their offsets, each as it is served to consumers.
 
     Their bytes, one after the other, are the log.
     """

@@ -1,1 +1,1 @@
-"""The parts of a node put together; ``wiring.py`` is the only composition root."""
+"""The assembly of a node; ``wiring.py`` is the only composition root."""

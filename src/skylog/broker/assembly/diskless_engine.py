@@ -1,4 +1,4 @@
-"""The diskless engine of a broker: store, control plane, writer, reader and who waits for them."""
+"""The diskless engine of a broker: store, control plane, writer, reader and watchers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from skylog.objects.store import ObjectStore
 
 _log = get_logger("broker.diskless")
-# Where objects lie unless told otherwise: beside the logs.
+# The default directory of objects: beside the logs.
 OBJECTS_DIRECTORY: Final = "diskless-objects"
 # What a client is not to blame for.
 _FETCH_FAILURES: Final = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.CORRUPT_MESSAGE)
@@ -84,7 +84,7 @@ class DisklessEngine:
         return results
 
     def records_deleted(self, topic_id: Uuid, index: int, log_start: int) -> None:
-        """From now on nobody gets them here."""
+        """From now on they are no longer served here."""
         if self.local is not None:
             self.local.partitions.log_started((topic_id, index), log_start)
 
@@ -148,7 +148,7 @@ class DisklessFollower:
         if image.topic(DISKLESS_METADATA) is None:
             await self._auto_create.create([DISKLESS_METADATA])
         await self._engine.plane.loaded()
-        # One that was deleted meanwhile must not come back.
+        # One that was deleted meanwhile must not be created again.
         there = [one for one in topics if image.topic_by_id(one[0]) is not None]
         await self._engine.plane.create_partitions(there)
 

@@ -1,4 +1,4 @@
-"""Local copies of diskless partitions: put together from the broker's parts."""
+"""Local copies of diskless partitions, assembled from the broker's parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOCAL_DIRECTORY: Final = "diskless-local"
 
 @dataclass(frozen=True, slots=True)
 class LocalSegments:
-    """The filler, and the fetch that goes by it."""
+    """The filler, and the fetch that uses it."""
 
     filler: LocalFiller
     partitions: LocalPartitions

@@ -97,16 +97,16 @@ class QuorumPart:
         return controller
 
     async def abandon(self) -> None:
-        """Stop without a word to anybody."""
+        """Stop without notifying others."""
         await self.quorum.abandon()
         await self._lines.close()
 
     async def follow(self) -> None:
-        """Read what is committed, and from now on what comes."""
+        """Read what is committed, and from now on every change."""
         self._undo.callback(await self.quorum.subscribe(self._publisher.committed))
 
     def presence(self, listeners: Listeners, start: Callable[[str, Work], None]) -> list[Follower]:
-        """What makes a controller known to the cluster; nothing on a node that is none."""
+        """Registers a controller with the cluster; nothing on other nodes."""
         node = self._settings.node
         if not node.is_controller:
             return []
@@ -131,7 +131,7 @@ class QuorumPart:
             await quorum.write_snapshot(publisher.end_offset, records)
 
     def hopeless(self) -> str | None:
-        """Why nobody of this cluster will ever be found; None while there is hope."""
+        """Why no node of this cluster can ever be found; None as long as it may be."""
         strangers = self.quorum.strangers
         if self.quorum.leader_and_epoch.leader_id >= 0 or not strangers:
             return None

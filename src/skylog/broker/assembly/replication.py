@@ -1,4 +1,4 @@
-"""Replication of classic partitions, put together, and what it follows of metadata."""
+"""Assembles replication of classic partitions, and connects it to the metadata."""
 
 from __future__ import annotations
 

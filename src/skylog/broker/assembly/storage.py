@@ -1,4 +1,4 @@
-"""A node's directories: its own, formatted before, or on the first start of a node of its own."""
+"""A node's directories: formatted before, or on the first start of a single node."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def directories(settings: BrokerSettings) -> list[Path]:
 def open_storage(
     settings: BrokerSettings, port_of: Callable[[str], int], system: System
 ) -> NodeStorage:
-    """Open the directories. Only a node that is a cluster of its own may choose the cluster's id:
-    the others must have been formatted with theirs."""
+    """Open the directories. Only a single node may generate the cluster's id: others must have
+    been formatted with it."""
     node_id, named = settings.node.node_id, settings.node.metadata_log_dir
     metadata_dir = Path(named).absolute() if named else None
     combined = settings.node.is_broker and settings.node.is_controller
@@ -43,7 +43,7 @@ def open_storage(
 
 
 def _others(settings: BrokerSettings, own: Endpoint) -> bool:
-    """Whether the settings speak of controllers beside this one."""
+    """Whether the settings name other controllers."""
     voters = parse_voters(settings.quorum.voters, own.listener)
     servers = parse_servers(settings.quorum.bootstrap_servers, own.listener)
     strangers = any(voter.key.id != settings.node.node_id for voter in voters.voters)

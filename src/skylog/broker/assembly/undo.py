@@ -1,4 +1,4 @@
-"""How a node goes down: what was started last is stopped first, and every step has an end."""
+"""The shutdown of a node: parts are stopped in reverse order, and every step has a time limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skylog.kernel.waiting import give_up_after
 
 
 class Undo(contextlib.AsyncExitStack):
-    """The steps of a shutdown. One that takes too long is given up, and the next has its turn."""
+    """The steps of a shutdown. One that takes too long is abandoned, and the next one runs."""
 
     def stop_by(
         self,

@@ -1,8 +1,8 @@
-"""The only place where the parts of a node are put together, started and stopped.
+"""The only place where the parts of a node are assembled, started and stopped.
 
 Start: directories → metadata quorum → controller → local logs → sockets are bound → the broker
-registers and reads the metadata log up to there → it does what that says → it is let in → sockets
-accept. Stop is the same backwards.
+registers and reads the metadata log up to its registration → it applies that metadata → it is
+unfenced → sockets accept. Stop is the reverse.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Node:
         rng: Random | None = None,
         on_failure: Callable[[Exception], None] = lambda error: None,
     ) -> None:
-        """``on_failure`` hears of what a node cannot survive; it should be stopped then."""
+        """``on_failure`` is called for fatal errors; the node should be stopped then."""
         self.settings = settings
         self._clock = clock or SystemClock()
         self._rng = rng or system_random()
@@ -122,7 +122,7 @@ class Node:
         self._addresses = Addresses()
 
     async def start(self) -> None:
-        """Come up; on any failure what was started is stopped again, and the error is raised."""
+        """Start; on any failure what was started is stopped again, and the error is raised."""
         try:
             await self._start()
         except BaseException:
@@ -234,11 +234,11 @@ class Node:
         undo.stop_by(self._services.transactions.close)
         undo.stop_by(self._services.producer_ids.close)
         await self._bind(securities)
-        # Other controllers may need this one before any broker can be let in.
+        # Other controllers may need this one before any broker can be unfenced.
         await self._listeners.serve(of_controller=True)
         await self._register(storage, logs)
         await self._follow_metadata(logs)
-        # First of all when it stops: others lead by then, and go on without waiting for this one.
+        # Stopped first: other brokers lead by then, and continue without waiting for this one.
         undo.stop_by(self._lifecycle.leave, limits.STOP_LEAVE_SECONDS_MAX)
         await self._lifecycle.unfence()
         # Its first client shall find it in the metadata, too.
@@ -370,7 +370,7 @@ class Node:
             if settings is self._services.configs.current:
                 self._connections.update(found)
 
-        if settings.network.connections_per_ip_overrides:  # names, perhaps, of hosts far away
+        if settings.network.connections_per_ip_overrides:  # may be names of remote hosts
             self._background.once("connection limits", look_up)
         else:
             self._connections.update(connection_settings(settings))

@@ -1,8 +1,8 @@
-"""Audit: every committed batch is in the bucket, whole, and the bucket holds nothing else.
+"""Audit: every committed batch is intact in the bucket, which contains nothing else.
 
 Executors locate the batches of their splits, read and check their bytes; the driver compares the
-listing of the bucket with the files that the coordinators know. The cluster goes on meanwhile: what
-looks wrong is asked for again, and counts only if it is still there.
+listing of the bucket with the files that the coordinators know. The cluster is in use meanwhile:
+apparent errors are checked again, and count only if they persist.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from skylog.wire.messages.describe_diskless_coordinators_response import (
 TASK_BYTES: Final = 64 * 1024 * 1024
 _READS_AT_ONCE: Final = 8
 _PREFIXES: Final = ("wal/", "staging/")
-# Files this young may have been committed after their partitions were looked at.
+# Files this young may have been committed after their partitions were checked.
 _RECENT_MS: Final = 10 * 60 * 1000
 _NEIGHBOURS: Final = 20
 
@@ -51,7 +51,7 @@ class AuditJob:
 
 @dataclass(slots=True)
 class Audit:
-    """``objects``: bytes and number in the bucket by what they are."""
+    """``objects``: bytes and number in the bucket by state."""
 
     storage_url: str
     checked: Checked
@@ -88,7 +88,7 @@ def run(spark: SparkSession, job: AuditJob) -> Audit:
     tasks = [_Task(job.cluster, url, part) for part in pack(splits, TASK_BYTES)]
     checked = reduce_tasks(spark, "audit", tasks, _check, Checked.merge) or Checked()
     audit = Audit(url, checked)
-    # A file's other batches may be of topics that were not asked for.
+    # A file's other batches may belong to topics that were not requested.
     job.cluster.run(_compare(job.cluster, audit, about, started_ms, whole=not job.topics))
     return audit
 
@@ -223,7 +223,7 @@ def _is_older(key: str, time_ms: int) -> bool:
 
 
 async def _is_live(admin: DisklessAdmin, key: str) -> bool:
-    """Now, after its batches were looked for."""
+    """Now, after its batches were searched for."""
     async for file in admin.files(key[:-1], page=_NEIGHBOURS):
         if file.object_key == key:
             return file.live_batches > 0

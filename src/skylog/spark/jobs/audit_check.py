@@ -1,4 +1,4 @@
-"""Pure: what an audit looks for, and what to do about it."""
+"""Pure: the checks of an audit, and the recommended actions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _finding(kind: Kind, split: Split, location: BatchLocation, detail: str) -> 
 
 
 def pack(splits: Iterable[Split], task_bytes: int) -> list[tuple[Split, ...]]:
-    """Splits for one task each; none is cut, so that no batch is looked at twice."""
+    """Splits for one task each; none is cut, so that no batch is checked twice."""
     tasks: list[tuple[Split, ...]] = []
     held: list[Split] = []
     size = 0

@@ -1,4 +1,4 @@
-"""Pure: what an audit has looked at and found, bounded in memory however much is damaged."""
+"""Pure: what an audit has checked and found, in bounded memory however much is damaged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Kind(Enum):
     SIZE = "object of another size"
     DANGLING = "file without object"
     UNREFERENCED = "file without batches"
-    ORPHAN = "object that nobody knows"
+    ORPHAN = "object unknown to coordinators"
 
 
 # These waste space, and brokers remove them by themselves; the others are damage.
@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Tally:
-    """What was looked at of one partition."""
+    """What was checked of one partition."""
 
     batches: int = 0
     records: int = 0
@@ -100,9 +100,9 @@ class Findings:
 
 
 class Keys:
-    """Object keys that were seen, eight bytes for each: of a bucket there may be millions.
+    """Hashes of object keys, eight bytes each: a bucket may have millions.
 
-    Two keys in so many that look alike would only hide that one of them has no batches.
+    A collision would only hide that one of the two has no batches.
     """
 
     def __init__(self, hashes: array[int] | None = None) -> None:
@@ -135,7 +135,7 @@ def _hash(key: str) -> int:
 
 @dataclass(slots=True)
 class Checked:
-    """What tasks looked at and found. ``objects`` are those in which batches lie."""
+    """What tasks checked and found. ``objects`` are those with batches."""
 
     tallies: dict[tuple[str, int], Tally] = field(default_factory=dict)
     objects: Keys = field(default_factory=Keys)

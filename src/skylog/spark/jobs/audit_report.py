@@ -1,4 +1,4 @@
-"""Pure: an audit as a page for people and as a document for programs."""
+"""Pure: an audit as an HTML page and as a JSON document."""
 
 from __future__ import annotations
 

@@ -37,9 +37,9 @@ class Chunk:
 
 
 def positions(offsets: Offsets, logs: Mapping[int, Log]) -> tuple[dict[int, int], dict[int, int]]:
-    """Where each partition goes on, and how many offsets retention deleted before they were read.
+    """Where each partition continues, and how many offsets retention deleted before they were read.
 
-    A partition that is new is read from its beginning.
+    A new partition is read from its beginning.
     """
     found, lost = {}, {}
     for index, log in logs.items():
@@ -56,7 +56,7 @@ def positions(offsets: Offsets, logs: Mapping[int, Log]) -> tuple[dict[int, int]
 
 
 def next_chunk(start: Offsets, ends: Offsets, records_max: int) -> Chunk | None:
-    """Some of what is waiting, of each partition in proportion to what it has; None at the end."""
+    """A chunk of each partition in proportion to its backlog; None at the end."""
     waiting = {index: end for index, end in ends.items() if end > start[index]}
     if not waiting:
         return None

@@ -99,9 +99,10 @@ class JobCluster:
 
 
 async def located(cluster: Cluster, split: Split) -> AsyncIterator[tuple[int, Located]]:
-    """Where the batches of a split lie, page by page, each with the offset that was asked for.
+    """Where the batches of a split are, page by page, each with the requested offset.
 
-    Ends early when the records go meanwhile: by retention, DeleteRecords, or with their topic.
+    Ends early if the records are deleted meanwhile: by retention, DeleteRecords, or with their
+    topic.
     """
     position = split.start_offset
     while position < split.end_offset:

@@ -10,20 +10,20 @@ from pyspark.errors import PySparkException
 
 from skylog.kernel.errors import SkylogError
 
-# What calls of Spark raise; some of its own errors come as those of the bridge to Java.
+# What calls to Spark raise; some of its errors come as those of the bridge to Java.
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
-# The last line of a traceback: the class with its modules, and what it says.
+# The last line of a traceback: the class with its modules, and the message.
 _RAISED: Final = re.compile(r"^(?:[a-z_]\w*\.)+([A-Z]\w*): (.+)$", re.MULTILINE)
 _JAVA: Final = re.compile(r"^: [\w.$]+: (.+)$", re.MULTILINE)
 _CHARACTERS_MAX: Final = 2000
 
 
 class JobError(SkylogError):
-    """A job that could not go on; the message says why."""
+    """A job that failed; the message says why."""
 
 
 def told(error: Exception) -> JobError:
-    """What a task or Spark itself said, without its stack."""
+    """The message of a task or of Spark itself, without its stack."""
     text = str(error)
     raised = [found for found in _RAISED.finditer(text) if not found[1].endswith("SparkException")]
     java = _JAVA.search(text)

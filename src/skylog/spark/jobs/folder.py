@@ -1,7 +1,7 @@
-"""Where jobs put what they make: a directory or a bucket, by anything that pyarrow can open.
+"""The output of jobs: a directory or a bucket, anything that pyarrow can open.
 
-A file is there whole or not at all: it is written under a name of its own, which no other attempt
-of the same task has, and moved to its place when all of it is there.
+Files are written atomically: under a name that no other attempt of the same task has, and moved to
+their place when they are complete.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Folder:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """A new file, or a new version of one; after an error there is none."""
+        """A new file, or a new version of one; after an error it does not exist."""
         system, path = self._open()
         system.create_dir(path, recursive=True)
         # An upload that is only dropped may still be completed by the library, so it is closed.
@@ -102,7 +102,7 @@ class Folder:
         system.move(f"{path}/{name}", f"{where}/{name}")
 
     def remove(self, name: str | None = None) -> None:
-        """Remove a file, or the folder with all that is in it; it need not be there."""
+        """Remove a file, or a folder with its contents; it need not exist."""
         system, path = self._open()
         try:
             if name is None:

@@ -1,7 +1,7 @@
 """Load files into a topic: Parquet, JSON lines, CSV or lines of text.
 
 Each file is an epoch of the run's writer. The files are numbered when a run first sees them, in the
-order of their names; a run that goes on loads those that are left, and those that are new.
+order of their names; a continued run loads the remaining and the new ones.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _SECONDS: Final = 10.0
 
 
 def counted_requests(urls: Sequence[str]) -> dict[str, float]:
-    """Requests by operation, of all brokers together; ConfigError names a page that is none."""
+    """Requests by operation, of all brokers together; ConfigError names an invalid page."""
     found: dict[str, float] = {}
     for url in urls:
         for name, count in _parse(url, _page(url)).items():

@@ -1,7 +1,7 @@
 """Pure: a report as one HTML page that needs nothing else: no script, no network, its plots in SVG.
 
-Texts are escaped here; callers pass plain strings. Numbers stand in tables under the plots, so that
-nothing is told by colour alone.
+Texts are escaped here; callers pass plain strings. Numbers are in tables under the plots, so that
+nothing depends on colour alone.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def paragraph(text: str, *, mood: str = "") -> str:
 
 
 def tiles(values: Mapping[str, str]) -> str:
-    """The few numbers that one looks at first."""
+    """The most important numbers."""
     cells = (
         f'<div class="tile"><b>{escape(value)}</b>{escape(name)}</div>'
         for name, value in values.items()
@@ -77,7 +77,7 @@ def tiles(values: Mapping[str, str]) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Numbers stand to the right; a column of numbers has a right-hand head too."""
+    """Numbers are right-aligned, including their column heading."""
     numeric = [bool(rows) and _is_number(rows[0][at]) for at in range(len(columns))]
     head = "".join(_cell("th", name, numeric[at]) for at, name in enumerate(columns))
     body = "".join(
@@ -202,7 +202,7 @@ def _short(value: float) -> str:
 
 
 def size_text(count: float) -> str:
-    """Bytes for people."""
+    """Bytes in readable units."""
     if count < _KIB:
         return f"{count:.0f} B"
     for unit in ("KiB", "MiB", "GiB"):

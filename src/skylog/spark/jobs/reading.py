@@ -16,7 +16,7 @@ from skylog.spark.jobs.cluster import JobCluster
 from skylog.spark.ranges import Log
 from skylog.spark.source import NAME
 
-# What makes a record, wherever it goes.
+# The fields of a record, wherever it is written.
 COPIED: Final = ("key", "value", "headers", "timestamp", "partition")
 
 

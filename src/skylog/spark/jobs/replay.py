@@ -1,8 +1,8 @@
 """Copy records from a topic to a topic, of this cluster or another.
 
-The records are copied chunk by chunk, each an epoch of the run's writer. What the chunks are is
-fixed when the run begins: a run that goes on has the same, and each is written once (to a classic
-topic: at least once).
+The records are copied chunk by chunk, each an epoch of the run's writer. The chunks are fixed when
+the run begins: a continued run has the same, and each is written exactly once (to a classic topic:
+at least once).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Outcome:
 
 
 def run(spark: SparkSession, job: ReplayJob, before: BeforeStep = lambda step: None) -> Outcome:
-    """Copy what is left of the run."""
+    """Copy the rest of the run."""
     file = RunFile.of(job.state, JOB, job.run_id)
     (topic,) = job.source.topics([job.topic])
     logs = logs_of(job.source, topic)
@@ -143,7 +143,7 @@ def _plan(
         "keep": _keeps(job, len(topic.partitions), writer.target.partitions),
         "done": 0,
     }
-    # An expression that is none must not begin a run.
+    # An invalid expression must not start a run.
     _frame(spark, job, Chunk({0: 0}, {0: 0}), keep=True, ordered=False)
     file.write(plan)
     return plan
@@ -158,7 +158,7 @@ def _digest(chosen: Selection) -> str:
 
 
 def _bounds(chosen: Selection, logs: Mapping[int, Log]) -> tuple[dict[int, int], dict[int, int]]:
-    """The offsets that are asked for and there; partitions that are not named count whole."""
+    """The requested offsets that exist; partitions that are not named are included completely."""
     for name, given in (("--start-offsets", chosen.start), ("--end-offsets", chosen.end)):
         strange = sorted(set(given or ()) - logs.keys())
         if strange:

@@ -39,7 +39,7 @@ class ReportJob:
 
 @dataclass(frozen=True, slots=True)
 class TopicHour:
-    """``uploads``: the topic's share of the objects that its batches lie in."""
+    """``uploads``: the topic's share of the objects that contain its batches."""
 
     topic: str
     hour_ms: int

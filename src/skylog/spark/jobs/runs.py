@@ -1,6 +1,6 @@
-"""What a run of a job that writes to a topic has to remember, in a file by the run's id.
+"""The saved state of a job that writes to a topic, in a file named by the run's id.
 
-A run that was stopped goes on where it was when it is started with the same id.
+A stopped run continues when it is started with the same id.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RunFile:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other runs of this id away, where that can be done."""
+        """Exclude other runs of this id, if possible."""
         with self.folder.alone(f"{self.name}.lock"):
             yield
 
@@ -59,7 +59,7 @@ class RunFile:
 
 
 def check_same(found: Mapping[str, Any], wanted: Mapping[str, Any], url: str) -> None:
-    """A run goes on as it began; ConfigError names what differs."""
+    """A run continues with its original arguments; ConfigError names what differs."""
     for name, value in wanted.items():
         if found.get(name) != value:
             raise ConfigError(

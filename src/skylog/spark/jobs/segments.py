@@ -1,8 +1,8 @@
 """Assemble the batches of a diskless topic into segments of Kafka's format, with their indexes.
 
-Each task assembles one segment; the driver puts together what the producers did over all of them,
-and then writes down that the segments are there: ``<topic>-<partition>/segments.json``. A run that
-was stopped goes on behind the last segment written down.
+Each task assembles one segment; the driver merges the producers' state over all of them, and then
+records the segments: ``<topic>-<partition>/segments.json``. A stopped run continues after the last
+recorded segment.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _LOGGING: Final = Path(__file__).with_name("log4j2.properties").resolve()
 
 
 def start(job: str, master: str | None) -> SparkSession:
-    """A session for a job; one that is there already is used as it is."""
+    """A session for a job; an existing one is used as it is."""
     active = SparkSession.getActiveSession()
     if active is not None:
         return active

@@ -1,4 +1,4 @@
-"""Tasks of a job on the executors, with a progress bar for whoever waits.
+"""Tasks of a job on the executors, with a progress bar.
 
 A job's results are small: counts and findings, never records.
 """
@@ -40,7 +40,7 @@ def reduce_tasks(
     work: Callable[[TaskT], ResultT],
     merge: Callable[[ResultT, ResultT], ResultT],
 ) -> ResultT | None:
-    """All results as one, merged on the executors as far as it goes; None without tasks."""
+    """All results as one, merged on the executors as far as possible; None without tasks."""
     if not tasks:
         return None
     spread = spark.sparkContext.parallelize(tasks, len(tasks)).map(work)

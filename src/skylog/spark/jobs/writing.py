@@ -28,7 +28,7 @@ BeforeStep = Callable[[Step], None]
 
 @dataclass(frozen=True, slots=True)
 class TopicWriter:
-    """Writes to one topic; ``writer`` names who writes, for the brokers and the bucket."""
+    """Writes to one topic; ``writer`` is the writer's name for brokers and bucket."""
 
     cluster: JobCluster
     context: WriteContext
@@ -48,11 +48,12 @@ class TopicWriter:
         return cls(cluster, context, writer, target)
 
     def is_known(self) -> bool:
-        """Whether somebody has written by this name."""
+        """Whether this writer has written before."""
         return EpochDriver(self.context, self.writer).has_written()
 
     def resume(self, file: RunFile, said: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What the run remembers if it has begun; ConfigError, if it cannot go on so."""
+        """The saved state of a run that has begun; ConfigError if it cannot be continued this
+        way."""
         found = file.read()
         if found is None:
             if self.is_known():
@@ -86,7 +87,7 @@ async def _target(cluster: JobCluster, topic: str) -> TopicTarget:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Given to mapInArrow: rows in, what was staged out."""
+    """Passed to mapInArrow: rows in, staged objects out."""
 
     context: WriteContext
     writer: str

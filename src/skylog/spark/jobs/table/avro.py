@@ -1,7 +1,7 @@
 """Values in Avro: the columns that a schema makes, and rows of them.
 
-What Arrow has no type for is told as JSON text: unions of several types, records that contain
-themselves, decimals of more than 38 digits.
+What Arrow has no type for becomes JSON text: unions of several types, recursive records, decimals
+of more than 38 digits.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class AvroSchema:
 
     @classmethod
     def parse(cls, text: str, where: str) -> AvroSchema:
-        """ConfigError, if it is none."""
+        """ConfigError if it is invalid."""
         try:
             parsed = fastavro.parse_schema(json.loads(text))
             return cls(text, tuple(_Types().fields(parsed)))
@@ -136,7 +136,7 @@ class AvroDecoder:
         self._is_record = _is_record(self._schema)
 
     def decode(self, data: bytes) -> Mapping[str, Any]:
-        """The fields of a value, ready for Arrow; AvroError says why there are none."""
+        """The fields of a value, ready for Arrow; AvroError says why it cannot be decoded."""
         stream = io.BytesIO(data)
         try:
             found: Any = fastavro.schemaless_reader(stream, self._schema, None)

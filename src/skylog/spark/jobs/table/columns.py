@@ -58,7 +58,7 @@ class Columns:
         return pa.schema([pa.field(source_of(field), field.type) for field in self.fields])
 
     def merge(self, found: Iterable[pa.Field]) -> tuple[Columns, list[str]]:
-        """Columns for these fields as well, and in words those that do not fit into theirs."""
+        """Columns for these fields as well, and descriptions of those that do not fit."""
         columns = {source_of(field): field for field in self.fields}
         taken = {name.lower() for name in (*RECORD.names, *(f.name for f in self.fields))}
         conflicts: list[str] = []

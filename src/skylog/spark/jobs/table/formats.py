@@ -1,4 +1,4 @@
-"""What values are: bytes, JSON or Avro. The driver's side, and what it sends to tasks."""
+"""The formats of values: bytes, JSON or Avro. The driver's side, and what it sends to tasks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Format(Protocol):
         ...
 
     def look(self, frame: DataFrame) -> list[pa.Field]:
-        """Fields that a chunk has, if it must be looked at before it is decoded."""
+        """The fields of a chunk, if it must be scanned before it is decoded."""
         ...
 
     def learn(self, numbers: Iterable[int], columns: Columns) -> Columns:
@@ -95,7 +95,7 @@ class _RawDecoder:
 
 # JSON --------------------------------------------------------------------------------------------
 
-# The value stands in a list between two marks: so nothing can follow it.
+# The value is in a list between two marks, so that nothing can follow it.
 _WRAPPED: Final = """concat('{"row":[', cast(value as string), '],"end":true}')"""
 _PARSED: Final = "parsed"
 _CORRUPT: Final = "corrupt"
@@ -111,7 +111,7 @@ _ERROR: Final = f"""case
 
 
 class JsonFormat(_Plain):
-    """JSON objects. Without a schema, each chunk is looked through for fields that are new."""
+    """JSON objects. Without a schema, each chunk is scanned for new fields."""
 
     name = "json"
 
@@ -201,7 +201,7 @@ def _is_dotted(kind: Any) -> bool:
 
 
 class AvroFormat(_Plain):
-    """Avro of one schema, or each value with the number of its own in front (Confluent)."""
+    """Avro of one schema, or each value prefixed with its schema id (Confluent)."""
 
     name = "avro"
 

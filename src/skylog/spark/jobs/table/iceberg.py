@@ -1,7 +1,7 @@
 """A table of Iceberg's, by its catalogue.
 
-The state is a property of the table, set in the commit that adds the files it stands for: no
-compaction and no expiry of snapshots can part them. Bad rows are another table, committed before;
+The state is a property of the table, set in the commit that adds the corresponding files: neither
+compaction nor expiry of snapshots can separate them. Bad rows are another table, committed before;
 its commit lists the files of the good rows, so that a run that finds it ahead completes the chunk.
 """
 
@@ -31,7 +31,7 @@ _STATE: Final = "skylog.state"
 _INTENT: Final = "skylog.intent"
 _OFFSETS: Final = "skylog.offsets"
 _COMMITS_TRIED: Final = 5
-# Old metadata files would stay for good; a conflict is for us to judge.
+# Old metadata files would stay for ever; conflicts are handled by us.
 _PROPERTIES: Final = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
@@ -115,7 +115,7 @@ class IcebergTarget:
         try:
             self._add(self._name, state, after, intent["files"])
         except FileNotFoundError:
-            # Somebody tidied up: the good rows are made anew, the bad ones are there.
+            # Leftovers were cleaned up: the good rows are written again, the bad ones exist.
             self._lost = after.offsets
             return state
         return after
@@ -188,7 +188,8 @@ class IcebergTarget:
             change.set_properties({_INTENT: json.dumps(intent)})
 
     def _add(self, name: str, before: State, after: State, files: list[str]) -> None:
-        """Add files, if the table still is where we think; what others do to it is no matter."""
+        """Add files, if the table is still in the expected state; other changes to it do not
+        matter."""
         for tries_left in reversed(range(_COMMITS_TRIED)):
             table = self._table(name)
             found = _state_of(table)
@@ -214,7 +215,7 @@ def _state_of(table: Table) -> State | None:
 
 
 def _snapshot(after: State) -> dict[str, str]:
-    """For whoever looks at the history."""
+    """For readers of the table's history."""
     return {_OFFSETS: json.dumps(encode_offsets(after.offsets))}
 
 

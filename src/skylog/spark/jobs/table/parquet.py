@@ -1,8 +1,8 @@
 """A table of plain Parquet files in a directory or bucket.
 
-A chunk's files are written aside. Then an intent is put that lists them and holds the state behind
-them, they are moved to where readers look, the state is put, and the intent is removed. A run that
-finds an intent completes it; files without one are written anew.
+A chunk's files are written to a temporary place. Then an intent is written that lists them and
+contains the new state, they are moved to where readers look, the state is written, and the intent
+is removed. A run that finds an intent completes it; files without one are written again.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _NOT_FOUND: Final = 404
 
 
 class Registry:
-    """Where schemas are looked up, once each."""
+    """The lookup of schemas, once each."""
 
     def __init__(self, where: str) -> None:
         self._is_http = where.startswith(("http://", "https://"))

@@ -1,7 +1,7 @@
 """Writing a chunk: what tasks do with their rows.
 
-A task decodes its rows and writes two files, of good rows and of bad ones; the driver is told
-their names. What counts of it is for the driver to decide.
+A task decodes its rows and writes two files, of good rows and of bad ones, and returns their names.
+The driver decides which of them count.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _is_given(field: pa.Field) -> bool:
 
 
 def _tombstones(batch: pa.RecordBatch) -> Any:
-    """Values are left out where they are decoded already; then something says so."""
+    """Values that are already decoded are omitted; a flag says so."""
     if "tombstone" in batch.schema.names:
         return batch.column("tombstone")
     return pc.is_null(batch.column("value"))
