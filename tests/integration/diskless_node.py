@@ -28,7 +28,7 @@ POINTS: dict[str, tuple[type, str, bool]] = {
     "before the put": (Files, "write_new", False),
     "put written, not named": (Files, "write_new", True),
     "put named, not answered": (Files, "rename", True),
-    "put done, not committed": (TopicPlane, "commit_file", False),
+    "put done, not committed": (TopicPlane, "commit_part", False),
     "commit judged, not appended": (CoordinatorLog, "append", False),
     "record appended, not at the high watermark": (CoordinatorLog, "append", True),
     "at the high watermark, not applied": (Turn, "_apply", False),
