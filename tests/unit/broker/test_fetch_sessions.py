@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.executor import InlineExecutor
 from skylog.wire.messages.fetch_response import FetchResponse, PartitionData
 from tests.integration.broker_client import told
 from tests.unit.broker.support import StepExecutor, World, soon
@@ -288,6 +289,24 @@ async def test_what_moves_during_a_read_is_not_forgotten() -> None:
     assert told(first)["warm", 0].high_watermark == 0
     again = await soon(world.begin(session=(first.session_id, 1), wait_ms=FOREVER_MS))
     assert told(again)["warm", 0].records
+
+
+async def test_cold_partitions_get_their_part_of_the_budget_in_order() -> None:
+    world = World()
+    for topic in ("a", "b", "c"):
+        world.create(topic)
+        for _ in range(3):
+            world.append(topic)
+    size = len(told(world.fetch(("a", 0, 0)))["a", 0].records) // 3
+    for topic in ("a", "c"):
+        world.partitions[topic, 0].log.cold = True  # type: ignore[attr-defined]
+    world.executor = InlineExecutor()
+    parts = [(topic, 0, 0) for topic in ("a", "b", "c")]
+    for batches, expected in ((9, [3, 3, 3]), (7, [3, 3, 1]), (4, [3, 1, 0]), (0, [1, 0, 0])):
+        found = told(await soon(world.begin(*parts, max_bytes=batches * size)))
+        assert [(topic, len(one.records) // size) for (topic, _), one in found.items()] == list(
+            zip("abc", expected, strict=True)
+        )
 
 
 async def test_a_topic_deleted_during_a_read() -> None:

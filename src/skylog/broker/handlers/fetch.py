@@ -95,8 +95,6 @@ class Collected(Budget):
             self.urgent = True
 
     def ask(self, entry: Entry, question: Question[PartitionData]) -> None:
-        if question.reserved:
-            self.take(question.reserved)
         self.answers[entry] = _NOT_YET
         self.questions.setdefault(question.joint, []).append((entry, question))
 
@@ -214,7 +212,7 @@ class Fetch:
             if isinstance(answer, Question):
                 # The first entry is served first, with all of its joint, so that every entry is
                 # served eventually.
-                found.held = found.held or (is_first and not answer.reserved)
+                found.held = found.held or is_first or answer.holds
                 found.ask(entry, answer)
             else:
                 found.add(entry, answer)
@@ -227,12 +225,9 @@ class Fetch:
         return found
 
     async def _settle(self, found: Collected) -> None:
-        """Ask whoever has to be asked: first those who have their share of the budget, because
-        what they do not use of it is the others'."""
-        for joint, questions in sorted(found.questions.items(), key=_shares):
+        """Call each joint once; those for which others were held come first."""
+        for joint, questions in sorted(found.questions.items(), key=_holds_nobody):
             answers = await joint([question.asked for _, question in questions], found)
-            found.left += sum(question.reserved for _, question in questions)
-            found.untouched = not found.read_bytes
             for (entry, _), answer in zip(questions, answers, strict=True):
                 if isinstance(answer, KafkaError):
                     self._fail(entry, answer, found)
@@ -372,9 +367,8 @@ def _kept(entry: Entry, before: Collected, found: Collected) -> bool:
     return True
 
 
-def _shares(asked: tuple[Any, list[tuple[Entry, Question[PartitionData]]]]) -> bool:
-    """Whether a joint has to make do with what the others leave."""
-    return not asked[1][0][1].reserved
+def _holds_nobody(asked: tuple[Any, list[tuple[Entry, Question[PartitionData]]]]) -> bool:
+    return not asked[1][0][1].holds
 
 
 def _is_news(entry: Entry, answer: PartitionData) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from skylog.broker.partitions import splits
 from skylog.broker.partitions.port import (
@@ -54,6 +54,8 @@ T = TypeVar("T")
 
 _HIGH_WATERMARK: Final = -1
 _NOTHING: Final = Found()
+# A read that blocks.
+Cold: TypeAlias = "Callable[[], PartitionData]"
 
 
 class ClassicPartition:
@@ -151,7 +153,7 @@ class ClassicPartition:
         self, wanted: FetchPartition, reader: Reader, budget: Budget, *, is_new: bool
     ) -> PartitionData | Question[PartitionData]:
         if budget.held:
-            return Question(self._home.read_in_turn, (self, wanted, reader, is_new))
+            return Question(self._home.read_in_turn, (self, wanted, reader, is_new, None))
         log = self.replica.log
         offset = wanted.fetch_offset
         diverging = find_divergence(log, offset, max(wanted.last_fetched_epoch, -1))
@@ -185,8 +187,9 @@ class ClassicPartition:
         try:
             found = how(offset, size, limit, min_one=budget.untouched, block=False)
         except WouldBlock:
-            read = partial(how, offset, size, limit, min_one=budget.untouched, block=True)
-            return Question(self._home.read_cold, partial(_fill, answer, read), size)
+            cold = partial(how, offset, size, limit, min_one=budget.untouched, block=True)
+            asked = (self, wanted, reader, False, partial(_fill, answer, cold))
+            return Question(self._home.read_in_turn, asked, holds=True)
         answer.records = found.buffer
         return _with_aborted(answer, found) if found.aborted else answer
 
@@ -329,25 +332,24 @@ class ClassicPartitions:
         """Blocking work, all of a request with one visit to a thread."""
         return await self._executor.run(lambda: [_outcome(work) for work in works])
 
-    async def read_cold(
-        self, reads: Sequence[Callable[[], PartitionData]], _: Budget
-    ) -> list[PartitionData | KafkaError]:
-        return await self.search(reads)
-
     async def read_in_turn(
         self,
-        asked: Sequence[tuple[ClassicPartition, FetchPartition, Reader, bool]],
+        asked: Sequence[tuple[ClassicPartition, FetchPartition, Reader, bool, Cold | None]],
         budget: Budget,
     ) -> list[PartitionData | KafkaError]:
-        """What others were asked before."""
-        own = Budget(budget.left, untouched=budget.untouched)
-        answers: list[Any] = []
-        for partition, wanted, reader, is_new in asked:
-            answer = _outcome(partial(partition.read, wanted, reader, own, is_new=is_new))
+        """Reads that would have blocked, and those that had to wait for others, one by one."""
+        left = Budget(budget.left, untouched=budget.untouched)
+        answers: list[PartitionData | KafkaError] = []
+        for partition, wanted, reader, is_new, cold in asked:
+            answer: Any = cold
+            if cold is None:
+                answer = _outcome(partial(partition.read, wanted, reader, left, is_new=is_new))
             if isinstance(answer, Question):
-                (answer,) = await self.search([answer.asked])
-            if not isinstance(answer, KafkaError) and answer.records:
-                own.take(len(answer.records))
+                answer = answer.asked[-1]
+            if not isinstance(answer, PartitionData | KafkaError):
+                (answer,) = await self.search([answer])
+            if isinstance(answer, PartitionData) and answer.records:
+                left.take(len(answer.records))
             answers.append(answer)
         return answers
 

@@ -23,8 +23,8 @@ nothing is kept, and a failure after ``append`` returned says whether the outcom
 *Reading.* ``read`` gives whole batches from the one that holds the offset on. It may end early, at
 the edge of a region (what is tiered, what is on disk, what is in objects): the reader comes back
 for the rest, so no answer is ever put together from two regions. It reads no more than the budget
-has left. A question may reserve the most that its answer can have; otherwise its joint shares out
-what all others leave, and only the first in a request's order is asked before them.
+has left. A joint shares out what those before it leave: the joint of the first partition in a
+request's order is asked before all others are read, and so is one whose question ``holds``.
 
 *Waiting.* A watcher is told of everything that changes an answer: records that became readable (how
 many bytes, or 0 if that is not known), another leader, another log start, the end of the partition.

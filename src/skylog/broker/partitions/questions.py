@@ -15,15 +15,15 @@ S = TypeVar("S")
 class Question(Generic[T_co]):
     """Stands for an answer: ``joint`` is called with all that was ``asked`` of it in a request.
 
-    ``reserved`` is for a fetch to take from its budget.
+    ``holds``: partitions behind this one in a fetch are read after it.
     """
 
-    __slots__ = ("asked", "joint", "reserved")
+    __slots__ = ("asked", "holds", "joint")
 
-    def __init__(self, joint: Any, asked: Any, reserved: int = 0) -> None:
+    def __init__(self, joint: Any, asked: Any, *, holds: bool = False) -> None:
         self.joint = joint
         self.asked = asked
-        self.reserved = reserved
+        self.holds = holds
 
 
 async def ask_all(
