@@ -18,8 +18,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from skylog.diskless.batch import BatchToCommit, Extent, ProducerStamp, Stamp
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.commit import plan_commit
 from skylog.diskless.coordinator.memory import MemoryState
@@ -28,9 +30,9 @@ from skylog.diskless.coordinator.registry import DisklessCoordinators
 from skylog.diskless.coordinator.replica import ReplicaStore
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime
 from skylog.diskless.coordinator.settings import RuntimeSettings
-from skylog.diskless.plane import BatchToCommit, FileToCommit, FindRequest
+from skylog.diskless.plane import FileToCommit, FindRequest
 from skylog.diskless.rules.times import PlaneRules
-from skylog.kernel.clock import SystemClock
+from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.ids import Uuid
 from skylog.log.config import LogConfig
@@ -56,6 +58,37 @@ FULL_SIZE = 10_000_000
 CLOCK = SystemClock()
 
 
+@dataclass(frozen=True)
+class Leads:
+    """What metadata says of the one replica: it leads."""
+
+    leader_epoch: int
+    partition_epoch: int
+    leader: int = 0
+    replicas: Sequence[int] = (0,)
+    isr: Sequence[int] = (0,)
+    adding_replicas: Sequence[int] = ()
+    removing_replicas: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Host:
+    """See ``PartitionHost``. Nobody follows here, so nothing is asked of the controller."""
+
+    node_id: int = 0
+    clock: Clock = CLOCK
+    lag_ms_max: int = 0
+
+    def brokers(self, _node_id: int) -> None:
+        """There are no others."""
+
+    def broker_epoch(self) -> int:
+        return 0
+
+    def alter_isr(self, _partition: Partition, _change: object) -> None:
+        """Never called."""
+
+
 class Broker:
     """One coordinator, opened and closed over the same directory."""
 
@@ -71,8 +104,8 @@ class Broker:
         store = ReplicaStore(self.directory / "coordinators", self.files, self.background)
         settings = RuntimeSettings(snapshot_bytes=snapshot_bytes)
         self.coordinators = DisklessCoordinators(store, settings, CLOCK)
-        partition = Partition(0, "__diskless_metadata", 0, METADATA, self.log)
-        partition.update(0, self.epoch, [0], [0])
+        partition = Partition(Host(), "__diskless_metadata", 0, METADATA, self.log)
+        partition.update(Leads(self.epoch, self.epoch))
         self.epoch += 1
         self.coordinators.partition_led(0, partition)
         await self.coordinators.loaded()
@@ -100,6 +133,7 @@ class Producers:
 
     def file(self) -> FileToCommit:
         rng, now_ms = self.rng, CLOCK.now_ms()
+        key = ObjectKey.new("wal", now_ms, rng).text
         batches = []
         end = 1
         for index in range(BATCHES_PER_FILE):
@@ -109,23 +143,25 @@ class Producers:
             self.sequences[partition] += count
             batches.append(
                 BatchToCommit(
-                    TOPIC,
-                    partition,
-                    end,
-                    size,
-                    0,
-                    count - 1,
-                    now_ms - rng.randrange(300),
-                    producer_id=1000 + partition,
-                    producer_epoch=0,
-                    base_sequence=first,
-                    last_sequence=first + count - 1,
+                    topic_id=TOPIC,
+                    partition=partition,
+                    extent=Extent(object_key=key, byte_offset=end, byte_size=size),
+                    stamp=Stamp(
+                        base_offset=0,
+                        last_offset=count - 1,
+                        batch_max_timestamp=now_ms - rng.randrange(300),
+                    ),
+                    producer=ProducerStamp(
+                        producer_id=1000 + partition,
+                        producer_epoch=0,
+                        base_sequence=first,
+                        last_sequence=first + count - 1,
+                    ),
                 )
             )
             end += size
         self.end_offset = min(self.sequences)
         self.batches += len(batches)
-        key = ObjectKey.new("wal", now_ms, rng).text
         return FileToCommit(object_key=key, size=end, batches=batches, coordinator_ids=(0,))
 
 

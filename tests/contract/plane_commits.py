@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from skylog.diskless.plane import LOG_APPEND_TIME, BatchToCommit, FileToCommit
+from skylog.diskless.batch import LOG_APPEND_TIME, BatchToCommit
+from skylog.diskless.plane import FileToCommit
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID
 from tests.contract.support import (
@@ -125,8 +126,8 @@ async def append_time_is_the_commits(scene: Scene) -> None:
     (again,) = await scene.commit(stamped)
     assert (again.duplicate, again.log_append_time) == (True, first)
     (found,) = await scene.find((T0, 1))
-    assert found.batches[0].log_append_timestamp == first
-    assert found.batches[0].batch_max_timestamp == 17
+    assert found.batches[0].stamp.log_append_timestamp == first
+    assert found.batches[0].stamp.batch_max_timestamp == 17
 
 
 @check
@@ -205,9 +206,9 @@ async def hostile_keys_are_refused(scene: Scene) -> None:
 
 def _bad_batches() -> list[tuple[str, dict[str, int]]]:
     return [
-        ("empty", {"size": 0}),
-        ("negative size", {"size": -1}),
-        ("shorter than its header", {"size": 60}),
+        ("empty", {"byte_size": 0}),
+        ("negative size", {"byte_size": -1}),
+        ("shorter than its header", {"byte_size": 60}),
         ("before the file", {"byte_offset": -1}),
         ("on the version byte", {"byte_offset": 0}),
         ("behind the file", {"byte_offset": 2}),
@@ -224,10 +225,10 @@ async def malformed_files_are_refused(scene: Scene) -> None:
     """Extents lie inside the file and do not overlap (Q27); batches are not empty."""
     good = scene.file(batch())
     for why, change in _bad_batches():
-        file = replace(good, object_key=scene.key(), batches=[replace(good.batches[0], **change)])
+        file = scene.file(replace(batch(), more=change))
         assert (await refused(scene, file)).code == ErrorCode.INVALID_REQUEST, why
     two: list[BatchToCommit] = list(scene.file(batch(), batch()).batches)
-    two[1] = replace(two[1], byte_offset=two[1].byte_offset - 1)
+    two[1] = replace(two[1], extent=two[1].extent._replace(byte_offset=100))
     for file in (
         replace(good, batches=two, size=500),
         replace(good, size=0, batches=()),
@@ -243,7 +244,7 @@ async def dead_bytes_are_allowed(scene: Scene) -> None:
     file = scene.file(batch(), batch(), tail=50)
     await scene.plane.commit_file(replace(file, batches=file.batches[::-1]))
     (found,) = await scene.find((T0, 0))
-    assert [b.byte_offset for b in found.batches] == [101, 1]
+    assert [b.extent.byte_offset for b in found.batches] == [101, 1]
 
 
 # --- Idempotent producers -------------------------------------------------------------------------

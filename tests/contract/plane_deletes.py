@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from skylog.diskless.plane import LOG_APPEND_TIME, TopicPartition
+from skylog.diskless.batch import LOG_APPEND_TIME
+from skylog.diskless.plane import TopicPartition
 from skylog.kernel.errors import ErrorCode
 from tests.contract.support import (
     B0,

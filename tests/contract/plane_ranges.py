@@ -152,10 +152,10 @@ async def located_batches_are_those_of_a_find(scene: Scene) -> None:
     assert list(located.batches) == list(found.batches)
     assert (located.next_offset, located.end_offset, located.high_watermark) == (40, 40, 40)
     some = await _locate(scene, RangeRequest(*T0, 15, 31))
-    assert [batch.base_offset for batch in some.batches] == [10, 20, 30]
+    assert [batch.stamp.base_offset for batch in some.batches] == [10, 20, 30]
     assert (some.next_offset, some.end_offset) == (31, 31)
     first = await _locate(scene, RangeRequest(*T0, 5), 2)
-    assert [batch.base_offset for batch in first.batches] == [0, 10]
+    assert [batch.stamp.base_offset for batch in first.batches] == [0, 10]
     assert (first.next_offset, first.end_offset) == (20, 40)
     exact = await _locate(scene, RangeRequest(*T0), 4)
     assert (len(exact.batches), exact.next_offset) == (4, 40)
@@ -170,13 +170,13 @@ async def old_batches_are_not_located(scene: Scene) -> None:
     for age in (9, 2, 8, 1, 7):
         await scene.commit(batch(count=10, batch_max_timestamp=start - age))
     young = await _locate(scene, RangeRequest(*T0, min_timestamp=start - 2))
-    assert [batch.base_offset for batch in young.batches] == [10, 30]
+    assert [batch.stamp.base_offset for batch in young.batches] == [10, 30]
     assert young.next_offset == 50
     found: list[int] = []
     at = 0
     while at < 50:
         page = await _locate(scene, RangeRequest(*T0, at, 50, start - 2), 1)
-        found += [batch.base_offset for batch in page.batches]
+        found += [batch.stamp.base_offset for batch in page.batches]
         assert page.next_offset > at
         at = page.next_offset
     assert found == [10, 30]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from skylog.diskless.batch import LOG_APPEND_TIME
 from skylog.diskless.plane import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
     LATEST,
     LATEST_TIERED,
-    LOG_APPEND_TIME,
     MAX_TIMESTAMP,
     FindRequest,
 )
@@ -38,12 +38,12 @@ async def a_find_tells_where_batches_lie(scene: Scene) -> None:
     (found,) = await scene.find((T0, 0))
     assert (found.error, found.log_start_offset, found.high_watermark) == (NONE, 0, 3)
     (one,) = found.batches
-    assert (one.object_key, one.byte_offset, one.byte_size) == (key, 1, 70)
-    assert (one.base_offset, one.last_offset, one.magic) == (0, 2, 2)
-    assert (one.batch_max_timestamp, one.timestamp_type) == (55, 0)
-    assert one.log_append_timestamp == scene.now
+    assert one.extent == (key, 1, 70)
+    assert (one.stamp.base_offset, one.stamp.last_offset, one.stamp.magic) == (0, 2, 2)
+    assert (one.stamp.batch_max_timestamp, one.stamp.timestamp_type) == (55, 0)
+    assert one.stamp.log_append_timestamp == scene.now
     (other,) = (await scene.find((T1, 0)))[0].batches
-    assert (other.byte_offset, other.byte_size, other.last_offset) == (71, 80, 1)
+    assert (*other.extent[1:], other.stamp.last_offset) == (71, 80, 1)
     assert other.batch_id != one.batch_id
 
 
@@ -80,7 +80,7 @@ async def below_the_log_start_is_out_of_range(scene: Scene) -> None:
     await scene.plane.delete_records([(*T0, 2)])
     inside, start, negative = await scene.find((T0, 1), (T0, 2), (T0, -1))
     assert (inside.error, inside.log_start_offset, inside.high_watermark) == (OUT_OF_RANGE, 2, 8)
-    assert [b.base_offset for b in start.batches] == [0, 4]
+    assert [b.stamp.base_offset for b in start.batches] == [0, 4]
     assert negative.error == OUT_OF_RANGE
 
 
@@ -97,8 +97,8 @@ async def unknown_partitions_concern_only_themselves(scene: Scene) -> None:
 async def the_same_partition_may_be_asked_twice(scene: Scene) -> None:
     await scene.commit(batch(count=2), batch(count=2))
     first, second = await scene.find((T0, 2), (T0, 0))
-    assert [b.base_offset for b in first.batches] == [2]
-    assert [b.base_offset for b in second.batches] == [0, 2]
+    assert [b.stamp.base_offset for b in first.batches] == [2]
+    assert [b.stamp.base_offset for b in second.batches] == [0, 2]
     assert await scene.find() == []
 
 
@@ -162,7 +162,7 @@ async def a_batch_that_does_not_fit_leaves_the_rest_to_others(scene: Scene) -> N
     """As Kafka: the limit is never broken but by the first batch of the answer."""
     await scene.commit(*[batch(T0, size=5070) for _ in range(3)], batch(T1, size=900))
     (found,) = await scene.find((T0, 1), partition_bytes=6000)
-    assert [b.base_offset for b in found.batches] == [1]
+    assert [b.stamp.base_offset for b in found.batches] == [1]
     found, other = await scene.find((T0, 0), (T1, 0), fetch_bytes=6000)
     assert [len(f.batches) for f in (found, other)] == [1, 1]
     first, large, small = await scene.find((T1, 0), (T0, 0), (T1, 0), fetch_bytes=2000)
@@ -238,7 +238,7 @@ async def the_first_batch_at_or_after_a_time(scene: Scene) -> None:
     assert await scene.listed(401) == (-1, -1)
     (result,) = await scene.plane.list_offsets([(*T0, 101)])
     assert result.coordinate is not None
-    assert (result.coordinate.base_offset, result.coordinate.last_offset) == (10, 19)
+    assert (result.coordinate.stamp.base_offset, result.coordinate.stamp.last_offset) == (10, 19)
     assert result.coordinate == (await scene.find((T0, 10)))[0].batches[0]
     assert await scene.listed(201, from_offset=20) == (400, 30)
     assert await scene.listed(101, from_offset=19) == (300, 10)
@@ -251,7 +251,7 @@ async def the_largest_timestamp(scene: Scene) -> None:
     assert await scene.listed(MAX_TIMESTAMP) == (300, 19)
     (result,) = await scene.plane.list_offsets([(*T0, MAX_TIMESTAMP)])
     assert result.coordinate is not None
-    assert result.coordinate.base_offset == 10
+    assert result.coordinate.stamp.base_offset == 10
 
 
 @check
@@ -295,7 +295,7 @@ async def pruned_batches_are_in_tiered_storage(scene: Scene) -> None:
     assert await scene.info() == (0, 30, 200)
     moved, held = await scene.find((T0, 14), (T0, 15))
     assert (moved.error, moved.log_start_offset, moved.high_watermark) == (TIERED, 0, 30)
-    assert [b.base_offset for b in held.batches] == [10, 20]
+    assert [b.stamp.base_offset for b in held.batches] == [10, 20]
     assert await scene.listed(EARLIEST) == (-1, 0)
     assert await scene.listed(EARLIEST_LOCAL) == (-1, 15)
     assert await scene.listed(0) == (200, 15)

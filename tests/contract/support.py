@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from skylog.diskless.batch import BatchToCommit
 from skylog.diskless.plane import (
-    BatchToCommit,
     CommitResult,
     ControlPlane,
     FileToCommit,
@@ -24,6 +24,7 @@ from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
 from skylog.objects.keys import ObjectKey
+from tests.unit.diskless.batches import to_commit
 
 NONE = ErrorCode.NONE
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -75,17 +76,17 @@ class Batch:
     size: int
     more: dict[str, Any] = field(default_factory=dict)
 
-    def at(self, byte_offset: int, now_ms: int) -> BatchToCommit:
+    def at(self, object_key: str, byte_offset: int, now_ms: int) -> BatchToCommit:
         fields = {
             "topic_id": self.partition[0],
             "partition": self.partition[1],
             "byte_offset": byte_offset,
-            "size": self.size,
+            "byte_size": self.size,
             "base_offset": 0,
             "last_offset": self.count - 1,
             "batch_max_timestamp": now_ms,
         }
-        return BatchToCommit(**(fields | self.more))
+        return to_commit(object_key, **(fields | self.more))
 
 
 class Scene:
@@ -119,12 +120,11 @@ class Scene:
     def file(self, *batches: Batch, key: str | None = None, tail: int = 0) -> FileToCommit:
         placed = []
         end = 1  # behind the header byte
+        key = key or self.key()
         for one in batches:
-            placed.append(one.at(end, self.now))
+            placed.append(one.at(key, end, self.now))
             end += one.size
-        return FileToCommit(
-            object_key=key or self.key(), size=end + tail, batches=placed, coordinator_ids=(0,)
-        )
+        return FileToCommit(object_key=key, size=end + tail, batches=placed, coordinator_ids=(0,))
 
     async def commit(self, *batches: Batch, key: str | None = None) -> list[CommitResult]:
         return await self.plane.commit_file(self.file(*batches, key=key))
@@ -152,7 +152,7 @@ class Scene:
         """The base offsets of the batches from ``offset`` on."""
         (found,) = await self.find((partition, offset))
         assert found.error == NONE, found
-        return [b.base_offset for b in found.batches]
+        return [b.stamp.base_offset for b in found.batches]
 
     async def info(self, partition: TopicPartition = T0) -> tuple[int, int, int]:
         """Log start, high watermark, bytes."""

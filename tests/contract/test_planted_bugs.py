@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from skylog.diskless import listeners
+from skylog.diskless.batch import LOG_APPEND_TIME, Stamp
 from skylog.diskless.coordinator import apply, commit, machine, queries
 from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.overlay import Overlay
 from skylog.diskless.coordinator.state import FileState
-from skylog.diskless.plane import BatchCoordinate, CommitResult, FileToCommit
+from skylog.diskless.plane import CommitResult, FileToCommit
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.rules import commits, offsets
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -131,8 +132,8 @@ def answers_stand_in_the_order_of_partitions(patch: Patch) -> None:
 
 @caught_by("append_time_is_the_commits")
 def append_time_is_told_for_create_time(patch: Patch) -> None:
-    def told(original: Any, batch: Any, *args: Any) -> CommitResult:
-        return original(replace(batch, timestamp_type=1), *args)
+    def told(original: Any, stamp: Any, *args: Any) -> CommitResult:
+        return original(stamp._replace(timestamp_type=LOG_APPEND_TIME), *args)
 
     wrap(patch, commits, "_accepted", told)
 
@@ -240,7 +241,8 @@ def batches_of_one_file_do_not_see_each_other(patch: Patch) -> None:
         plan = original(file, log_of, producer_of, *args)
         for batch in file.batches[1:]:
             rest = replace(file, batches=[batch])
-            plan.accepted.extend(original(rest, log_of, producer_of, *args).accepted)
+            for partition, held in original(rest, log_of, producer_of, *args).accepted.items():
+                plan.accepted.setdefault(partition, []).extend(held)
         return plan
 
     wrap(patch, commits, "plan_commit", apart)
@@ -255,7 +257,7 @@ def batches_of_one_file_do_not_see_each_other(patch: Patch) -> None:
 
 @caught_by("silent_producers_expire")
 def producers_never_expire(patch: Patch) -> None:
-    patch.setattr(commits, "is_expired", lambda *_: False)
+    patch.setattr(commits, "unexpired", lambda entries, *_: entries)
 
 
 @caught_by("silent_producers_expire")
@@ -270,7 +272,7 @@ def producers_expire_by_the_time_in_their_records(patch: Patch) -> None:
 @caught_by("silent_producers_expire")
 def expired_producers_are_remembered(patch: Patch) -> None:
     """A producer that comes back goes on where it was."""
-    patch.setattr(apply, "is_expired", lambda *_: False)
+    patch.setattr(apply, "unexpired", lambda entries, *_: entries)
     patch.setattr(MemoryState, "expire", lambda *_: None)
 
 
@@ -391,7 +393,9 @@ def pruned_offsets_are_out_of_range(patch: Patch) -> None:
 def a_find_starts_behind_the_offset(patch: Patch) -> None:
     def behind(original: Any, state: Any, request: Any, budget: Any) -> Any:
         found = original(state, request, budget)
-        return replace(found, batches=[b for b in found.batches if b.base_offset >= request.offset])
+        return replace(
+            found, batches=[b for b in found.batches if b.stamp.base_offset >= request.offset]
+        )
 
     wrap(patch, queries, "_find", behind)
 
@@ -399,8 +403,8 @@ def a_find_starts_behind_the_offset(patch: Patch) -> None:
 @caught_by("the_first_batch_at_or_after_a_time")
 def the_nearest_time_wins_over_the_first_offset(patch: Patch) -> None:
     def nearest(self: MemoryState, partition: Any, timestamp: int, from_offset: int) -> Any:
-        young = [b for b in self.batches(partition, from_offset) if b.timestamp >= timestamp]
-        return min(young, key=lambda b: b.timestamp, default=None)
+        young = [b for b in self.batches(partition, from_offset) if b.stamp.timestamp >= timestamp]
+        return min(young, key=lambda b: b.stamp.timestamp, default=None)
 
     patch.setattr(MemoryState, "batch_at_time", nearest)
 
@@ -409,14 +413,14 @@ def the_nearest_time_wins_over_the_first_offset(patch: Patch) -> None:
 def the_last_of_the_largest_timestamps(patch: Patch) -> None:
     def last(self: MemoryState, partition: Any, from_offset: int) -> Any:
         backwards = list(self.batches(partition, from_offset))[::-1]
-        return max(backwards, key=lambda b: b.timestamp, default=None)
+        return max(backwards, key=lambda b: b.stamp.timestamp, default=None)
 
     patch.setattr(MemoryState, "latest_batch", last)
 
 
 @caught_by("times_of_log_append_time")
 def times_are_always_the_producers(patch: Patch) -> None:
-    patch.setattr(BatchCoordinate, "timestamp", property(lambda self: self.batch_max_timestamp))
+    patch.setattr(Stamp, "timestamp", property(lambda self: self.batch_max_timestamp))
 
 
 @caught_by("deleted_records_are_not_listed")
@@ -446,7 +450,9 @@ def deleted_topics_keep_their_files(patch: Patch) -> None:
 @caught_by("deleting_to_the_middle_of_a_batch")
 def the_straddling_batch_goes(patch: Patch) -> None:
     def greedy(original: Any, self: MemoryState, partition: Any, below: int) -> Any:
-        whole = [b.last_offset + 1 for b in self._batches[partition] if b.base_offset < below]
+        whole = [
+            b.stamp.last_offset + 1 for b in self._batches[partition] if b.stamp.base_offset < below
+        ]
         return original(self, partition, max([below, *whole]))
 
     wrap(patch, MemoryState, "remove_batches", greedy)
@@ -511,8 +517,8 @@ def retention_leaves_one_batch_more(patch: Patch) -> None:
 @caught_by("retention_stops_at_the_first_batch_to_keep")
 def retention_looks_behind_what_it_keeps(patch: Patch) -> None:
     def all_old(original: Any, oldest: Any, log: Any, limits: Any, now: int, cap: int) -> int:
-        old = [b for b in oldest if limits.ms >= 0 and b.timestamp < now - limits.ms]
-        return old[-1].last_offset + 1 if old else original(oldest, log, limits, now, cap)
+        old = [b for b in oldest if limits.ms >= 0 and b.stamp.timestamp < now - limits.ms]
+        return old[-1].stamp.last_offset + 1 if old else original(oldest, log, limits, now, cap)
 
     wrap(patch, offsets, "retention_start", all_old)
 

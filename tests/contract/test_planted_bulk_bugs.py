@@ -91,7 +91,7 @@ def deleted_offsets_are_planned(patch: Patch) -> None:
 @caught_by("located_batches_are_those_of_a_find")
 def the_batch_in_the_middle_of_the_start_is_missed(patch: Patch) -> None:
     def late(original: Any, batches: Any, span: Any, limit: int) -> Any:
-        return original((b for b in batches if b.base_offset >= span.start), span, limit)
+        return original((b for b in batches if b.stamp.base_offset >= span.start), span, limit)
 
     wrap(patch, ranges, "within", late)
 

@@ -12,7 +12,7 @@ from skylog.diskless.coordinator.registry import DisklessCoordinators
 from skylog.diskless.coordinator.replica import ReplicaStore
 from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.coordinator.state import digest
-from skylog.diskless.plane import BatchToCommit, FileToCommit, FindRequest
+from skylog.diskless.plane import FileToCommit, FindRequest
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ErrorCode
@@ -24,6 +24,7 @@ from skylog.log.host import LogHost
 from skylog.log.log import Log
 from skylog.objects.keys import ObjectKey
 from skylog.replication.partition import Partition
+from tests.unit.diskless.batches import to_commit
 from tests.unit.replication.support import Host, state
 
 COORDINATORS = 2
@@ -72,11 +73,20 @@ class Node:
         return [await runtime.look(lambda view, _: digest(view)) for runtime in runtimes]
 
     def file(self) -> FileToCommit:
+        key = ObjectKey.new("wal", self.clock.now_ms(), self.rng).text
         batches = [
-            BatchToCommit(TOPIC, index, 1 + 100 * index, 100, 0, 1, self.clock.now_ms())
+            to_commit(
+                key,
+                topic_id=TOPIC,
+                partition=index,
+                byte_offset=1 + 100 * index,
+                byte_size=100,
+                base_offset=0,
+                last_offset=1,
+                batch_max_timestamp=self.clock.now_ms(),
+            )
             for index in range(PARTITIONS)
         ]
-        key = ObjectKey.new("wal", self.clock.now_ms(), self.rng).text
         return FileToCommit(object_key=key, size=1 + 100 * PARTITIONS, batches=batches)
 
 
@@ -123,7 +133,7 @@ async def test_writers_snapshots_and_restarts(tmp_path: Path) -> None:
     assert await node.digests() == before
     find = [FindRequest(TOPIC, 1, 599, 1000)]
     (found,) = await node.plane.find_batches(find, 1000)
-    assert [batch.base_offset for batch in found.batches] == [598, 600, 602]
+    assert [batch.stamp.base_offset for batch in found.batches] == [598, 600, 602]
     await node.stop()
 
 

@@ -51,26 +51,26 @@ class Model:
         return self.told[file.object_key]
 
     def _batch(self, b: Any, key: str) -> Told:
-        partition = b.topic_partition
+        partition, stamp, p = b.topic_partition, b.stamp, b.producer
         if partition not in self.ends:
             return UNKNOWN, -1
-        epochs = [e for *owner, e in self.sent if owner == [partition, b.producer_id]]
-        mine = self.sent.get((partition, b.producer_id, b.producer_epoch), [])
-        if b.producer_id >= 0:
-            if max(epochs, default=0) > b.producer_epoch:
+        epochs = [e for *owner, e in self.sent if owner == [partition, p.producer_id]]
+        mine = self.sent.get((partition, p.producer_id, p.producer_epoch), [])
+        if p.producer_id >= 0:
+            if max(epochs, default=0) > p.producer_epoch:
                 return ErrorCode.INVALID_PRODUCER_EPOCH, -1
             for first, last, offset in mine[-5:]:
-                if (first, last) == (b.base_sequence, b.last_sequence):
+                if (first, last) == (p.base_sequence, p.last_sequence):
                     return NONE, offset
             expected = (mine[-1][1] + 1) % SEQUENCES if mine else 0
-            if epochs and b.base_sequence != expected:
+            if epochs and p.base_sequence != expected:
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
         base = self.ends[partition]
-        self.ends[partition] += b.count
-        self.batches[partition].append((base, base + b.count - 1, key))
-        if b.producer_id >= 0:
-            mine = [*mine, (b.base_sequence, b.last_sequence, base)]
-            self.sent[partition, b.producer_id, b.producer_epoch] = mine
+        self.ends[partition] += stamp.record_count
+        self.batches[partition].append((base, base + stamp.record_count - 1, key))
+        if p.producer_id >= 0:
+            mine = [*mine, (p.base_sequence, p.last_sequence, base)]
+            self.sent[partition, p.producer_id, p.producer_epoch] = mine
         return NONE, base
 
     def delete(self, partition: TopicPartition, offset: int) -> Told:
@@ -188,9 +188,9 @@ class Run:
             assert one.error == (NONE if start <= offset <= end else OUT_OF_RANGE)
             wanted = [b for b in self.model.live(partition) if not one.error and b[1] >= offset]
             for expected, got in zip(wanted, one.batches, strict=False):
-                assert (got.base_offset, got.last_offset, got.object_key) == expected
-                assert spent + got.byte_size <= fetch_bytes or not granted
-                spent += got.byte_size
+                assert (*got.stamp[:2], got.extent.object_key) == expected
+                assert spent + got.extent.byte_size <= fetch_bytes or not granted
+                spent += got.extent.byte_size
                 granted = True
             assert len(one.batches) <= len(wanted)
             complete = len(one.batches) == len(wanted)
@@ -205,7 +205,7 @@ class Run:
             live = self.model.live(partition)
             assert await self.scene.info(partition) == (start, end, 100 * len(live))
             (one,) = await self.scene.find((partition, start))
-            assert [(b.base_offset, b.last_offset, b.object_key) for b in one.batches] == live
+            assert [(*b.stamp[:2], b.extent.object_key) for b in one.batches] == live
         keys = list(self.model.told)
         described = await self.scene.plane.describe_files(keys)
         held = self.held()

@@ -89,7 +89,7 @@ async def logs(opened: World) -> dict[TopicPartition, list[tuple[int, int, str]]
         assert [one.error for one in found] == [ErrorCode.NONE] * len(PARTITIONS)
         told.append(
             {
-                partition: [(b.base_offset, b.last_offset, b.object_key) for b in one.batches]
+                partition: [(*b.stamp[:2], b.extent.object_key) for b in one.batches]
                 for partition, one in zip(PARTITIONS, found, strict=True)
             }
         )
@@ -129,7 +129,7 @@ def test_one_writer_as_the_model_says(seed: int) -> None:
             for partition, expected in live.items():
                 request = FindRequest(*partition, model.starts[partition], PLENTY)
                 (found,) = await member.plane.find_batches([request], PLENTY)
-                batches = [(b.base_offset, b.last_offset, b.object_key) for b in found.batches]
+                batches = [(*b.stamp[:2], b.extent.object_key) for b in found.batches]
                 assert batches == expected
 
     asyncio.run(played(seed, story))
@@ -170,7 +170,11 @@ def test_many_writers_lose_nothing_and_commit_nothing_twice(seed: int) -> None:
         for key, (file, results) in committed.items():
             for partition in PARTITIONS:
                 mine = [
-                    (one.assigned_base_offset, one.assigned_base_offset + batch.count - 1, key)
+                    (
+                        one.assigned_base_offset,
+                        one.assigned_base_offset + batch.stamp.record_count - 1,
+                        key,
+                    )
                     for batch, one in zip(file.batches, results, strict=True)
                     if batch.topic_partition == partition
                 ]

@@ -195,7 +195,7 @@ async def judge(model: MemoryPlane, one: Written) -> None:
 def plain(result: Any) -> Any:
     """All but the ids of batches, which every plane gives out in its own way."""
     batches = [
-        (b.object_key, b.byte_offset, b.byte_size, b.base_offset, b.last_offset, b.timestamp)
+        (b.extent, b.stamp.base_offset, b.stamp.last_offset, b.stamp.timestamp)
         for b in result.batches
     ]
     return result.error, result.log_start_offset, result.high_watermark, batches

@@ -188,8 +188,8 @@ class Stager:
 
 def _batches_of(layout: Layout[_Piece]) -> tuple[StagedBatch, ...]:
     return tuple(
-        StagedBatch(piece.topic, piece.topic_id, piece.partition, place.byte_offset, place.size)
-        for piece, place in layout.pieces
+        StagedBatch(piece.topic, piece.topic_id, piece.partition, byte_offset, len(piece.buffer))
+        for piece, byte_offset in layout.pieces
     )
 
 

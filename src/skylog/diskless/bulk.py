@@ -14,7 +14,8 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 
 if TYPE_CHECKING:
-    from skylog.diskless.plane import BatchCoordinate, TopicPartition
+    from skylog.diskless.batch import BatchCoordinate
+    from skylog.diskless.plane import TopicPartition
 
 FROM_LOG_START: Final = -2
 TO_HIGH_WATERMARK: Final = -1

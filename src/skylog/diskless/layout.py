@@ -16,17 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from operator import itemgetter
+from typing import Final, Generic, Protocol, TypeVar
 
+from skylog.diskless.batch import Extent
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
-from skylog.wire.batch import Batch, split_batches
+from skylog.wire.batch import HEADER_BYTES, Batch, split_batches
 from skylog.wire.buffers import Buffer
 
 VERSION: Final = 0
 HEADER: Final = bytes([VERSION])
-# Extents are 32-bit numbers in commits.
+# Extents are 32-bit numbers in commits (Q27).
 FILE_BYTES_MAX: Final = 2**31 - 1
+_byte_offset: Final = itemgetter(Extent._fields.index("byte_offset"))
 
 
 class Piece(Protocol):
@@ -45,21 +48,14 @@ class Piece(Protocol):
 PieceT = TypeVar("PieceT", bound=Piece)
 
 
-class Extent(NamedTuple):
-    """Where a batch is in the object."""
-
-    byte_offset: int
-    size: int
-
-
 @dataclass(frozen=True, slots=True)
 class Layout(Generic[PieceT]):
-    """An object ready to be written: its bytes in parts, not copied, and the positions of
-    batches."""
+    """An object ready to be written: its bytes in parts, not copied, and at which byte each piece
+    begins."""
 
     parts: Sequence[Buffer]
     size: int
-    pieces: Sequence[tuple[PieceT, Extent]]
+    pieces: Sequence[tuple[PieceT, int]]
 
 
 def arrange(pieces: Iterable[PieceT]) -> Layout[PieceT]:
@@ -69,13 +65,29 @@ def arrange(pieces: Iterable[PieceT]) -> Layout[PieceT]:
     placed = []
     position = len(HEADER)
     for piece in ordered:
-        size = len(piece.buffer)
-        placed.append((piece, Extent(position, size)))
+        placed.append((piece, position))
         parts.append(piece.buffer)
-        position += size
+        position += len(piece.buffer)
     if position > FILE_BYTES_MAX:
         raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"an object of {position} bytes")
     return Layout(parts, position, placed)
+
+
+def check_places(extents: Iterable[Extent], size: int) -> None:
+    """Refuse batches that are too small for one, overlap, or leave their object."""
+    end = len(HEADER)
+    for _, byte_offset, byte_size in sorted(extents, key=_byte_offset):
+        if byte_size < HEADER_BYTES:
+            raise _invalid(f"a batch of {byte_size} bytes at byte {byte_offset}")
+        if byte_offset < end:
+            raise _invalid(f"the batch at byte {byte_offset} overlaps the previous one")
+        end = byte_offset + byte_size
+    if end > size:
+        raise _invalid(f"a batch ends at byte {end} of an object of {size}")
+
+
+def _invalid(why: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, why)
 
 
 def check_version(data: Buffer) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from skylog.diskless.batch import BatchCoordinate, BatchToCommit
 from skylog.diskless.bulk import BulkPlane
 from skylog.diskless.duties import PlaneDuties
 from skylog.kernel.errors import ErrorCode
@@ -36,9 +37,6 @@ CoordinatorOf: TypeAlias = Callable[[TopicPartition], int | None]
 # The one format of WAL objects (KIP-1164: WRITE_AHEAD_MULTI_SEGMENT).
 WAL_FORMAT: Final = 1
 
-CREATE_TIME: Final = 0
-LOG_APPEND_TIME: Final = 1
-
 # What ListOffsets calls by a negative timestamp.
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -49,40 +47,6 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 
 # The offset of DeleteRecords that means "all there is".
 DELETE_TO_HIGH_WATERMARK: Final = -1
-
-
-# Not frozen: one is made for every batch, and freezing takes four times as long.
-@dataclass(slots=True)
-class BatchToCommit:
-    """A batch in its file. Its own offsets only give the number of records."""
-
-    topic_id: Uuid
-    partition: int
-    byte_offset: int
-    size: int
-    base_offset: int
-    last_offset: int
-    batch_max_timestamp: int
-    timestamp_type: int = CREATE_TIME
-    # All four are -1 for a producer that is not idempotent.
-    producer_id: int = -1
-    producer_epoch: int = -1
-    base_sequence: int = -1
-    last_sequence: int = -1
-    magic: int = 2
-    request_id: int = 0
-
-    @property
-    def count(self) -> int:
-        return self.last_offset - self.base_offset + 1
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        return self.topic_id, self.partition
-
-    @property
-    def idempotent(self) -> bool:
-        return self.producer_id >= 0 and self.producer_epoch >= 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,28 +89,6 @@ class FindRequest:
     partition: int
     offset: int
     max_bytes: int
-
-
-class BatchCoordinate(NamedTuple):
-    """Where a committed batch is, and the offsets of its records. Never changes."""
-
-    batch_id: int
-    object_key: str
-    byte_offset: int
-    byte_size: int
-    base_offset: int
-    last_offset: int
-    log_append_timestamp: int
-    batch_max_timestamp: int
-    timestamp_type: int
-    magic: int = 2
-
-    @property
-    def timestamp(self) -> int:
-        """What retention and ListOffsets go by: the commit's time for LogAppendTime."""
-        if self.timestamp_type == LOG_APPEND_TIME:
-            return self.log_append_timestamp
-        return self.batch_max_timestamp
 
 
 @dataclass(frozen=True, slots=True)

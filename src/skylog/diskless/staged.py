@@ -10,15 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from skylog.diskless.layout import HEADER, VERSION
-from skylog.diskless.plane import (
-    CREATE_TIME,
-    LOG_APPEND_TIME,
-    BatchToCommit,
-    CommitResult,
-    ControlPlane,
-    FileToCommit,
-)
+from skylog.diskless.batch import CREATE_TIME, LOG_APPEND_TIME, BatchToCommit, Extent, Stamp
+from skylog.diskless.layout import HEADER, VERSION, check_places
+from skylog.diskless.plane import CommitResult, ControlPlane, FileToCommit
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import Executor
@@ -27,7 +21,7 @@ from skylog.kernel.limits import STAGED_OBJECT_BYTES_MAX
 from skylog.objects.keys import BadKey, ObjectKey
 from skylog.objects.store import NotFound, ObjectError, ObjectStore
 from skylog.wire.apis import ApiKey, request_class
-from skylog.wire.batch import HEADER_BYTES, Batch, batch_size
+from skylog.wire.batch import Batch, batch_size
 from skylog.wire.topic_rules import PRODUCER, TopicRules
 from skylog.wire.validation import validate
 
@@ -38,8 +32,7 @@ class StagedBatch:
 
     topic_id: Uuid
     partition: int
-    byte_offset: int
-    byte_size: int
+    extent: Extent
     rules: TopicRules
 
 
@@ -82,15 +75,7 @@ def check_extents(size: int, batches: Sequence[StagedBatch]) -> None:
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"an object of {size} bytes; allowed are {STAGED_OBJECT_BYTES_MAX}",
         )
-    end = len(HEADER)
-    for batch in sorted(batches, key=lambda batch: batch.byte_offset):
-        if batch.byte_size < HEADER_BYTES:
-            raise _invalid(f"a batch of {batch.byte_size} bytes at byte {batch.byte_offset}")
-        if batch.byte_offset < end:
-            raise _invalid(f"the batch at byte {batch.byte_offset} overlaps the previous one")
-        end = batch.byte_offset + batch.byte_size
-    if end > size:
-        raise _invalid(f"a batch ends at byte {end} of an object of {size}")
+    check_places((batch.extent for batch in batches), size)
 
 
 def check_object(data: bytes, staged: StagedObject, now_ms: int) -> list[BatchToCommit]:
@@ -112,11 +97,12 @@ def check_object(data: bytes, staged: StagedObject, now_ms: int) -> list[BatchTo
 
 
 def _checked(view: memoryview, staged: StagedBatch, now_ms: int) -> BatchToCommit:
-    piece = view[staged.byte_offset : staged.byte_offset + staged.byte_size]
+    extent = staged.extent
+    piece = view[extent.byte_offset : extent.end]
     size = batch_size(piece, 0)
-    if size != staged.byte_size:
+    if size != extent.byte_size:
         raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"{staged.byte_size} bytes with a batch of {size}"
+            ErrorCode.CORRUPT_MESSAGE, f"{extent.byte_size} bytes with a batch of {size}"
         )
     said = Batch(piece)
     if said.has_producer or said.producer_epoch >= 0 or said.is_transactional:
@@ -133,14 +119,15 @@ def _checked(view: memoryview, staged: StagedBatch, now_ms: int) -> BatchToCommi
             f" the records' {checked.batch.max_timestamp}",
         )
     return BatchToCommit(
-        staged.topic_id,
-        staged.partition,
-        staged.byte_offset,
-        staged.byte_size,
-        0,
-        said.last_offset_delta,
-        checked.batch.max_timestamp,
-        LOG_APPEND_TIME if stamped else CREATE_TIME,
+        topic_id=staged.topic_id,
+        partition=staged.partition,
+        extent=extent,
+        stamp=Stamp(
+            base_offset=0,
+            last_offset=said.last_offset_delta,
+            batch_max_timestamp=checked.batch.max_timestamp,
+            timestamp_type=LOG_APPEND_TIME if stamped else CREATE_TIME,
+        ),
     )
 
 
@@ -182,7 +169,10 @@ class StagedCommits:
         """What an earlier commit answered, whatever has become of object and topic since then."""
         asked = [
             BatchToCommit(
-                batch.topic_id, batch.partition, batch.byte_offset, batch.byte_size, 0, 0, -1
+                topic_id=batch.topic_id,
+                partition=batch.partition,
+                extent=batch.extent,
+                stamp=Stamp(base_offset=0, last_offset=0),
             )
             for batch in staged.batches
         ]

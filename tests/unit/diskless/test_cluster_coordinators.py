@@ -256,7 +256,7 @@ async def test_a_follower_answers_finds_when_it_is_asked_to(tmp_path: Path) -> N
         # Its own consumers are served from there while nobody leads.
         opened.leaders[0] = -1
         (found,) = await follower.plane.find_batches([FindRequest(*T0, 0, PLENTY)], PLENTY)
-        assert [batch.last_offset for batch in found.batches] == [2]
+        assert [batch.stamp.last_offset for batch in found.batches] == [2]
         (elsewhere,) = await plane.find_batches([FindRequest(*T0, 0, PLENTY)], PLENTY)
         assert elsewhere.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from skylog.diskless.plane import BatchCoordinate
+from skylog.diskless.batch import BatchCoordinate
 from skylog.diskless.rules import commits, offsets
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode
 from tests.contract.support import T0, sent
+from tests.unit.diskless.batches import coordinate
 
 NOW = 1_700_000_000_000
 DAY = PlaneRules().producer_expiration_ms
@@ -20,8 +21,8 @@ def entry(first: int, last: int, *, epoch: int = 0, at: int = NOW) -> commits.Pr
 
 
 def verdict(entries: list[commits.ProducerEntry], first: int, count: int = 1, epoch: int = 0):
-    batch = sent(first, count, epoch=epoch, to=T0).at(1, NOW)
-    return commits.check_sequence(entries, batch, NOW, DAY)
+    batch = sent(first, count, epoch=epoch, to=T0).at("key", 1, NOW)
+    return commits.check_sequence(commits.unexpired(tuple(entries), NOW, DAY), batch.producer)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +59,15 @@ def test_only_the_latest_epoch_is_remembered() -> None:
     assert commits.remember(entries, entry(0, 0, epoch=1)) == (entry(0, 0, epoch=1),)
 
 
-def coordinate(base: int, size: int = 100, timestamp: int = NOW) -> BatchCoordinate:
-    return BatchCoordinate(base, "key", 1, size, base, base + 9, NOW, timestamp, 0)
+def found(base: int) -> BatchCoordinate:
+    return coordinate(
+        "key",
+        byte_offset=1,
+        byte_size=100,
+        base_offset=base,
+        last_offset=base + 9,
+        batch_max_timestamp=NOW,
+    )
 
 
 def start(oldest: list[BatchCoordinate], limit: offsets.RetentionLimits, cap: int = 10, **log: int):
@@ -69,7 +77,7 @@ def start(oldest: list[BatchCoordinate], limit: offsets.RetentionLimits, cap: in
 
 def test_retention_needs_only_the_oldest_batches() -> None:
     """Given the first cap + 1 batches of many, the last of them is where the log starts."""
-    first_three = [coordinate(0), coordinate(10), coordinate(20)]
+    first_three = [found(0), found(10), found(20)]
     nothing_fits = offsets.RetentionLimits(bytes=0, ms=-1)
     assert start(first_three, nothing_fits, cap=2, byte_size=100_000) == 20
     assert start(first_three, nothing_fits, cap=3) == 1000
@@ -77,7 +85,7 @@ def test_retention_needs_only_the_oldest_batches() -> None:
 
 def test_retention_never_moves_the_start_back() -> None:
     keep = offsets.RetentionLimits(bytes=300, ms=-1)
-    assert start([coordinate(0)], keep, log_start_offset=4) == 4
+    assert start([found(0)], keep, log_start_offset=4) == 4
     assert start([], offsets.RetentionLimits(-1, -1), log_start_offset=4) == 4
 
 

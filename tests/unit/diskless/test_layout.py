@@ -21,8 +21,8 @@ def test_first_byte_is_the_version_and_every_byte_is_accounted_for() -> None:
     layout = arrange([item(b"x"), item(b"yy", 1)])
     data = b"".join(layout.parts)
     assert data[0] == 0
-    assert layout.pieces[0][1].byte_offset == 1
-    assert len(data) == layout.size == 1 + sum(extent.size for _, extent in layout.pieces)
+    assert layout.pieces[0][1] == 1
+    assert len(data) == layout.size == 1 + sum(len(piece.buffer) for piece, _ in layout.pieces)
 
 
 @given(
@@ -41,10 +41,10 @@ def test_ordered_by_topic_partition_arrival_and_partitions_lie_together(
     assert order == sorted(order)
     data = b"".join(layout.parts)
     found = batches_of(data)
-    assert [place for place, _ in found] == [extent.byte_offset for _, extent in layout.pieces]
-    for (place, batch), (piece, extent) in zip(found, layout.pieces, strict=True):
+    assert [place for place, _ in found] == [byte_offset for _, byte_offset in layout.pieces]
+    for (place, batch), (piece, _) in zip(found, layout.pieces, strict=True):
         assert bytes(batch.buffer) == bytes(piece.buffer)
-        assert data[place : place + extent.size] == bytes(piece.buffer)
+        assert data[place : place + batch.size] == bytes(piece.buffer)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x01", b"\xff" + bytes(80)])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
-from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate
+from skylog.diskless.batch import LOG_APPEND_TIME, BatchCoordinate
 from skylog.diskless.reader import DisklessReader, ObjectCache, ReadRequest, patch
 from skylog.diskless.reader import reader as reader_module
 from skylog.diskless.reader.cache import ENTRY_BYTES, HeldObject
@@ -19,6 +19,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import NotFound
 from skylog.wire.batch import split_batches
+from tests.unit.diskless.batches import coordinate
 from tests.unit.diskless.engine import RNG, TOPIC_ID, Engine, item, records
 
 
@@ -46,15 +47,16 @@ class CountingStore:
         return getattr(self.inner, name)
 
 
-def coordinate(key: str, start: int, size: int) -> BatchCoordinate:
-    return BatchCoordinate(1, key, start, size, 0, 0, -1, -1, 0)
+def at(key: str, start: int, size: int, first: int = 0, last: int = 0) -> BatchCoordinate:
+    place = {"byte_offset": start, "byte_size": size}
+    return coordinate(key, **place, base_offset=first, last_offset=last)
 
 
 def test_one_range_per_object_and_partition_and_neighbours_are_joined() -> None:
     # ENG-59
-    first = [coordinate("a", 1, 10), coordinate("a", 11, 10), coordinate("b", 1, 5)]
-    second = [coordinate("a", 21, 10)]
-    far = [coordinate("a", 31 + GAP_BYTES_MAX + 1, 10)]
+    first = [at("a", 1, 10), at("a", 11, 10), at("b", 1, 5)]
+    second = [at("a", 21, 10)]
+    far = [at("a", 31 + GAP_BYTES_MAX + 1, 10)]
     assert ranges_of([first, second, far]) == [
         Range("a", 1, 31),
         Range("a", 31 + GAP_BYTES_MAX + 1, 31 + GAP_BYTES_MAX + 11),
@@ -158,7 +160,16 @@ async def test_out_of_range(offset: int) -> None:
 def test_log_append_time_is_stamped_and_the_checksum_made_anew() -> None:
     # ENG-25
     stored = bytes(item(b"a", count=3).buffer)
-    found = BatchCoordinate(1, "k", 1, len(stored), 40, 42, 123, 5, LOG_APPEND_TIME)
+    found = coordinate(
+        "k",
+        byte_offset=1,
+        byte_size=len(stored),
+        base_offset=40,
+        last_offset=42,
+        log_append_timestamp=123,
+        batch_max_timestamp=5,
+        timestamp_type=LOG_APPEND_TIME,
+    )
     batch = next(iter(split_batches(serve(found, [memoryview(stored)]))))
     assert (batch.base_offset, batch.last_offset, batch.max_timestamp) == (40, 42, 123)
     assert batch.is_log_append_time
@@ -177,7 +188,7 @@ def test_what_is_not_as_it_should_be_is_not_served(fault: str) -> None:
         stored[-1] ^= 1
     else:
         last = 1
-    found = BatchCoordinate(1, "k", 1, len(stored), 0, last, -1, -1, 0)
+    found = at("k", 1, len(stored), 0, last)
     with pytest.raises(KafkaError) as caught:
         serve(found, [memoryview(stored)])
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
@@ -232,12 +243,23 @@ def test_many_small_parts_are_kept_as_one() -> None:
 
 def test_batches_that_follow_one_another_are_one_run() -> None:
     def batch(key: str, start: int, base: int, *, stamp: int = 9, kind: int = 0) -> BatchCoordinate:
-        return BatchCoordinate(base, key, start, 10, base, base + 1, stamp, -1, kind)
+        return coordinate(
+            key,
+            byte_offset=start,
+            byte_size=10,
+            base_offset=base,
+            last_offset=base + 1,
+            log_append_timestamp=stamp,
+            timestamp_type=kind,
+        )
 
     a = [batch("a", 1, 0), batch("a", 11, 2), batch("a", 21, 4)]
     assert runs_of([]) == []
     assert runs_of(a[:1]) == a[:1]
-    assert runs_of(a) == [a[0]._replace(byte_size=30, last_offset=5)]
+    whole = coordinate(
+        "a", byte_offset=1, byte_size=30, base_offset=0, last_offset=5, log_append_timestamp=9
+    )
+    assert runs_of(a) == [whole]
     apart = [
         batch("b", 31, 6),  # another object
         batch("b", 51, 8),  # bytes between
@@ -253,7 +275,7 @@ def stored_run(sizes: list[int], first: int = 40) -> tuple[bytes, BatchCoordinat
     batches = [bytes(item(b"v" * size, count=2).buffer) for size in sizes]
     data = b"".join(batches)
     last = first + 2 * len(batches) - 1
-    return data, BatchCoordinate(1, "k", 1, len(data), first, last, -1, -1, 0)
+    return data, at("k", 1, len(data), first, last)
 
 
 LARGE = VIEWED_BYTES_MIN
@@ -266,7 +288,7 @@ def test_a_run_is_served_as_its_batches_are_one_by_one(sizes: list[int], how: st
     expected, position, offset = b"", 0, 40
     for size in sizes:
         batch, _ = stored_run([size])
-        one = run._replace(byte_size=len(batch), base_offset=offset, last_offset=offset + 1)
+        one = at("k", 1, len(batch), offset, offset + 1)
         expected += serve(one, [memoryview(data)[position : position + len(batch)]])
         position, offset = position + len(batch), offset + 2
     served = Served(run, copy=how == "copy", own=how == "own")
@@ -491,7 +513,7 @@ async def test_an_object_that_is_too_short_is_corrupt() -> None:
     key = ObjectKey.parse(engine.plane.commits[0].object_key)
     whole = await engine.memory.get(key)
     await engine.memory.delete_many([key])
-    await engine.memory.put(key, whole[: engine.plane.commits[0].batches[1].byte_offset + 9])
+    await engine.memory.put(key, whole[: engine.plane.commits[0].batches[1].extent.byte_offset + 9])
     requests = [ReadRequest(TOPIC_ID, n, 0, 1 << 20) for n in (0, 1)]
     first, second = await engine.cold().fetch(requests, 1 << 20)
     assert (first.error, records(first.records)) == (ErrorCode.NONE, [(0, b"a")])

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 from crc32c import crc32c
 
+from skylog.diskless.batch import Extent
 from skylog.diskless.bulk import PinRequest
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.diskless.staged import (
@@ -65,14 +66,14 @@ class World:
         return self
 
     async def stage(self, *values: bytes, topic_id: Uuid = TOPIC, **rules: Any) -> StagedObject:
+        key = ObjectKey.staged(OWNER, self.clock.now_ms(), self.rng)
         data = bytearray(b"\0")
         batches = []
         for value in values:
             encoded = encode_batch([(None, value)], timestamp=self.clock.now_ms())
-            extent = (len(data), len(encoded))
-            batches.append(StagedBatch(topic_id, 0, *extent, TopicRules(**rules)))
+            extent = Extent(object_key=key.text, byte_offset=len(data), byte_size=len(encoded))
+            batches.append(StagedBatch(topic_id, 0, extent, TopicRules(**rules)))
             data += encoded
-        key = ObjectKey.staged(OWNER, self.clock.now_ms(), self.rng)
         await self.memory.put(key, bytes(data))
         return StagedObject(key, len(data), batches)
 
@@ -148,7 +149,7 @@ async def test_every_record_is_looked_at_and_none_is_compressed_anew() -> None:
     key = ObjectKey.staged(OWNER, world.clock.now_ms(), world.rng)
     await world.memory.put(key, b"\0" + bytes(lying))
     rules = TopicRules(full=False, compression_type="zstd")
-    batch = StagedBatch(TOPIC, 0, 1, len(lying), rules)
+    batch = StagedBatch(TOPIC, 0, Extent(key.text, 1, len(lying)), rules)
     with pytest.raises(Refused):
         await world.commits.commit(StagedObject(key, 1 + len(lying), [batch]))
     good = await world.stage(b"a", full=False, compression_type="zstd")
@@ -180,7 +181,7 @@ async def test_timestamps_are_judged_by_when_the_object_was_written() -> None:
 
 
 def extents(*pairs: tuple[int, int]) -> list[StagedBatch]:
-    return [StagedBatch(TOPIC, 0, at, size, TopicRules()) for at, size in pairs]
+    return [StagedBatch(TOPIC, 0, Extent("key", at, size), TopicRules()) for at, size in pairs]
 
 
 def test_extents() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skylog.diskless.plane import LOG_APPEND_TIME
+from skylog.diskless.batch import LOG_APPEND_TIME
 from skylog.diskless.writer.file import ClosedFile, Piece
 from skylog.diskless.writer.lost import LostBatches
 from skylog.kernel import limits
@@ -132,10 +132,12 @@ async def test_objects_hold_no_offsets_and_commits_name_their_bytes() -> None:
     objects = await stored(engine)
     assert len(objects) == 3
     for data, commit in zip(
-        sorted(objects), sorted(engine.plane.commits, key=lambda c: c.batches[0].size), strict=True
+        sorted(objects),
+        sorted(engine.plane.commits, key=lambda c: c.batches[0].extent.byte_size),
+        strict=True,
     ):
-        extent = commit.batches[0]
-        batch = Batch(data[extent.byte_offset : extent.byte_offset + extent.size])
+        extent = commit.batches[0].extent
+        batch = Batch(data[extent.byte_offset : extent.end])
         assert batch.base_offset == 0
         assert batch.crc_ok()
         assert commit.size == len(data)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from skylog.broker.assembly.diskless_engine import storage_url_of
 from skylog.broker.partitions.questions import Question, ask_all
+from skylog.diskless.batch import LOG_APPEND_TIME, Extent, Stamp
 from skylog.diskless.bulk import (
     FROM_LOG_START,
     LocatedRange,
@@ -18,7 +19,6 @@ from skylog.diskless.bulk import (
     PlannedSplit,
     RangeRequest,
 )
-from skylog.diskless.plane import LOG_APPEND_TIME
 from skylog.diskless.rules import ranges
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID
@@ -227,19 +227,21 @@ def _fill(answer: located.LocatedRange, result: LocatedRange, keys: dict[str, in
     answer.log_start_offset = result.log_start_offset
     answer.high_watermark = result.high_watermark
     answer.next_offset = result.next_offset
-    answer.batches = [
-        located.LocatedBatch(
-            keys.setdefault(batch.object_key, len(keys)),
-            batch.byte_offset,
-            batch.byte_size,
-            batch.base_offset,
-            batch.last_offset,
-            batch.log_append_timestamp if batch.timestamp_type == LOG_APPEND_TIME else -1,
-            batch.timestamp,
-            batch.timestamp_type,
-        )
-        for batch in result.batches
-    ]
+    answer.batches = [_located(batch.extent, batch.stamp, keys) for batch in result.batches]
+
+
+def _located(extent: Extent, stamp: Stamp, keys: dict[str, int]) -> located.LocatedBatch:
+    stamped = stamp.timestamp_type == LOG_APPEND_TIME
+    return located.LocatedBatch(
+        keys.setdefault(extent.object_key, len(keys)),
+        extent.byte_offset,
+        extent.byte_size,
+        stamp.base_offset,
+        stamp.last_offset,
+        stamp.log_append_timestamp if stamped else -1,
+        stamp.timestamp,
+        stamp.timestamp_type,
+    )
 
 
 def locate_batches_failed(

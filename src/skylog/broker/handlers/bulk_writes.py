@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from skylog.broker.assembly.diskless_engine import storage_url_of
+from skylog.diskless.batch import Extent
 from skylog.diskless.bulk import PinRequest
 from skylog.diskless.plane import CommitResult, TopicPartition
 from skylog.diskless.staged import Refused, StagedBatch, StagedCommits, StagedObject, staged_key
@@ -121,8 +122,11 @@ def _staged(context: RequestContext, staged: commit.StagedObject) -> StagedObjec
             StagedBatch(
                 topic.topic_id,
                 batch.partition_index,
-                batch.byte_offset,
-                batch.byte_size,
+                Extent(
+                    object_key=staged.object_key,
+                    byte_offset=batch.byte_offset,
+                    byte_size=batch.byte_size,
+                ),
                 context.services.configs.topic_rules(name),
             )
         )

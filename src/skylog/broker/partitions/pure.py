@@ -21,11 +21,10 @@ from skylog.broker.partitions.port import (
     RefusedError,
 )
 from skylog.broker.partitions.questions import Question
+from skylog.diskless.batch import CREATE_TIME, LOG_APPEND_TIME
 from skylog.diskless.bulk import PlannedRange, RangeRequest
 from skylog.diskless.plane import (
-    CREATE_TIME,
     EARLIEST,
-    LOG_APPEND_TIME,
     MAX_TIMESTAMP,
     ListOffsetsResult,
     TopicPartition,
@@ -258,7 +257,7 @@ class PurePartitions:
                     offset, at = found
                     return at, offset
             # All that qualified in this batch was deleted: the next one may have it.
-            after = coordinate.last_offset + 1
+            after = coordinate.stamp.last_offset + 1
             again = await plane.list_offsets([(*place, timestamp)], from_offset=after)
             result = again[0]
         return result.timestamp, result.offset

@@ -298,7 +298,7 @@ def _file(request: commit_request.DisklessCommitFileRequest) -> FileToCommit:
     return FileToCommit(
         object_key=request.object_key,
         size=request.file_size,
-        batches=[batch_to_commit(batch) for batch in request.batches],
+        batches=[batch_to_commit(batch, request.object_key) for batch in request.batches],
         format=request.object_format,
         uploader_broker_id=request.uploader_broker_id,
         coordinator_ids=request.owner_ids,

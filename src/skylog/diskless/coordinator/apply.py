@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from skylog.diskless.batch import LOG_APPEND_TIME
 from skylog.diskless.coordinator.pin_store import apply_pin, note_committed
-from skylog.diskless.coordinator.state import FileState, StateStore, StoredAnswer, StoredBatch
-from skylog.diskless.plane import LOG_APPEND_TIME, TopicPartition
-from skylog.diskless.rules.commits import ProducerEntry, is_expired, remember
+from skylog.diskless.coordinator.state import FileState, StateStore, StoredAnswer
+from skylog.diskless.coordinator.wire import committed
+from skylog.diskless.plane import TopicPartition
+from skylog.diskless.rules.commits import ProducerEntry, remember, unexpired
 from skylog.diskless.rules.pins import is_staged
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.limits import DISKLESS_ANSWERS_KEPT_MS
@@ -96,6 +98,7 @@ def _commit(
         )
         for answer in record.answers
     ]
+    place = (record.object_key, log_offset)
     live = 0
     for topic in record.topics:
         for part in topic.partitions:
@@ -109,7 +112,7 @@ def _commit(
                 )
                 for batch in part.batches
             ]
-            live += _add_batches(store, partition, part.batches, log_offset, rules)
+            live += _add_batches(store, partition, part.batches, place, rules)
     free_since_ms = timestamp_ms if record.deletable_since_ms < 0 else record.deletable_since_ms
     file = FileState(
         record.object_key,
@@ -132,47 +135,34 @@ def _add_batches(
     store: StateStore,
     partition: TopicPartition,
     batches: list[CommittedBatch],
-    log_offset: int,
+    place: tuple[str, int],
     rules: PlaneRules,
 ) -> int:
+    """``place``: the object of the batches, and where its commit stands in the log."""
     log = store.log(partition)
     if log is None:
         return 0
+    object_key, log_offset = place
     high_watermark, byte_size = log.high_watermark, log.byte_size
     added = []
     for batch in batches:
-        base_offset = batch.assigned_base_offset
-        if base_offset < high_watermark:
+        if batch.assigned_base_offset < high_watermark:
             continue
         high_watermark = batch.assigned_last_offset + 1
         byte_size += batch.byte_size
-        added.append(
-            StoredBatch(
-                base_offset,
-                batch.assigned_last_offset,
-                log_offset,
-                batch.byte_offset,
-                batch.byte_size,
-                batch.log_append_timestamp,
-                batch.batch_max_timestamp,
-                batch.timestamp_type,
-                batch.magic,
-            )
-        )
+        added.append(committed(batch, object_key))
         if batch.producer_id >= 0:
             _remember(store, partition, batch, rules)
-    store.add_batches(partition, added)
-    store.set_log(partition, log._replace(high_watermark=high_watermark, byte_size=byte_size))
+    store.add_batches(partition, log_offset, added)
+    store.set_log(partition, log.grown(high_watermark=high_watermark, byte_size=byte_size))
     return len(added)
 
 
 def _remember(
     store: StateStore, partition: TopicPartition, batch: CommittedBatch, rules: PlaneRules
 ) -> None:
-    entries = store.producer(partition, batch.producer_id)
     now_ms = batch.log_append_timestamp
-    if entries and is_expired(entries, now_ms, rules.producer_expiration_ms):
-        entries = ()
+    entries = store.producer(partition, batch.producer_id)
     entry = ProducerEntry(
         batch.producer_epoch,
         batch.base_sequence,
@@ -180,7 +170,8 @@ def _remember(
         batch.assigned_base_offset,
         now_ms,
     )
-    store.set_producer(partition, batch.producer_id, remember(entries, entry))
+    known = unexpired(entries, now_ms, rules.producer_expiration_ms)
+    store.set_producer(partition, batch.producer_id, remember(known, entry))
 
 
 def _set_producer(store: StateStore, record: ProducerStateRecord) -> None:

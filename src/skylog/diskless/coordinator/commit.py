@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from skylog.diskless.coordinator.overlay import Overlay, PendingFile
 from skylog.diskless.coordinator.state import FileState, Pin
 from skylog.diskless.coordinator.tail import Added, Changed
+from skylog.diskless.coordinator.wire import committed_batch
 from skylog.diskless.plane import CommitResult, FileToCommit, TopicPartition
 from skylog.diskless.rules import commits
 from skylog.diskless.rules.pins import is_staged
@@ -16,13 +16,10 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.wire.messages.file_committed_record import (
     CommittedAnswer,
-    CommittedBatch,
     CommittedPartition,
     CommittedTopic,
     FileCommittedRecord,
 )
-
-_NO_PRODUCER: Final = (-1, -1, -1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +40,10 @@ class PlannedCommit:
         if is_staged(self.file.object_key):
             return None
         return {
-            (topic.topic_id, part.partition_index): Changed(
-                self.plan.logs[topic.topic_id, part.partition_index],
-                [Added(self.file.object_key, offset, part.batches)],
+            partition: Changed(
+                self.plan.logs[partition], [Added(self.file.object_key, offset, batches)]
             )
-            for topic in self.record.topics
-            for part in topic.partitions
+            for partition, batches in self.plan.accepted.items()
         }
 
 
@@ -66,7 +61,7 @@ def plan_commit(
     pin = overlay.pin(file.object_key)
     commits.check_new(file, now_ms, rules, pin.expires_ms if pin else None)
     plan = commits.plan_commit(file, overlay.log, overlay.producer, now_ms, rules)
-    return PlannedCommit(file, plan, _record(file, plan, now_ms))
+    return PlannedCommit(file, plan, _record(file, plan))
 
 
 def join_pending(file: FileToCommit, pending: PendingFile) -> list[CommitResult]:
@@ -85,7 +80,7 @@ def repeat_committed(
     by_place = {answer.byte_offset: answer for answer in answers or ()}
     results = []
     for batch in file.batches:
-        answer = by_place.get(batch.byte_offset)
+        answer = by_place.get(batch.extent.byte_offset)
         log = overlay.log(batch.topic_partition)
         if answer is None:
             results.append(
@@ -103,37 +98,12 @@ def repeat_committed(
     return results
 
 
-def _record(file: FileToCommit, plan: commits.CommitPlan, now_ms: int) -> FileCommittedRecord:
-    batches: dict[TopicPartition, list[CommittedBatch]] = {}
-    for _, batch, base in plan.accepted:
-        producer = _NO_PRODUCER
-        if batch.idempotent:
-            producer = (
-                batch.producer_id,
-                batch.producer_epoch,
-                batch.base_sequence,
-                batch.last_sequence,
-            )
-        committed = CommittedBatch(
-            batch.magic,
-            batch.byte_offset,
-            batch.size,
-            base,
-            base + batch.last_offset - batch.base_offset,
-            now_ms,
-            batch.batch_max_timestamp,
-            batch.timestamp_type,
-            *producer,
-        )
-        partition = (batch.topic_id, batch.partition)
-        if partition in batches:
-            batches[partition].append(committed)
-        else:
-            batches[partition] = [committed]
+def _record(file: FileToCommit, plan: commits.CommitPlan) -> FileCommittedRecord:
     topics: dict[Uuid, CommittedTopic] = {}
-    for (topic_id, index), held in batches.items():
+    for (topic_id, index), held in plan.accepted.items():
         topic = topics.setdefault(topic_id, CommittedTopic(topic_id, []))
-        topic.partitions.append(CommittedPartition(index, held))
+        batches = [committed_batch(*batch) for batch in held]
+        topic.partitions.append(CommittedPartition(index, batches))
     return FileCommittedRecord(
         file.object_key,
         file.format,
@@ -141,20 +111,19 @@ def _record(file: FileToCommit, plan: commits.CommitPlan, now_ms: int) -> FileCo
         file.uploader_broker_id,
         list(file.coordinator_ids),
         list(topics.values()),
-        answers=_answers(file, plan) if len(plan.accepted) < len(plan.results) else [],
+        answers=_answers(file, plan),
     )
 
 
 def _answers(file: FileToCommit, plan: commits.CommitPlan) -> list[CommittedAnswer]:
     """The results of batches that did not get new offsets; the others are in the records."""
-    accepted_at = {accepted.position for accepted in plan.accepted}
     return [
         CommittedAnswer(
-            file.batches[position].byte_offset,
-            result.error,
-            result.assigned_base_offset,
-            result.log_append_time,
+            byte_offset=batch.extent.byte_offset,
+            error_code=result.error,
+            base_offset=result.assigned_base_offset,
+            log_append_time=result.log_append_time,
         )
-        for position, result in enumerate(plan.results)
-        if position not in accepted_at
+        for batch, result in zip(file.batches, plan.results, strict=True)
+        if result.error or result.duplicate
     ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 
+from skylog.diskless.batch import BatchCoordinate, Committed
 from skylog.diskless.coordinator.pin_store import MemoryPins
 from skylog.diskless.coordinator.state import (
     Applied,
@@ -15,9 +17,9 @@ from skylog.diskless.coordinator.state import (
     FileState,
     StateView,
     StoredAnswer,
-    StoredBatch,
+    batch_id,
 )
-from skylog.diskless.plane import BatchCoordinate, TopicPartition
+from skylog.diskless.plane import TopicPartition
 from skylog.diskless.rules import ranges
 from skylog.diskless.rules.commits import Entries
 from skylog.diskless.rules.offsets import LogState
@@ -30,7 +32,7 @@ class MemoryState:
     def __init__(self) -> None:
         self._applied = Applied()
         self._logs: dict[TopicPartition, tuple[str, LogState]] = {}
-        self._batches: dict[TopicPartition, list[StoredBatch]] = {}
+        self._batches: dict[TopicPartition, list[BatchCoordinate]] = {}
         self._producers: dict[tuple[TopicPartition, int], Entries] = {}
         self._files: dict[str, FileState] = {}
         self._keys: dict[int, str] = {}
@@ -65,29 +67,24 @@ class MemoryState:
 
     def batches(self, partition: TopicPartition, from_offset: int) -> Iterator[BatchCoordinate]:
         batches = self._batches.get(partition, [])
-        first = bisect_left(batches, from_offset, key=lambda batch: batch.last_offset)
-        for batch in batches[first:]:
-            yield batch.coordinate(self._keys[batch.log_offset])
+        first = bisect_left(batches, from_offset, key=lambda batch: batch.stamp.last_offset)
+        yield from batches[first:]
 
     def batch_at_time(
         self, partition: TopicPartition, timestamp: int, from_offset: int
     ) -> BatchCoordinate | None:
         batches = self.batches(partition, from_offset)
-        return next((batch for batch in batches if batch.timestamp >= timestamp), None)
+        return next((batch for batch in batches if batch.stamp.timestamp >= timestamp), None)
 
     def latest_batch(self, partition: TopicPartition, from_offset: int) -> BatchCoordinate | None:
         batches = self.batches(partition, from_offset)
-        return max(batches, key=lambda batch: batch.timestamp, default=None)
+        return max(batches, key=lambda batch: batch.stamp.timestamp, default=None)
 
     def split_page(
         self, partition: TopicPartition, span: ranges.Span, split_bytes: int, limit: int
     ) -> ranges.SplitPage:
         batches = ranges.within(self.batches(partition, span.start), span, limit)
-        sized = (
-            ranges.SizedBatch(b.base_offset, b.last_offset, b.byte_size, b.timestamp)
-            for b in batches
-        )
-        return ranges.split_page(sized, span, split_bytes)
+        return ranges.split_page(map(ranges.SizedBatch.of, batches), span, split_bytes)
 
     def free_files(
         self, marked_before_ms: int, limit: int, coordinator_id: int, *, waiting: bool = False
@@ -108,7 +105,7 @@ class MemoryState:
 
     def list_files(self, after: str, limit: int) -> list[tuple[FileState, int]]:
         listed = {
-            file.object_key: (file, sum(batch.byte_size for _, batch in held))
+            file.object_key: (file, sum(batch.extent.byte_size for _, batch in held))
             for file, held in self.all_files()
             if file.object_key > after
         }
@@ -125,13 +122,13 @@ class MemoryState:
         for partition, (name, log) in self._logs.items():
             yield partition, name, log
 
-    def all_files(self) -> Iterator[tuple[FileState, list[tuple[TopicPartition, StoredBatch]]]]:
-        held: dict[int, list[tuple[TopicPartition, StoredBatch]]] = {}
+    def all_files(self) -> Iterator[tuple[FileState, list[tuple[TopicPartition, BatchCoordinate]]]]:
+        held: dict[str, list[tuple[TopicPartition, BatchCoordinate]]] = {}
         for partition in sorted(self._batches):
             for batch in self._batches[partition]:
-                held.setdefault(batch.log_offset, []).append((partition, batch))
-        for log_offset, key in sorted(self._keys.items()):
-            yield self._files[key], held.get(log_offset, [])
+                held.setdefault(batch.extent.object_key, []).append((partition, batch))
+        for _, key in sorted(self._keys.items()):
+            yield self._files[key], held.get(key, [])
 
     def all_producers(self) -> Iterator[tuple[TopicPartition, int, Entries]]:
         for (partition, producer_id), entries in self._producers.items():
@@ -158,19 +155,24 @@ class MemoryState:
         for owner in [known for known in self._producers if known[0] == partition]:
             del self._producers[owner]
 
-    def add_batches(self, partition: TopicPartition, batches: Sequence[StoredBatch]) -> None:
-        self._batches[partition] += batches
+    def add_batches(
+        self, partition: TopicPartition, log_offset: int, batches: Sequence[Committed]
+    ) -> None:
+        self._batches[partition] += [
+            BatchCoordinate(
+                batch_id=batch_id(log_offset, extent.byte_offset), extent=extent, stamp=stamp
+            )
+            for extent, stamp in batches
+        ]
 
     def remove_batches(
         self, partition: TopicPartition, below_offset: int | None
     ) -> tuple[dict[int, int], int]:
         batches = self._batches[partition]
-        gone = [b for b in batches if below_offset is None or b.last_offset < below_offset]
+        gone = [b for b in batches if below_offset is None or b.stamp.last_offset < below_offset]
         del batches[: len(gone)]
-        counts: dict[int, int] = {}
-        for batch in gone:
-            counts[batch.log_offset] = counts.get(batch.log_offset, 0) + 1
-        return counts, sum(batch.byte_size for batch in gone)
+        counts = Counter(self._files[b.extent.object_key].log_offset for b in gone)
+        return counts, sum(batch.extent.byte_size for batch in gone)
 
     def set_producer(self, partition: TopicPartition, producer_id: int, entries: Entries) -> None:
         self._producers[partition, producer_id] = entries

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
+from skylog.diskless.batch import BatchCoordinate
 from skylog.diskless.coordinator.requests import (
     DescribeFiles,
     DescribeLogs,
@@ -26,7 +27,6 @@ from skylog.diskless.coordinator.requests import (
 from skylog.diskless.coordinator.state import StateView
 from skylog.diskless.plane import (
     MAX_TIMESTAMP,
-    BatchCoordinate,
     DescribeFileResult,
     FindRequest,
     FindResult,
@@ -106,7 +106,7 @@ def _within(
         first = state.batch_at_time(partition, span.min_timestamp, start)
         if first is None:
             return []
-        start = first.last_offset
+        start = first.stamp.last_offset
     return ranges.within(state.batches(partition, start), span, limit)
 
 
@@ -123,7 +123,7 @@ def retention(
         return RetentionResult(ErrorCode.NONE, log_start_offset=log.log_start_offset)
     oldest = list(islice(state.batches(partition, 0), max_batches + 1))
     start = offsets.retention_start(oldest, log, limits, now_ms, max_batches)
-    gone = [batch.byte_size for batch in oldest if batch.last_offset < start]
+    gone = [one.extent.byte_size for one in oldest if one.stamp.last_offset < start]
     return RetentionResult(ErrorCode.NONE, len(gone), sum(gone), start)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
+from skylog.diskless.batch import Stamp
 from skylog.diskless.coordinator.state import BATCH_SPACING_BITS, FILE_POSITION_BITS, Applied
 from skylog.diskless.rules.offsets import LogState
 from skylog.kernel.limits import DISKLESS_AUTO_CHECKPOINT_PAGES
@@ -89,22 +90,19 @@ CREATE TABLE pins (
 CREATE INDEX pins_by_time ON pins (expires_ms);
 """
 
-_BATCH: Final = (
-    "base_offset, last_offset, b.log_offset, byte_offset, b.byte_size, log_append_timestamp,"
-    " batch_max_timestamp, timestamp_type, magic"
-)
-# The columns of a BatchCoordinate; the first is ``state.batch_id``.
-_COORDINATE: Final = (
-    f"(b.log_offset << {FILE_POSITION_BITS}) | (byte_offset >> {BATCH_SPACING_BITS}),"
-    " f.object_key, byte_offset, b.byte_size, base_offset, last_offset, log_append_timestamp,"
-    " batch_max_timestamp, timestamp_type, magic"
-)
+_STAMP: Final = ", ".join(Stamp._fields)
+# ``state.batch_id``.
+_BATCH_ID: Final = f"(b.log_offset << {FILE_POSITION_BITS}) | (byte_offset >> {BATCH_SPACING_BITS})"
+# As ``BatchCoordinate.of_row`` takes them.
+_COORDINATE: Final = f"{_BATCH_ID}, f.object_key, byte_offset, b.byte_size, {_STAMP}"
 _FILE: Final = (
     "object_key, format, size, uploader_broker_id, owner_ids, log_offset, committed_ms,"
     " live_batches, deletable_since_ms, received"
 )
 _LOG: Final = ", ".join(LogState._fields)
-_STAMP: Final = "CASE timestamp_type WHEN 1 THEN log_append_timestamp ELSE batch_max_timestamp END"
+_TIMESTAMP: Final = (
+    "CASE timestamp_type WHEN 1 THEN log_append_timestamp ELSE batch_max_timestamp END"
+)
 # The partition is named first, so that its batches are found and their files looked up, not the
 # other way round.
 _FROM: Final = "FROM batches b CROSS JOIN files f ON f.log_offset = b.log_offset"
@@ -133,11 +131,11 @@ BATCHES: Final = (
 )
 BATCH_AT_TIME: Final = (
     f"SELECT {_COORDINATE} {_FROM} WHERE b.partition_id = ? AND b.last_offset >= ?"
-    f" AND {_STAMP} >= ? ORDER BY b.last_offset LIMIT 1"
+    f" AND {_TIMESTAMP} >= ? ORDER BY b.last_offset LIMIT 1"
 )
 LATEST_BATCH: Final = (
     f"SELECT {_COORDINATE} {_FROM} WHERE b.partition_id = ? AND b.last_offset >= ?"
-    f" ORDER BY {_STAMP} DESC, b.last_offset LIMIT 1"
+    f" ORDER BY {_TIMESTAMP} DESC, b.last_offset LIMIT 1"
 )
 MAX_SEEN: Final = (
     "SELECT last_offset, max_seen_ms FROM batches"
@@ -147,7 +145,7 @@ MAX_SEEN: Final = (
 SPLIT_PAGE: Final = f"""
 WITH page AS (
     SELECT base_offset, last_offset, byte_size,
-        CASE WHEN {_STAMP} >= :min_timestamp THEN byte_size ELSE 0 END AS kept
+        CASE WHEN {_TIMESTAMP} >= :min_timestamp THEN byte_size ELSE 0 END AS kept
     FROM batches
     WHERE partition_id = :id AND last_offset >= :start AND last_offset <= (
         SELECT last_offset FROM batches WHERE partition_id = :id AND last_offset >= :end - 1
@@ -160,9 +158,8 @@ SELECT kept > 0, MIN(base_offset), MAX(last_offset) + 1, SUM(byte_size), COUNT(*
 FROM placed GROUP BY kept > 0, number ORDER BY 2
 """
 ADD_BATCH: Final = (
-    "INSERT INTO batches (partition_id, max_seen_ms, base_offset, last_offset, log_offset,"
-    " byte_offset, byte_size, log_append_timestamp, batch_max_timestamp, timestamp_type, magic)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO batches (partition_id, max_seen_ms, log_offset, byte_offset, byte_size,"
+    f" {_STAMP}) VALUES (?, ?, ?, ?, ?{', ?' * len(Stamp._fields)})"
 )
 COUNT_BATCHES: Final = (
     "SELECT log_offset, COUNT(*), SUM(byte_size) FROM batches"
@@ -170,8 +167,8 @@ COUNT_BATCHES: Final = (
 )
 REMOVE_BATCHES: Final = "DELETE FROM batches WHERE partition_id = ? AND last_offset < ?"
 ALL_BATCHES: Final = (
-    f"SELECT p.topic_id, p.partition, {_BATCH} FROM batches b"
-    " JOIN partitions p ON p.id = b.partition_id"
+    f"SELECT b.log_offset, p.topic_id, p.partition, {_BATCH_ID}, byte_offset, b.byte_size, {_STAMP}"
+    " FROM batches b JOIN partitions p ON p.id = b.partition_id"
     " ORDER BY b.log_offset, p.topic_id, p.partition, b.last_offset"
 )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from skylog.diskless.batch import NO_PRODUCER, BatchCoordinate
 from skylog.diskless.coordinator.pin_store import pin_record
-from skylog.diskless.coordinator.state import FileState, StateView, StoredAnswer, StoredBatch
+from skylog.diskless.coordinator.state import FileState, StateView, StoredAnswer
+from skylog.diskless.coordinator.wire import committed_batch
 from skylog.diskless.plane import TopicPartition
 from skylog.diskless.rules.commits import Entries
 from skylog.wire.messages.file_committed_record import (
     CommittedAnswer,
-    CommittedBatch,
     CommittedPartition,
     CommittedTopic,
     FileCommittedRecord,
@@ -22,7 +23,7 @@ from skylog.wire.messages.records_deleted_record import RecordsDeletedRecord
 from skylog.wire.messages.records_pruned_record import RecordsPrunedRecord
 from skylog.wire.schema import Message
 
-_Held = list[tuple[TopicPartition, StoredBatch]]
+_Held = list[tuple[TopicPartition, BatchCoordinate]]
 
 
 def snapshot_records(view: StateView) -> Iterator[Message]:
@@ -47,10 +48,13 @@ def _file(file: FileState, held: _Held, answers: Iterable[StoredAnswer]) -> File
     for topic_id, of_topic in groupby(held, key=lambda item: item[0][0]):
         partitions = []
         for index, of_partition in groupby(of_topic, key=lambda item: item[0][1]):
-            batches = [_batch(batch) for _, batch in of_partition]
+            # Without their producers, whose states have records of their own.
+            batches = [
+                committed_batch(batch.extent, batch.stamp, NO_PRODUCER) for _, batch in of_partition
+            ]
             partitions.append(CommittedPartition(index, batches))
         topics.append(CommittedTopic(topic_id, partitions))
-    stored = {batch.byte_offset for _, batch in held}
+    stored = {batch.extent.byte_offset for _, batch in held}
     return FileCommittedRecord(
         file.object_key,
         file.format,
@@ -65,24 +69,6 @@ def _file(file: FileState, held: _Held, answers: Iterable[StoredAnswer]) -> File
         answers=[
             CommittedAnswer(*answer) for answer in answers if answer.byte_offset not in stored
         ],
-    )
-
-
-def _batch(batch: StoredBatch) -> CommittedBatch:
-    """Without its producer, whose state has a record of its own."""
-    return CommittedBatch(
-        batch.magic,
-        batch.byte_offset,
-        batch.byte_size,
-        batch.base_offset,
-        batch.last_offset,
-        batch.log_append_timestamp,
-        batch.batch_max_timestamp,
-        batch.timestamp_type,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        last_sequence=-1,
     )
 
 

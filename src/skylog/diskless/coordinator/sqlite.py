@@ -16,6 +16,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, Final
 
+from skylog.diskless.batch import BatchCoordinate, Committed
 from skylog.diskless.coordinator import schema
 from skylog.diskless.coordinator.pin_store import SqlitePins
 from skylog.diskless.coordinator.state import (
@@ -24,9 +25,8 @@ from skylog.diskless.coordinator.state import (
     FileState,
     StateView,
     StoredAnswer,
-    StoredBatch,
 )
-from skylog.diskless.plane import BatchCoordinate, TopicPartition
+from skylog.diskless.plane import TopicPartition
 from skylog.diskless.rules.commits import Entries, ProducerEntry
 from skylog.diskless.rules.offsets import LogState
 from skylog.diskless.rules.ranges import Span, SplitPage, page_of_groups
@@ -133,7 +133,7 @@ class SqliteState:
         row = self._row(partition)
         if row is not None:
             found = self._db.execute(schema.BATCHES, (row.id, from_offset))
-            yield from map(BatchCoordinate._make, found)
+            yield from map(BatchCoordinate.of_row, found)
 
     def batch_at_time(
         self, partition: TopicPartition, timestamp: int, from_offset: int
@@ -159,7 +159,7 @@ class SqliteState:
         if first is None:
             return None
         at = self._db.execute(schema.BATCH_AT_TIME, (row.id, first, timestamp)).fetchone()
-        return BatchCoordinate._make(at) if at else None
+        return BatchCoordinate.of_row(at) if at else None
 
     def latest_batch(self, partition: TopicPartition, from_offset: int) -> BatchCoordinate | None:
         row = self._row(partition)
@@ -169,7 +169,7 @@ class SqliteState:
         if likely is not None:
             return likely
         found = self._db.execute(schema.LATEST_BATCH, (row.id, from_offset)).fetchone()
-        return BatchCoordinate._make(found) if found else None
+        return BatchCoordinate.of_row(found) if found else None
 
     def split_page(
         self, partition: TopicPartition, span: Span, split_bytes: int, limit: int
@@ -209,14 +209,16 @@ class SqliteState:
         for topic_id, index, name, *log in self._db.execute(schema.ALL_PARTITIONS):
             yield (Uuid(topic_id), index), name, LogState._make(log)
 
-    def all_files(self) -> Iterator[tuple[FileState, list[tuple[TopicPartition, StoredBatch]]]]:
+    def all_files(self) -> Iterator[tuple[FileState, list[tuple[TopicPartition, BatchCoordinate]]]]:
         batches = self._db.execute(schema.ALL_BATCHES)
         pending = batches.fetchone()
         for row in self._db.execute(schema.ALL_FILES):
             file = _file(row)
-            held: list[tuple[TopicPartition, StoredBatch]] = []
-            while pending is not None and pending[4] == file.log_offset:
-                held.append(((Uuid(pending[0]), pending[1]), StoredBatch(*pending[2:])))
+            held: list[tuple[TopicPartition, BatchCoordinate]] = []
+            while pending is not None and pending[0] == file.log_offset:
+                _, topic_id, index, number, *placed = pending
+                batch = BatchCoordinate.of_row((number, file.object_key, *placed))
+                held.append(((Uuid(topic_id), index), batch))
                 pending = batches.fetchone()
             yield file, held
 
@@ -284,16 +286,15 @@ class SqliteState:
             self._db.execute(schema.DROP_PARTITION, (row.id,))
             self._forget_known()
 
-    def add_batches(self, partition: TopicPartition, batches: Sequence[StoredBatch]) -> None:
+    def add_batches(
+        self, partition: TopicPartition, log_offset: int, batches: Sequence[Committed]
+    ) -> None:
         row = self._row(partition)
         if row is None:
             return
-        number, max_seen_ms = row.id, row.max_seen_ms
-        for batch in batches:
-            timestamp = batch.timestamp
-            max_seen_ms = max(max_seen_ms, timestamp)
-            self._new_batches.append((number, max_seen_ms, *batch))
-        row.max_seen_ms = max_seen_ms
+        for (_, *place), stamp in batches:
+            row.max_seen_ms = max(row.max_seen_ms, stamp.timestamp)
+            self._new_batches.append((row.id, row.max_seen_ms, log_offset, *place, *stamp))
         self._changed_rows[row.id] = row
 
     def remove_batches(

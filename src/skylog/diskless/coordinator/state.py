@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
-from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate, TopicPartition
+from skylog.diskless.batch import BatchCoordinate, Committed
+from skylog.diskless.plane import TopicPartition
 from skylog.diskless.rules.commits import Entries
 from skylog.diskless.rules.offsets import LogState
 from skylog.diskless.rules.ranges import Span, SplitPage
@@ -54,40 +55,6 @@ class FileState:
 
     def is_had_by(self, coordinator_id: int) -> bool:
         return self.received or self.coordinator_ids[:1] == (coordinator_id,)
-
-
-class StoredBatch(NamedTuple):
-    """A batch in its partition and its file."""
-
-    base_offset: int
-    last_offset: int
-    log_offset: int
-    byte_offset: int
-    byte_size: int
-    log_append_timestamp: int
-    batch_max_timestamp: int
-    timestamp_type: int
-    magic: int
-
-    @property
-    def timestamp(self) -> int:
-        if self.timestamp_type == LOG_APPEND_TIME:
-            return self.log_append_timestamp
-        return self.batch_max_timestamp
-
-    def coordinate(self, object_key: str) -> BatchCoordinate:
-        return BatchCoordinate(
-            batch_id(self.log_offset, self.byte_offset),
-            object_key,
-            self.byte_offset,
-            self.byte_size,
-            self.base_offset,
-            self.last_offset,
-            self.log_append_timestamp,
-            self.batch_max_timestamp,
-            self.timestamp_type,
-            self.magic,
-        )
 
 
 class StoredAnswer(NamedTuple):
@@ -214,7 +181,7 @@ class StateView(Protocol):
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, str, LogState]]: ...
 
-    def all_files(self) -> Iterator[tuple[FileState, list[tuple[TopicPartition, StoredBatch]]]]:
+    def all_files(self) -> Iterator[tuple[FileState, list[tuple[TopicPartition, BatchCoordinate]]]]:
         """In the order of commits, with the live batches by partition and offset."""
         ...
 
@@ -236,7 +203,11 @@ class StateStore(StateView, Protocol):
         """Forget it and its producers; its batches have gone already."""
         ...
 
-    def add_batches(self, partition: TopicPartition, batches: Sequence[StoredBatch]) -> None: ...
+    def add_batches(
+        self, partition: TopicPartition, log_offset: int, batches: Sequence[Committed]
+    ) -> None:
+        """Batches of the file whose commit stands at ``log_offset``."""
+        ...
 
     def remove_batches(
         self, partition: TopicPartition, below_offset: int | None

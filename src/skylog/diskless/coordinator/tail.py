@@ -15,14 +15,15 @@ from operator import attrgetter
 from struct import Struct
 from typing import Final
 
+from skylog.diskless.batch import Accepted, BatchCoordinate, Committed
 from skylog.diskless.coordinator.state import batch_id
-from skylog.diskless.plane import BatchCoordinate, TopicPartition
+from skylog.diskless.plane import TopicPartition
 from skylog.diskless.rules.offsets import LogState
 from skylog.kernel.ids import Uuid
-from skylog.wire.messages.file_committed_record import CommittedBatch
 
 _last_offset: Final = attrgetter("last_offset")
-# What a BatchCoordinate has behind its object key.
+_stamped_last_offset: Final = attrgetter("stamp.last_offset")
+# A place in an object, and a stamp.
 _BATCH: Final = Struct("=iiqqqqbb")
 
 
@@ -38,25 +39,15 @@ class Added:
 
     __slots__ = ("_log_offset", "_object_key", "_packed", "base_offset", "last_offset")
 
-    def __init__(self, object_key: str, log_offset: int, batches: Sequence[CommittedBatch]) -> None:
+    def __init__(
+        self, object_key: str, log_offset: int, batches: Sequence[Committed | Accepted]
+    ) -> None:
         self._object_key = object_key
         self._log_offset = log_offset
-        self.base_offset = batches[0].assigned_base_offset
-        self.last_offset = batches[-1].assigned_last_offset
+        self.base_offset = batches[0][1].base_offset
+        self.last_offset = batches[-1][1].last_offset
         self._packed = b"".join(
-            [
-                _BATCH.pack(
-                    batch.byte_offset,
-                    batch.byte_size,
-                    batch.assigned_base_offset,
-                    batch.assigned_last_offset,
-                    batch.log_append_timestamp,
-                    batch.batch_max_timestamp,
-                    batch.timestamp_type,
-                    batch.magic,
-                )
-                for batch in batches
-            ]
+            [_BATCH.pack(batch[0].byte_offset, batch[0].byte_size, *batch[1]) for batch in batches]
         )
 
     def __len__(self) -> int:
@@ -65,7 +56,7 @@ class Added:
     def coordinates(self) -> list[BatchCoordinate]:
         key, log_offset = self._object_key, self._log_offset
         return [
-            BatchCoordinate(batch_id(log_offset, found[0]), key, *found)
+            BatchCoordinate.of_row((batch_id(log_offset, found[0]), key, *found))
             for found in _BATCH.iter_unpack(self._packed)
         ]
 
@@ -112,7 +103,7 @@ class Tail:
         for place in range(first, len(added)):
             coordinates = added[place].coordinates()
             if place == first:
-                at = bisect_left(coordinates, from_offset, key=_last_offset)
+                at = bisect_left(coordinates, from_offset, key=_stamped_last_offset)
                 coordinates = coordinates[at:]
             yield from coordinates
 

@@ -19,6 +19,7 @@ from skylog.diskless.coordinator.requests import (
 )
 from skylog.diskless.coordinator.state import Applied
 from skylog.diskless.coordinator.tail import Added, Changed
+from skylog.diskless.coordinator.wire import committed
 from skylog.diskless.plane import TopicPartition
 from skylog.diskless.rules.pins import is_staged
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -177,7 +178,8 @@ class Turn:
                 for topic in record.topics:
                     for part in topic.partitions:
                         changed = self._changed(topic.topic_id, part.partition_index)
-                        changed.added.append(Added(record.object_key, offset, part.batches))
+                        batches = [committed(one, record.object_key) for one in part.batches]
+                        changed.added.append(Added(record.object_key, offset, batches))
             case RecordsDeletedRecord() | RecordsPrunedRecord():
                 self._changed(record.topic_id, record.partition_index)
             case TopicDeletedRecord():
@@ -208,7 +210,7 @@ class Turn:
         self.end_offset += len(decision.records)
         batches, changed = 0, None
         if decision.commit is not None:
-            batches, changed = len(decision.commit.plan.accepted), decision.commit.changed(offset)
+            batches, changed = decision.commit.plan.accepted_count, decision.commit.changed(offset)
         batch = PendingBatch(
             decision.records, encoded, self.end_offset, self.now_ms, batches, changed
         )

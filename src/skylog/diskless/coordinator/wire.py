@@ -1,4 +1,4 @@
-"""Pure: requests and results of coordinators, as messages between brokers.
+"""Pure: requests and results of coordinators as messages, and batches as records, too.
 
 Items of a request stand in messages in their own order: a topic that comes again after another one
 is named again. So the answers of a coordinator stand in the order of the items.
@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from skylog.diskless.plane import (
+from skylog.diskless.batch import (
+    NO_PRODUCER,
     BatchCoordinate,
     BatchToCommit,
-    CommitResult,
-    FindResult,
+    Committed,
+    Extent,
+    ProducerStamp,
+    Stamp,
 )
+from skylog.diskless.plane import CommitResult, FindResult
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.wire.messages.diskless_commit_file_request import DisklessCommitBatch
@@ -24,9 +28,11 @@ from skylog.wire.messages.diskless_find_batches_response import (
     DisklessBatchCoordinate,
     DisklessFindBatchesPartitionResult,
 )
+from skylog.wire.messages.file_committed_record import CommittedBatch
 
 ItemT = TypeVar("ItemT")
 TopicT = TypeVar("TopicT")
+_new: Final = tuple.__new__
 
 
 def by_topic(
@@ -53,41 +59,81 @@ def failure(code: int, message: str | None = None) -> KafkaError:
 
 
 def commit_batch(batch: BatchToCommit) -> DisklessCommitBatch:
+    _, byte_offset, byte_size = batch.extent
+    base_offset, last_offset, _, batch_max_timestamp, timestamp_type, magic = batch.stamp
     return DisklessCommitBatch(
-        batch.magic,
+        magic,
         batch.request_id,
         batch.topic_id,
         batch.partition,
-        batch.byte_offset,
-        batch.size,
-        batch.base_offset,
-        batch.last_offset,
-        batch.batch_max_timestamp,
-        batch.timestamp_type,
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.base_sequence,
-        batch.last_sequence,
+        byte_offset,
+        byte_size,
+        base_offset,
+        last_offset,
+        batch_max_timestamp,
+        timestamp_type,
+        *batch.producer,
     )
 
 
-def batch_to_commit(batch: DisklessCommitBatch) -> BatchToCommit:
+def batch_to_commit(batch: DisklessCommitBatch, object_key: str) -> BatchToCommit:
     return BatchToCommit(
-        batch.topic_id,
-        batch.partition_index,
-        batch.byte_offset,
-        batch.size,
-        batch.base_offset,
-        batch.last_offset,
-        batch.batch_max_timestamp,
-        batch.timestamp_type,
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.base_sequence,
-        batch.last_sequence,
-        batch.magic,
-        batch.request_id,
+        topic_id=batch.topic_id,
+        partition=batch.partition_index,
+        extent=_new(Extent, (object_key, batch.byte_offset, batch.size)),
+        stamp=_new(
+            Stamp,
+            (
+                batch.base_offset,
+                batch.last_offset,
+                -1,
+                batch.batch_max_timestamp,
+                batch.timestamp_type,
+                batch.magic,
+            ),
+        ),
+        producer=_new(
+            ProducerStamp,
+            (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_sequence),
+        ),
+        request_id=batch.request_id,
     )
+
+
+def committed_batch(extent: Extent, stamp: Stamp, producer: ProducerStamp) -> CommittedBatch:
+    """A batch in the record of its file's commit."""
+    if not producer.idempotent:
+        producer = NO_PRODUCER
+    return CommittedBatch(
+        stamp.magic,
+        extent.byte_offset,
+        extent.byte_size,
+        stamp.base_offset,
+        stamp.last_offset,
+        stamp.log_append_timestamp,
+        stamp.batch_max_timestamp,
+        stamp.timestamp_type,
+        producer.producer_id,
+        producer.producer_epoch,
+        producer.base_sequence,
+        producer.last_sequence,
+    )
+
+
+def committed(batch: CommittedBatch, object_key: str) -> Committed:
+    extent = _new(Extent, (object_key, batch.byte_offset, batch.byte_size))
+    stamp = _new(
+        Stamp,
+        (
+            batch.assigned_base_offset,
+            batch.assigned_last_offset,
+            batch.log_append_timestamp,
+            batch.batch_max_timestamp,
+            batch.timestamp_type,
+            batch.magic,
+        ),
+    )
+    return extent, stamp
 
 
 def batch_result(result: CommitResult) -> DisklessCommitBatchResult:
@@ -114,32 +160,25 @@ def commit_result(result: DisklessCommitBatchResult) -> CommitResult:
 
 def coordinate_fields(batch: BatchCoordinate) -> tuple[Any, ...]:
     """In the order of every message that has coordinates."""
-    return (
-        batch.batch_id,
-        batch.object_key,
-        batch.magic,
-        batch.byte_offset,
-        batch.byte_size,
-        batch.base_offset,
-        batch.last_offset,
-        batch.log_append_timestamp,
-        batch.batch_max_timestamp,
-        batch.timestamp_type,
-    )
+    object_key, byte_offset, byte_size = batch.extent
+    *times, timestamp_type, magic = batch.stamp
+    return (batch.batch_id, object_key, magic, byte_offset, byte_size, *times, timestamp_type)
 
 
 def coordinate(batch: Any) -> BatchCoordinate:
-    return BatchCoordinate(
-        batch.batch_id,
-        batch.object_key,
-        batch.byte_offset,
-        batch.byte_size,
-        batch.base_offset,
-        batch.last_offset,
-        batch.log_append_timestamp,
-        batch.batch_max_timestamp,
-        batch.timestamp_type,
-        batch.magic,
+    return BatchCoordinate.of_row(
+        (
+            batch.batch_id,
+            batch.object_key,
+            batch.byte_offset,
+            batch.byte_size,
+            batch.base_offset,
+            batch.last_offset,
+            batch.log_append_timestamp,
+            batch.batch_max_timestamp,
+            batch.timestamp_type,
+            batch.magic,
+        )
     )
 
 

@@ -190,7 +190,7 @@ class Round:
         cache = self._parts.reader.objects.cache
         together, apart = [], []
         for pair in usable:
-            if all(batch.object_key in cache for batch in pair[1].batches):
+            if all(batch.extent.object_key in cache for batch in pair[1].batches):
                 together.append(pair)
             else:
                 apart.append([pair])
@@ -217,7 +217,7 @@ class Round:
         except KafkaError as error:
             results = [ReadResult(error.code)] * len(group)
         return [
-            Filling(one, found.batches[0].base_offset if found.batches else one.end, result)
+            Filling(one, found.batches[0].stamp.base_offset if found.batches else one.end, result)
             for (one, found), result in zip(group, results, strict=True)
         ]
 

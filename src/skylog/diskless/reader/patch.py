@@ -12,7 +12,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate
+from skylog.diskless.batch import LOG_APPEND_TIME, BatchCoordinate
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD
 from skylog.wire.buffers import Buffer
@@ -48,7 +48,17 @@ class Served:
     them, so they may be changed where they lie.
     """
 
-    __slots__ = ("_checked", "_coordinate", "_copy", "_offset", "_own", "error", "parts", "size")
+    __slots__ = (
+        "_checked",
+        "_copy",
+        "_extent",
+        "_offset",
+        "_own",
+        "_stamp",
+        "error",
+        "parts",
+        "size",
+    )
 
     def __init__(
         self,
@@ -58,11 +68,11 @@ class Served:
         copy: bool = False,
         own: bool = False,
     ) -> None:
-        self._coordinate = coordinate
+        self._extent, self._stamp = coordinate.extent, coordinate.stamp
         self._checked = checked
         self._copy = copy
         self._own = own
-        self._offset = coordinate.base_offset
+        self._offset = coordinate.stamp.base_offset
         self.parts: list[Buffer] = []
         self.size = 0
         self.error: KafkaError | None = None
@@ -73,7 +83,7 @@ class Served:
             self._add(piece)
             if self.error is not None:
                 return
-        last_offset = self._coordinate.last_offset
+        last_offset = self._stamp.last_offset
         if self._offset != last_offset + 1:
             self.parts, self.size = [], 0
             self._fail(f"records up to {self._offset - 1}, not {last_offset}")
@@ -92,14 +102,14 @@ class Served:
 
     def _viewed(self, piece: memoryview) -> bool:
         """Whether it is sent without a copy, with new headers before its batches."""
-        if self._coordinate.timestamp_type == LOG_APPEND_TIME:
+        if self._stamp.timestamp_type == LOG_APPEND_TIME:
             return False
         return len(piece) < HEADER_BYTES or _FIELDS.unpack_from(piece)[0] >= VIEWED_BYTES_MIN
 
     def _place(self, piece: memoryview, parts: list[Buffer] | None) -> int:
         """The end of the last valid batch. Without ``parts`` it is changed in place."""
-        magic_wanted, checked = self._coordinate.magic, self._checked
-        stamped = self._coordinate.timestamp_type == LOG_APPEND_TIME
+        magic_wanted, checked = self._stamp.magic, self._checked
+        stamped = self._stamp.timestamp_type == LOG_APPEND_TIME
         position, end, offset = 0, len(piece), self._offset
         while position < end:
             left = end - position
@@ -120,17 +130,17 @@ class Served:
             else:
                 _HEAD.pack_into(piece, position, offset, length, SERVED_EPOCH)
                 if stamped:
-                    self._stamp(piece[position:stop], attributes)
+                    self._note_time(piece[position:stop], attributes)
             offset += delta + 1
             position = stop
         self._offset = offset
         return position
 
-    def _stamp(self, batch: memoryview, attributes: int) -> None:
+    def _note_time(self, batch: memoryview, attributes: int) -> None:
         _ATTRIBUTES.pack_into(batch, 21, attributes | _LOG_APPEND_TIME_FLAG)
-        _MAX_TIMESTAMP.pack_into(batch, 35, self._coordinate.log_append_timestamp)
+        _MAX_TIMESTAMP.pack_into(batch, 35, self._stamp.log_append_timestamp)
         _CRC.pack_into(batch, 17, crc32c(batch[21:]))
 
     def _fail(self, why: str) -> None:
-        place = f"{self._coordinate.object_key} at {self._coordinate.byte_offset}"
+        place = f"{self._extent.object_key} at {self._extent.byte_offset}"
         self.error = KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{place}: {why}")

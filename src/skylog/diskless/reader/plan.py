@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from skylog.diskless.plane import BatchCoordinate
+from skylog.diskless.batch import BatchCoordinate
 
 # Bytes between two ranges that are cheaper to read than to leave out.
 GAP_BYTES_MAX: Final = 64 * 1024
@@ -30,9 +30,9 @@ def ranges_of(partitions: Iterable[Iterable[BatchCoordinate]]) -> list[Range]:
     for coordinates in partitions:
         by_object: dict[str, tuple[int, int]] = {}
         for found in coordinates:
-            start, end = found.byte_offset, found.byte_offset + found.byte_size
-            low, high = by_object.get(found.object_key, (start, end))
-            by_object[found.object_key] = min(low, start), max(high, end)
+            key, start, size = found.extent
+            low, high = by_object.get(key, (start, start))
+            by_object[key] = min(low, start), max(high, start + size)
         wanted |= {Range(key, low, high) for key, (low, high) in by_object.items()}
     return merged(sorted(wanted))
 
@@ -57,14 +57,15 @@ def runs_of(batches: Sequence[BatchCoordinate]) -> Sequence[BatchCoordinate]:
     runs: list[BatchCoordinate] = []
     first = last = batches[0]
     # What the next batch has to be to follow.
-    follows = first.object_key, -1, -1, -1, -1
+    follows = first.extent.object_key, -1, -1, -1, -1
     for batch in batches:
-        _, key, start, size, base_offset, last_offset, stamp, _, kind, _ = batch
-        if (key, start, base_offset, stamp, kind) != follows and batch is not first:
+        key, start, size = batch.extent
+        base_offset, last_offset, appended_ms, _, kind, _ = batch.stamp
+        if (key, start, base_offset, appended_ms, kind) != follows and batch is not first:
             runs.append(_run(first, last))
             first = batch
         last = batch
-        follows = key, start + size, last_offset + 1, stamp, kind
+        follows = key, start + size, last_offset + 1, appended_ms, kind
     runs.append(_run(first, last))
     return runs
 
@@ -73,6 +74,6 @@ def _run(first: BatchCoordinate, last: BatchCoordinate) -> BatchCoordinate:
     if first is last:
         return first
     return first._replace(
-        byte_size=last.byte_offset + last.byte_size - first.byte_offset,
-        last_offset=last.last_offset,
+        extent=first.extent._replace(byte_size=last.extent.end - first.extent.byte_offset),
+        stamp=first.stamp._replace(last_offset=last.stamp.last_offset),
     )

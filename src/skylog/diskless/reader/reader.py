@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from skylog.diskless.plane import BatchCoordinate, ControlPlane, FindRequest, FindResult
+from skylog.diskless.batch import BatchCoordinate
+from skylog.diskless.plane import ControlPlane, FindRequest, FindResult
 from skylog.diskless.reader.cache import HeldObject, ObjectCache
 from skylog.diskless.reader.objects import ObjectReader, ObjectReaderSettings
 from skylog.diskless.reader.patch import Served
@@ -140,7 +141,7 @@ class DisklessReader:
         runs: dict[str, list[BatchCoordinate]] = {}
         for partition in partitions:
             for run in partition:
-                runs.setdefault(run.object_key, []).append(run)
+                runs.setdefault(run.extent.object_key, []).append(run)
         placed: _Placed = {}
         missing: list[Range] = []
         turn_bytes = 0
@@ -196,21 +197,21 @@ class DisklessReader:
 
     async def _serve_again(self, run: BatchCoordinate, first: KafkaError) -> Served:
         """Bytes were wrong: perhaps only in memory or on the way. Ask the store once more."""
-        self.objects.forget(run.object_key)
-        start, end = run.byte_offset, run.byte_offset + run.byte_size
+        extent = run.extent
+        self.objects.forget(extent.object_key)
         try:
-            held = await self.objects.read(Range(run.object_key, start, end))
+            held = await self.objects.read(Range(extent.object_key, extent.byte_offset, extent.end))
         except ObjectError as error:
             return self._missing(run, error)
         served = _placed(run, held, sparse=True)
         if served.error is not None:
             self.stats.corrupt += 1
-            _log.error("corrupt batch", key=run.object_key, why=first.message)
+            _log.error("corrupt batch", key=extent.object_key, why=first.message)
         return served
 
     def _missing(self, run: BatchCoordinate, error: ObjectError) -> Served:
         self.stats.missing += 1
-        _log.error("object not read", key=run.object_key, why=str(error))
+        _log.error("object not read", key=run.extent.object_key, why=str(error))
         served = Served(run)
         served.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         return served
@@ -221,7 +222,7 @@ def _within(wanted: Range, runs: Sequence[BatchCoordinate]) -> list[BatchCoordin
     return [
         run
         for run in runs
-        if wanted.start <= run.byte_offset and run.byte_offset + run.byte_size <= wanted.end
+        if wanted.start <= run.extent.byte_offset and run.extent.end <= wanted.end
     ]
 
 
@@ -229,13 +230,13 @@ def _place(
     wanted: Range, held: HeldObject, runs: Sequence[BatchCoordinate], placed: _Placed
 ) -> None:
     # An answer that uses too little of an object does not hold it until the client has taken it.
-    sparse = sum(run.byte_size for run in runs) * USED_SHARE < held.size
+    sparse = sum(run.extent.byte_size for run in runs) * USED_SHARE < held.size
     for run in _within(wanted, runs):
         placed[run] = _placed(run, held, sparse=sparse)
 
 
 def _placed(run: BatchCoordinate, held: HeldObject, *, sparse: bool) -> Served:
-    start, end = run.byte_offset, run.byte_offset + run.byte_size
+    start, end = run.extent.byte_offset, run.extent.end
     checked = held.is_checked(start, end)
     served = Served(run, checked=checked, copy=sparse, own=held.own)
     served.add_all(held.read(start, min(end, held.end)))  # it may be shorter than it should be

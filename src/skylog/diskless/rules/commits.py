@@ -9,31 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
-from skylog.diskless.layout import HEADER as WAL_HEADER
-from skylog.diskless.plane import (
+from skylog.diskless.batch import (
+    CREATE_TIME,
     LOG_APPEND_TIME,
-    WAL_FORMAT,
-    BatchToCommit,
-    CommitResult,
-    FileToCommit,
-    TopicPartition,
+    Accepted,
+    ProducerStamp,
+    Stamp,
 )
+from skylog.diskless.layout import FILE_BYTES_MAX, check_places
+from skylog.diskless.plane import WAL_FORMAT, CommitResult, FileToCommit, TopicPartition
 from skylog.diskless.rules.offsets import LogState
 from skylog.diskless.rules.pins import is_open, is_staged
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.objects.keys import BadKey, ObjectKey
-from skylog.wire.batch import HEADER_BYTES
 
 REMEMBERED_BATCHES: Final = 5
 SEQUENCE_MAX: Final = 2**31 - 1
-# Byte offsets in a file are int32 (Q27).
-FILE_BYTES_MAX: Final = 2**31 - 1
 MAGIC: Final = 2
-_place = attrgetter("byte_offset")
+# Looked up once: every batch needs it, and a member of an enumeration takes its time.
+_NONE: Final = ErrorCode.NONE
 
 
 class ProducerEntry(NamedTuple):
@@ -44,6 +41,11 @@ class ProducerEntry(NamedTuple):
     last_sequence: int
     assigned_offset: int
     log_append_timestamp: int
+
+
+def entry_of(sent: ProducerStamp, assigned_offset: int, now_ms: int) -> ProducerEntry:
+    """What is remembered of a batch: its stamp without the producer's id, and its commit."""
+    return tuple.__new__(ProducerEntry, (*sent[1:], assigned_offset, now_ms))
 
 
 Entries: TypeAlias = tuple[ProducerEntry, ...]
@@ -57,29 +59,24 @@ def check_file(file: FileToCommit) -> None:
         raise _bad(f"object format {file.format} is not {WAL_FORMAT}")
     if not 0 < file.size <= FILE_BYTES_MAX:
         raise _bad(f"a file of {file.size} bytes")
-    end = len(WAL_HEADER)
-    for batch in sorted(file.batches, key=_place):
-        _check_batch(batch)
-        if batch.byte_offset < end:
-            raise _bad(f"the batch at byte {batch.byte_offset} overlaps the previous one")
-        end = batch.byte_offset + batch.size
-    if end > file.size:
-        raise _bad(f"a batch ends at byte {end} of a file of {file.size}")
+    check_places([batch.extent for batch in file.batches], file.size)
+    for batch in file.batches:
+        _check_stamps(batch.stamp, batch.producer)
 
 
-def _check_batch(batch: BatchToCommit) -> None:
-    if batch.size < HEADER_BYTES:
-        raise _bad(f"a batch of {batch.size} bytes")
-    last = batch.last_offset - batch.base_offset
+def _check_stamps(stamp: Stamp, producer: ProducerStamp) -> None:
+    last = stamp.last_offset - stamp.base_offset
     if last < 0 or last >= SEQUENCE_MAX:
-        raise _bad(f"a batch from offset {batch.base_offset} to {batch.last_offset}")
-    if batch.magic != MAGIC or batch.timestamp_type not in (0, 1):
-        raise _bad(f"magic {batch.magic}, timestamp type {batch.timestamp_type}")
-    if batch.idempotent and not (
-        0 <= batch.base_sequence <= SEQUENCE_MAX
-        and batch.last_sequence == (batch.base_sequence + last) & SEQUENCE_MAX
+        raise _bad(f"a batch from offset {stamp.base_offset} to {stamp.last_offset}")
+    if stamp.magic != MAGIC or stamp.timestamp_type not in (CREATE_TIME, LOG_APPEND_TIME):
+        raise _bad(f"magic {stamp.magic}, timestamp type {stamp.timestamp_type}")
+    if producer.idempotent and not (
+        0 <= producer.base_sequence <= SEQUENCE_MAX
+        and producer.last_sequence == (producer.base_sequence + last) & SEQUENCE_MAX
     ):
-        raise _bad(f"sequences {batch.base_sequence}–{batch.last_sequence} of {batch.count}")
+        raise _bad(
+            f"sequences {producer.base_sequence}–{producer.last_sequence} of {stamp.record_count}"
+        )
 
 
 def check_age(object_key: str, now_ms: int, rules: PlaneRules) -> None:
@@ -141,32 +138,33 @@ class SequenceCheck(NamedTuple):
 ACCEPTED: Final = SequenceCheck(ErrorCode.NONE)
 
 
-def check_sequence(
-    entries: Sequence[ProducerEntry], batch: BatchToCommit, now_ms: int, expiration_ms: int
-) -> SequenceCheck:
-    """Kafka's rules for a batch of an idempotent producer, given what is stored of it.
-
-    A producer expires by the commit times that stand in the log, so that all replicas and a
-    replay agree; the records' own times may be years old and say nothing about its silence.
-    """
-    if not entries or is_expired(entries, now_ms, expiration_ms):
+def check_sequence(entries: Sequence[ProducerEntry], sent: ProducerStamp) -> SequenceCheck:
+    """Kafka's rules for a batch of an idempotent producer, given what is known of it."""
+    if not entries:
         return ACCEPTED
     last = entries[-1]
-    if batch.producer_epoch < last.producer_epoch:
+    if sent.producer_epoch < last.producer_epoch:
         return SequenceCheck(ErrorCode.INVALID_PRODUCER_EPOCH)
-    if batch.producer_epoch > last.producer_epoch:
-        follows = batch.base_sequence == 0
+    if sent.producer_epoch > last.producer_epoch:
+        follows = sent.base_sequence == 0
     else:
-        first, end = batch.base_sequence, batch.last_sequence
+        first, end = sent.base_sequence, sent.last_sequence
         for entry in entries:  # all of this epoch
             if entry[1] == first and entry[2] == end:
                 return SequenceCheck(ErrorCode.NONE, entry)
-        follows = batch.base_sequence == (last.last_sequence + 1) & SEQUENCE_MAX
+        follows = first == (last.last_sequence + 1) & SEQUENCE_MAX
     return ACCEPTED if follows else SequenceCheck(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
 
 
-def is_expired(entries: Sequence[ProducerEntry], now_ms: int, expiration_ms: int) -> bool:
-    return now_ms - entries[-1].log_append_timestamp >= expiration_ms
+def unexpired(entries: Entries, now_ms: int, expiration_ms: int) -> Entries:
+    """What is still known of a producer.
+
+    It expires by the commit times that stand in the log, so that all replicas and a replay agree;
+    the records' own times may be years old and say nothing about its silence.
+    """
+    if entries and now_ms - entries[-1].log_append_timestamp >= expiration_ms:
+        return ()
+    return entries
 
 
 def remember(entries: Sequence[ProducerEntry], entry: ProducerEntry) -> Entries:
@@ -176,26 +174,19 @@ def remember(entries: Sequence[ProducerEntry], entry: ProducerEntry) -> Entries:
     return (*entries[1 - REMEMBERED_BATCHES :], entry)
 
 
-class AcceptedBatch(NamedTuple):
-    """``position``: the batch's place in its file's list."""
-
-    position: int
-    batch: BatchToCommit
-    assigned_base_offset: int
-
-    @property
-    def assigned_last_offset(self) -> int:
-        return self.assigned_base_offset + self.batch.count - 1
-
-
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
     """The result of a commit, and all its changes."""
 
     results: list[CommitResult]
-    accepted: list[AcceptedBatch]
+    # In the order of the file.
+    accepted: dict[TopicPartition, list[Accepted]]
     logs: dict[TopicPartition, LogState]
     producers: dict[ProducerOfPartition, Entries]
+
+    @property
+    def accepted_count(self) -> int:
+        return sum(map(len, self.accepted.values()))
 
     def moved(self) -> list[tuple[TopicPartition, int]]:
         """The partitions whose high watermark the commit moves, and to where."""
@@ -210,35 +201,30 @@ def plan_commit(
     rules: PlaneRules,
 ) -> CommitPlan:
     """Judge the batches of a new, checked file in order; each sees what the ones before it left."""
-    plan = CommitPlan([], [], {}, {})
-    logs, producers, results = plan.logs, plan.producers, plan.results
-    for position, batch in enumerate(file.batches):
+    plan = CommitPlan([], {}, {}, {})
+    logs, producers, results, accepted = plan.logs, plan.producers, plan.results, plan.accepted
+    for batch in file.batches:
         partition = (batch.topic_id, batch.partition)
         log = logs.get(partition) or log_of(partition)
         if log is None:
             results.append(CommitResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
-        base = log.high_watermark
-        if batch.idempotent:
-            owner = (partition, batch.producer_id)
-            entries = producers.get(owner) or producer_of(*owner)
-            check = check_sequence(entries, batch, now_ms, rules.producer_expiration_ms)
+        base, sent = log.high_watermark, batch.producer
+        if sent.idempotent:
+            owner = (partition, sent.producer_id)
+            known = producers.get(owner) or producer_of(*owner)
+            entries = unexpired(known, now_ms, rules.producer_expiration_ms)
+            check = check_sequence(entries, sent)
             if check is not ACCEPTED:
-                results.append(_refused(check, batch, log))
+                results.append(_refused(check, batch.stamp, log))
                 continue
-            if entries and is_expired(entries, now_ms, rules.producer_expiration_ms):
-                entries = ()
-            entry = ProducerEntry(
-                batch.producer_epoch, batch.base_sequence, batch.last_sequence, base, now_ms
-            )
-            producers[owner] = remember(entries, entry)
-        plan.accepted.append(AcceptedBatch(position, batch, base))
-        results.append(_accepted(batch, base, now_ms, log))
-        logs[partition] = LogState(
-            log_start_offset=log.log_start_offset,
-            high_watermark=base + batch.count,
-            byte_size=log.byte_size + batch.size,
-            wal_start_offset=log.wal_start_offset,
+            producers[owner] = remember(entries, entry_of(sent, base, now_ms))
+        stamp = batch.stamp.committed(base, now_ms)
+        accepted.setdefault(partition, []).append((batch.extent, stamp, sent))
+        results.append(_accepted(stamp, base, now_ms, log))
+        logs[partition] = log.grown(
+            high_watermark=stamp.last_offset + 1,
+            byte_size=log.byte_size + batch.extent.byte_size,
         )
     if is_staged(file.object_key):
         _require_all(file, results)
@@ -249,19 +235,19 @@ def _require_all(file: FileToCommit, results: Sequence[CommitResult]) -> None:
     """So that a repeated commit of a refused file starts over."""
     for batch, result in zip(file.batches, results, strict=True):
         if result.error:
-            raise KafkaError(result.error, f"the batch at byte {batch.byte_offset}")
+            raise KafkaError(result.error, f"the batch at byte {batch.extent.byte_offset}")
 
 
-def _accepted(batch: BatchToCommit, base: int, time_ms: int, log: LogState) -> CommitResult:
-    append_time = time_ms if batch.timestamp_type == LOG_APPEND_TIME else -1
-    return CommitResult(ErrorCode.NONE, base, append_time, log.log_start_offset)
+def _accepted(stamp: Stamp, base: int, time_ms: int, log: LogState) -> CommitResult:
+    append_time = time_ms if stamp.timestamp_type == LOG_APPEND_TIME else -1
+    return CommitResult(_NONE, base, append_time, log.log_start_offset)
 
 
-def _refused(check: SequenceCheck, batch: BatchToCommit, log: LogState) -> CommitResult:
+def _refused(check: SequenceCheck, stamp: Stamp, log: LogState) -> CommitResult:
     first = check.duplicate_of
     if first is None:
         return CommitResult(check.error)
-    answer = _accepted(batch, first.assigned_offset, first.log_append_timestamp, log)
+    answer = _accepted(stamp, first.assigned_offset, first.log_append_timestamp, log)
     return answer._replace(duplicate=True)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from skylog.diskless.batch import BatchCoordinate
 from skylog.diskless.plane import (
     DELETE_TO_HIGH_WATERMARK,
     EARLIEST,
@@ -19,13 +20,15 @@ from skylog.diskless.plane import (
     LATEST,
     LATEST_TIERED,
     MAX_TIMESTAMP,
-    BatchCoordinate,
     FindRequest,
     FindResult,
     ListOffsetsResult,
     LogInfo,
 )
 from skylog.kernel.errors import ErrorCode
+
+# Looked up once: every find needs it, and a member of an enumeration takes its time.
+_NONE: Final = ErrorCode.NONE
 
 
 class LogState(NamedTuple):
@@ -35,6 +38,11 @@ class LogState(NamedTuple):
     high_watermark: int = 0
     byte_size: int = 0
     wal_start_offset: int = 0
+
+    def grown(self, high_watermark: int, byte_size: int) -> LogState:
+        """After a commit; one for every batch, so not by ``_replace``, which takes far longer."""
+        start, _, _, wal_start = self
+        return tuple.__new__(LogState, (start, high_watermark, byte_size, wal_start))
 
 
 def log_info(log: LogState | None) -> LogInfo:
@@ -57,7 +65,7 @@ def find_error(offset: int, log: LogState) -> ErrorCode:
         return ErrorCode.OFFSET_OUT_OF_RANGE
     if offset < log.wal_start_offset:
         return ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
-    return ErrorCode.NONE
+    return _NONE
 
 
 class FindBudget:
@@ -85,11 +93,11 @@ class FindBudget:
         # Every batch that is read comes through here.
         left, batches_left = min(self._left, self._partition_left), self._batches_max or math.inf
         for batch in batches:
-            if self._used and (batch.byte_size > left or batches_left <= 0):
+            if self._used and (batch.extent.byte_size > left or batches_left <= 0):
                 break
             self._used = True
             granted.append(batch)
-            left -= batch.byte_size
+            left -= batch.extent.byte_size
             batches_left -= 1
         self._left -= min(self._left, self._partition_left) - left
         return granted
@@ -130,9 +138,10 @@ def chosen_offset(
     """The result for the chosen batch."""
     if batch is None:
         return ListOffsetsResult(ErrorCode.NONE)
-    first = max(batch.base_offset, _wal_start(log))
-    offset = batch.last_offset if timestamp == MAX_TIMESTAMP else first
-    return ListOffsetsResult(ErrorCode.NONE, batch.timestamp, offset, batch)
+    stamp = batch.stamp
+    first = max(stamp.base_offset, _wal_start(log))
+    offset = stamp.last_offset if timestamp == MAX_TIMESTAMP else first
+    return ListOffsetsResult(ErrorCode.NONE, stamp.timestamp, offset, batch)
 
 
 # --- Deletion -------------------------------------------------------------------------------------
@@ -171,8 +180,8 @@ def retention_start(
     kept_bytes = log.byte_size
     for index, batch in enumerate(oldest):
         fits = limits.bytes < 0 or kept_bytes <= limits.bytes
-        young = limits.ms < 0 or batch.timestamp >= now_ms - limits.ms
+        young = limits.ms < 0 or batch.stamp.timestamp >= now_ms - limits.ms
         if (fits and young) or index == max_batches:
-            return max(log.log_start_offset, batch.base_offset)
-        kept_bytes -= batch.byte_size
+            return max(log.log_start_offset, batch.stamp.base_offset)
+        kept_bytes -= batch.extent.byte_size
     return log.high_watermark

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from skylog.diskless.batch import BatchCoordinate
 from skylog.diskless.bulk import (
     FROM_LOG_START,
     TO_HIGH_WATERMARK,
@@ -19,7 +20,7 @@ from skylog.diskless.bulk import (
     PlannedSplit,
     RangeRequest,
 )
-from skylog.diskless.plane import BatchCoordinate, TopicPartition
+from skylog.diskless.plane import TopicPartition
 from skylog.diskless.rules.offsets import LogState, find_error
 from skylog.kernel.errors import ErrorCode
 
@@ -62,6 +63,11 @@ class SizedBatch(NamedTuple):
     last_offset: int
     byte_size: int
     timestamp: int
+
+    @classmethod
+    def of(cls, batch: BatchCoordinate) -> SizedBatch:
+        stamp = batch.stamp
+        return cls(stamp.base_offset, stamp.last_offset, batch.extent.byte_size, stamp.timestamp)
 
 
 def span_of(request: RangeRequest, log: LogState) -> tuple[ErrorCode, Span]:
@@ -134,12 +140,12 @@ def locate(
         end = span.start
         if not error and span.start < span.end and left > 0:
             batches = yield Look(request.topic_partition, span, left)
-            end = span.end if len(batches) < left else batches[-1].last_offset + 1
+            end = span.end if len(batches) < left else batches[-1].stamp.last_offset + 1
             left -= len(batches)
         results.append(
             LocatedRange(
                 error,
-                [batch for batch in batches if batch.timestamp >= span.min_timestamp],
+                [one for one in batches if one.stamp.timestamp >= span.min_timestamp],
                 next_offset=-1 if error else min(end, span.end),
                 end_offset=-1 if error else span.end,
                 log_start_offset=log.log_start_offset,
@@ -151,7 +157,7 @@ def locate(
 
 def within(batches: Iterable[BatchCoordinate], span: Span, limit: int) -> list[BatchCoordinate]:
     """So many batches of the span; they are given in order, from its start on."""
-    return list(takewhile(lambda batch: batch.base_offset < span.end, islice(batches, limit)))
+    return list(takewhile(lambda one: one.stamp.base_offset < span.end, islice(batches, limit)))
 
 
 def split_page(batches: Iterable[SizedBatch], span: Span, split_bytes: int) -> SplitPage:

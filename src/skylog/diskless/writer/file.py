@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from skylog.diskless.layout import Extent, Layout, arrange
-from skylog.diskless.plane import BatchToCommit, FileToCommit
+from skylog.diskless.batch import BatchToCommit, Extent, ProducerStamp, Stamp
+from skylog.diskless.layout import Layout, arrange
+from skylog.diskless.plane import FileToCommit
 from skylog.diskless.writer.lost import LostBatches
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
@@ -149,11 +150,11 @@ class WalFile:
         # In any order, so that the work of owning files is spread evenly.
         coordinator_ids = shuffled(sorted(self.coordinator_ids), rng)
         file = ClosedFile(key, layout, coordinator_ids, closed_ms)
-        by_coordinator: dict[int, list[tuple[Piece, Extent]]] = {
+        by_coordinator: dict[int, list[tuple[Piece, int]]] = {
             coordinator_id: [] for coordinator_id in file.coordinator_ids
         }
-        for piece, extent in layout.pieces:
-            by_coordinator[piece.coordinator_id].append((piece, extent))
+        for piece, byte_offset in layout.pieces:
+            by_coordinator[piece.coordinator_id].append((piece, byte_offset))
         return [
             FilePart(file, coordinator_id, pieces)
             for coordinator_id, pieces in by_coordinator.items()
@@ -198,18 +199,19 @@ class FilePart:
 
     file: ClosedFile
     coordinator_id: int
-    pieces: Sequence[tuple[Piece, Extent]]
+    pieces: Sequence[tuple[Piece, int]]
 
     def to_commit(self, broker_id: int, lost: LostBatches) -> tuple[FileToCommit, list[Piece]]:
         """Batches whose producer lost an earlier one stay out of it."""
         chosen: list[Piece] = []
         batches: list[BatchToCommit] = []
-        for piece, extent in self.pieces:
+        object_key = self.file.key.text
+        for piece, byte_offset in self.pieces:
             if lost.admits(piece.item):
                 chosen.append(piece)
-                batches.append(_to_commit(piece, extent))
+                batches.append(_to_commit(piece, object_key, byte_offset))
         file = FileToCommit(
-            object_key=str(self.file.key),
+            object_key=object_key,
             size=self.file.size,
             batches=batches,
             uploader_broker_id=broker_id,
@@ -231,21 +233,24 @@ class FilePart:
             piece.request.settle(piece.at, result)
 
 
-def _to_commit(piece: Piece, extent: Extent) -> BatchToCommit:
+def _to_commit(piece: Piece, object_key: str, byte_offset: int) -> BatchToCommit:
     batch = piece.item.batch
     return BatchToCommit(
         topic_id=piece.topic_id,
         partition=piece.partition,
-        byte_offset=extent.byte_offset,
-        size=extent.size,
-        base_offset=0,
-        last_offset=batch.last_offset_delta,
-        batch_max_timestamp=batch.max_timestamp,
-        timestamp_type=piece.item.timestamp_type,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        last_sequence=batch.last_sequence,
-        magic=batch.magic,
+        extent=Extent(object_key=object_key, byte_offset=byte_offset, byte_size=batch.size),
+        stamp=Stamp(
+            base_offset=0,
+            last_offset=batch.last_offset_delta,
+            batch_max_timestamp=batch.max_timestamp,
+            timestamp_type=piece.item.timestamp_type,
+            magic=batch.magic,
+        ),
+        producer=ProducerStamp(
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            last_sequence=batch.last_sequence,
+        ),
         request_id=piece.request.number,
     )

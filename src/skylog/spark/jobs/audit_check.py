@@ -7,7 +7,7 @@ from typing import Final
 
 from skylog.bulk.verify import batches_in_object
 from skylog.client.bulk import BatchLocation, Split
-from skylog.diskless.plane import LOG_APPEND_TIME
+from skylog.diskless.batch import LOG_APPEND_TIME
 from skylog.kernel.errors import KafkaError
 from skylog.spark.jobs.audit_found import HARMLESS, Finding, Findings, Kind
 from skylog.wire.batch import Batch

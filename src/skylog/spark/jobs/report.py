@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from skylog.bulk.process import this_process
 from skylog.client.admin.diskless import DisklessAdmin
 from skylog.client.bulk import BatchLocation, PartitionRange, Split
-from skylog.diskless.plane import LOG_APPEND_TIME
+from skylog.diskless.batch import LOG_APPEND_TIME
 from skylog.objects.keys import ObjectKey
 from skylog.spark.jobs.audit_check import pack
 from skylog.spark.jobs.cluster import JobCluster, located

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from skylog.bulk.decode import CREATE_TIME, EncodedBatch
 from skylog.bulk.reader import ReadContext, read_pieces
 from skylog.client.bulk import PartitionRange, Split
-from skylog.diskless.plane import LOG_APPEND_TIME, BatchCoordinate
+from skylog.diskless.batch import LOG_APPEND_TIME, BatchCoordinate, Extent, Stamp
 from skylog.diskless.reader.patch import serve
 from skylog.kernel.errors import ConfigError
 from skylog.log.checkpoints import decode_snapshot
@@ -117,14 +117,13 @@ def _coordinate(batch: EncodedBatch) -> BatchCoordinate:
     stamped = batch.log_append_timestamp != CREATE_TIME
     return BatchCoordinate(
         batch_id=0,
-        object_key=batch.source,
-        byte_offset=0,
-        byte_size=len(batch.data),
-        base_offset=batch.base_offset,
-        last_offset=batch.last_offset,
-        log_append_timestamp=batch.log_append_timestamp,
-        batch_max_timestamp=-1,
-        timestamp_type=LOG_APPEND_TIME if stamped else 0,
+        extent=Extent(object_key=batch.source, byte_offset=0, byte_size=len(batch.data)),
+        stamp=Stamp(
+            base_offset=batch.base_offset,
+            last_offset=batch.last_offset,
+            log_append_timestamp=batch.log_append_timestamp,
+            timestamp_type=LOG_APPEND_TIME if stamped else 0,
+        ),
     )
 
 

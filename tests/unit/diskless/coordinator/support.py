@@ -17,7 +17,7 @@ from skylog.diskless.coordinator.replica import ReplicaStore
 from skylog.diskless.coordinator.runtime import CoordinatorRuntime
 from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.coordinator.state import digest
-from skylog.diskless.plane import BatchToCommit, FileToCommit, TopicPartition
+from skylog.diskless.plane import FileToCommit, TopicPartition
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import KafkaError
 from skylog.kernel.executor import InlineExecutor
@@ -25,6 +25,7 @@ from skylog.kernel.ids import Uuid
 from skylog.log.files import Files
 from skylog.objects.keys import ObjectKey
 from skylog.wire.batch import Batch, patch_offset
+from tests.unit.diskless.batches import to_commit
 
 TOPIC = Uuid(b"topic-a---------")
 T0: TopicPartition = (TOPIC, 0)
@@ -207,21 +208,20 @@ class Home:
     ) -> FileToCommit:
         """Batches of so many records each."""
         placed = []
+        key = key or self.key()
         for index, ((topic_id, partition), count) in enumerate(batches):
             fields: dict[str, Any] = {
                 "topic_id": topic_id,
                 "partition": partition,
                 "byte_offset": 1 + index * 100,
-                "size": 100,
+                "byte_size": 100,
                 "base_offset": 0,
                 "last_offset": count - 1,
                 "batch_max_timestamp": self.clock.now_ms(),
             }
-            placed.append(BatchToCommit(**(fields | more)))
+            placed.append(to_commit(key, **(fields | more)))
         size = 1 + 100 * len(batches)
-        return FileToCommit(
-            object_key=key or self.key(), size=size, batches=placed, coordinator_ids=owners
-        )
+        return FileToCommit(object_key=key, size=size, batches=placed, coordinator_ids=owners)
 
 
 @asynccontextmanager

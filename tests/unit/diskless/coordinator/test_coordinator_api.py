@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from skylog.diskless.coordinator.api import DisklessApi
+from skylog.diskless.coordinator.wire import commit_batch
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.kernel.errors import ErrorCode
 from skylog.kernel.ids import Uuid
 from skylog.wire.codec import decode, encode
 from skylog.wire.messages.diskless_commit_file_request import (
-    DisklessCommitBatch,
     DisklessCommitFileRequest,
 )
 from skylog.wire.messages.diskless_create_partitions_request import (
@@ -72,14 +72,7 @@ def create(count: int, topic_id: Uuid = TOPIC) -> DisklessCreatePartitionsReques
 
 def commit(opened: Home, *where: tuple[Uuid, int], **more: object) -> DisklessCommitFileRequest:
     file = opened.file(*((partition, 2) for partition in where))
-    batches = [
-        DisklessCommitBatch(
-            b.magic, 0, b.topic_id, b.partition, b.byte_offset, b.size, 0, b.last_offset,
-            b.batch_max_timestamp, producer_id=-1, producer_epoch=-1, base_sequence=-1,
-            last_sequence=-1,
-        )
-        for b in file.batches
-    ]  # fmt: skip
+    batches = [commit_batch(batch) for batch in file.batches]
     fields = {"owner_ids": [1, 0]} | more
     return DisklessCommitFileRequest(file.object_key, 1, file.size, batches=batches, **fields)
 

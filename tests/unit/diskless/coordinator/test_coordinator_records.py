@@ -11,13 +11,14 @@ from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.requests import CommitFile, CreatePartitions
 from skylog.diskless.coordinator.state import Applied, batch_id
 from skylog.diskless.coordinator.turn import encode_records
-from skylog.diskless.plane import BatchToCommit, FileToCommit
+from skylog.diskless.plane import FileToCommit
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.ids import Uuid
 from skylog.objects.keys import ObjectKey
 from skylog.wire.messages.file_committed_record import FileCommittedRecord
 from skylog.wire.metadata_records import encode_diskless
 from skylog.wire.records import encode_batch
+from tests.unit.diskless.batches import to_commit
 
 BATCHES = 64
 NOW_MS = 1_700_000_000_000
@@ -29,19 +30,21 @@ def committed(partitions: int, rng: random.Random) -> FileCommittedRecord:
     machine = CoordinatorMachine(0, MemoryState(), PlaneRules())
     created = machine.handle(CreatePartitions([(TOPIC, "a", range(partitions))]), NOW_MS)
     machine.apply(created.records, Applied(partitions, NOW_MS))
+    key = ObjectKey.new("wal", NOW_MS, rng).text
     batches, end = [], 1
     for index in range(BATCHES):
         size = rng.randrange(500, 60_000)
         count = rng.randrange(1, 200)
         batches.append(
-            BatchToCommit(
-                TOPIC,
-                index * partitions // BATCHES,
-                end,
-                size,
-                0,
-                count - 1,
-                NOW_MS - rng.randrange(3000),
+            to_commit(
+                key,
+                topic_id=TOPIC,
+                partition=index * partitions // BATCHES,
+                byte_offset=end,
+                byte_size=size,
+                base_offset=0,
+                last_offset=count - 1,
+                batch_max_timestamp=NOW_MS - rng.randrange(3000),
                 producer_id=4000 + rng.randrange(100) + index * 1000,
                 producer_epoch=rng.randrange(3),
                 base_sequence=(first := rng.randrange(1_000_000)),
@@ -49,7 +52,6 @@ def committed(partitions: int, rng: random.Random) -> FileCommittedRecord:
             )
         )
         end += size
-    key = ObjectKey.new("wal", NOW_MS, rng).text
     file = FileToCommit(object_key=key, size=end, batches=batches, coordinator_ids=(0,))
     (record,) = machine.handle(CommitFile(file), NOW_MS).records
     assert isinstance(record, FileCommittedRecord)

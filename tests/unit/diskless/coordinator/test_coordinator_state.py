@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skylog.diskless.batch import Extent, Stamp
 from skylog.diskless.coordinator import schema
 from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.sqlite import SqliteState
-from skylog.diskless.coordinator.state import Applied, FileState, StateStore, StoredBatch, digest
+from skylog.diskless.coordinator.state import Applied, FileState, StateStore, digest
 from skylog.diskless.rules.commits import ProducerEntry
 from skylog.diskless.rules.offsets import LogState
 from tests.unit.diskless.coordinator.support import T0, T1
@@ -35,11 +36,11 @@ def fill(store: StateStore, timestamps: list[int], dropped: int = 0) -> None:
     """One batch of one record per timestamp; the first ones are deleted again."""
     with store.transaction():
         store.create_partition(T0, "a")
-        batches = []
         for offset, timestamp in enumerate(timestamps):
             store.add_file(FileState(f"key-{offset}", 1, 100, -1, (0,), offset, timestamp, 1), ())
-            batches.append(StoredBatch(offset, offset, offset, 1, 99, 5, timestamp, 0, 2))
-        store.add_batches(T0, batches)
+            extent = Extent(object_key=f"key-{offset}", byte_offset=1, byte_size=99)
+            stamp = Stamp(offset, offset, log_append_timestamp=5, batch_max_timestamp=timestamp)
+            store.add_batches(T0, offset, [(extent, stamp)])
         store.set_log(T0, LogState(high_watermark=len(timestamps), byte_size=99 * len(timestamps)))
     with store.transaction():
         counts, _ = store.remove_batches(T0, dropped)

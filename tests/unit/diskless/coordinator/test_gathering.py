@@ -67,7 +67,7 @@ async def test_a_commit_is_found_before_the_cache_has_it() -> None:
         assert runtime.applied_offset == 2
         assert moved == [(T0, 2), (T0, 4), (T0, 6)]
         (found,) = await runtime.find(FIND)
-        assert [batch.base_offset for batch in found.batches] == list(range(6))
+        assert [batch.stamp.base_offset for batch in found.batches] == list(range(6))
         assert runtime.applied_offset == 2
         await runtime.caught_up()
         assert runtime.applied_offset == 5

@@ -14,13 +14,14 @@ from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.diskless.coordinator.state import Applied
-from skylog.diskless.plane import BatchToCommit, CommitResult, DescribeFileResult, FileToCommit
+from skylog.diskless.plane import CommitResult, DescribeFileResult, FileToCommit
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import DISKLESS_PINS_PER_WRITE_MAX
 from skylog.objects.keys import ObjectKey
 from skylog.wire.messages.file_pinned_record import FilePinnedRecord
+from tests.unit.diskless.batches import to_commit
 from tests.unit.diskless.coordinator.support import T0, T1, TOPIC, Home, home
 
 HOUR_MS = 60 * 60 * 1000
@@ -246,7 +247,16 @@ def pins_of(key: str) -> ask.PinFiles:
 
 
 def file_of(key: str) -> FileToCommit:
-    batch = BatchToCommit(TOPIC, 0, 1, 100, 0, 0, NOW_MS)
+    batch = to_commit(
+        key,
+        topic_id=TOPIC,
+        partition=0,
+        byte_offset=1,
+        byte_size=100,
+        base_offset=0,
+        last_offset=0,
+        batch_max_timestamp=NOW_MS,
+    )
     return FileToCommit(object_key=key, size=101, batches=[batch], coordinator_ids=(0,))
 
 

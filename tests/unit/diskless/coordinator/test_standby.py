@@ -287,7 +287,7 @@ async def test_a_copy_finds_what_it_has(tmp_path: Path) -> None:
             [FindRequest(*T0, 2, PLENTY), FindRequest(*T0, 9, PLENTY)], PLENTY
         )
         within, ahead = await opened.follower.coordinators.find_behind(0, request)
-        assert [batch.base_offset for batch in within.batches] == [2]
+        assert [batch.stamp.base_offset for batch in within.batches] == [2]
         assert (ahead.error, ahead.high_watermark) == (ErrorCode.NONE, 4)
 
 

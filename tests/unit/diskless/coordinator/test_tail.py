@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from skylog.diskless.batch import Extent, Stamp
 from skylog.diskless.coordinator import following
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.tail import Added, Changed, NotInTail, Tail
 from skylog.diskless.plane import FindRequest
 from skylog.diskless.rules.offsets import LogState
 from skylog.kernel.ids import Uuid
-from skylog.wire.messages.file_committed_record import CommittedBatch
 from tests.unit.diskless.coordinator.support import T0, T1, TOPIC, Home, home
 
 OTHER = Uuid(b"topic-b---------")
@@ -25,7 +25,11 @@ LIMIT = 8
 
 def added(*bases: int) -> Added:
     """A commit of one record a batch."""
-    return Added("k", 7, [CommittedBatch(2, base * 100, 100, base, base) for base in bases])
+    batches = [
+        (Extent(object_key="k", byte_offset=base * 100, byte_size=100), Stamp(base, base))
+        for base in bases
+    ]
+    return Added("k", 7, batches)
 
 
 def committed(*bases: int, start: int = 0) -> dict[Any, Changed]:
@@ -35,7 +39,7 @@ def committed(*bases: int, start: int = 0) -> dict[Any, Changed]:
 
 
 def found(tail: Tail, offset: int) -> list[int]:
-    return [one.base_offset for one in tail.batches(T0, offset)]
+    return [one.stamp.base_offset for one in tail.batches(T0, offset)]
 
 
 def test_it_knows_what_it_was_told_and_nothing_before() -> None:

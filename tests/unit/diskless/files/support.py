@@ -6,12 +6,13 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from skylog.diskless.plane import BatchToCommit, CommitResult, FileToCommit, FindRequest
+from skylog.diskless.plane import CommitResult, FileToCommit, FindRequest
 from skylog.diskless.planes.memory import MemoryPlane
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.rng import random_uuid
 from skylog.objects.keys import ObjectKey
 from skylog.objects.memory import MemoryStore
+from tests.unit.diskless.batches import to_commit
 
 GRACE_MS = 3_600_000
 BATCH_BYTES = 100
@@ -47,8 +48,15 @@ class Bucket:
     ) -> Sequence[CommitResult]:
         """One record for each partition."""
         batches = [
-            BatchToCommit(
-                self.topic_id, p, 1 + at * BATCH_BYTES, BATCH_BYTES, 0, 0, self.clock.now_ms()
+            to_commit(
+                key.text,
+                topic_id=self.topic_id,
+                partition=p,
+                byte_offset=1 + at * BATCH_BYTES,
+                byte_size=BATCH_BYTES,
+                base_offset=0,
+                last_offset=0,
+                batch_max_timestamp=self.clock.now_ms(),
             )
             for at, p in enumerate(partitions)
         ]
@@ -74,5 +82,5 @@ class Bucket:
         for partition, info in zip(partitions, await self.plane.log_info(partitions), strict=True):
             request = FindRequest(*partition, max(0, info.log_start_offset), 1 << 30)
             result = (await self.plane.find_batches([request], 1 << 30))[0]
-            found |= {batch.object_key for batch in result.batches}
+            found |= {batch.extent.object_key for batch in result.batches}
         return found

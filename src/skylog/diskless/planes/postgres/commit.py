@@ -5,12 +5,15 @@ answer. Then the partitions are locked, in one order everywhere, so that no two 
 for each other.
 """
 
+# ruff: noqa: S608 - statements are put together from constants only
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from skylog.diskless.plane import LOG_APPEND_TIME, CommitResult, FileToCommit, TopicPartition
+from skylog.diskless.batch import Stamp
+from skylog.diskless.plane import CommitResult, FileToCommit, TopicPartition
 from skylog.diskless.planes.postgres import answers
 from skylog.diskless.planes.postgres.notify import CHANNEL, Moved, payloads
 from skylog.diskless.planes.postgres.reading import log_of
@@ -38,17 +41,16 @@ FROM producers
 JOIN unnest($1::uuid[], $2::integer[], $3::bigint[]) AS wanted (topic_id, partition, producer_id)
     USING (topic_id, partition, producer_id)"""
 
-_BATCHES: Final = """
-INSERT INTO batches (topic_id, partition, base_offset, last_offset, file_id, byte_offset,
-    byte_size, log_append_timestamp, batch_max_timestamp, timestamp_type, magic, max_seen_ms)
-SELECT topic_id, partition, base_offset, last_offset, $1, new.byte_offset, new.byte_size, $2,
-    batch_max_timestamp, timestamp_type, magic,
-    greatest(max_seen_ms, max(CASE timestamp_type WHEN 1 THEN $2 ELSE batch_max_timestamp END)
+_STAMP: Final = ", ".join(Stamp._fields)
+_BATCHES: Final = f"""
+INSERT INTO batches (topic_id, partition, file_id, byte_offset, byte_size, {_STAMP}, max_seen_ms)
+SELECT topic_id, partition, $1, new.byte_offset, new.byte_size, {_STAMP},
+    greatest(max_seen_ms, max(
+            CASE timestamp_type WHEN 1 THEN log_append_timestamp ELSE batch_max_timestamp END)
         OVER (PARTITION BY topic_id, partition ORDER BY position))
-FROM unnest($3::uuid[], $4::integer[], $5::bigint[], $6::bigint[], $7::integer[], $8::integer[],
-    $9::bigint[], $10::smallint[], $11::smallint[]) WITH ORDINALITY AS new (topic_id, partition,
-    base_offset, last_offset, byte_offset, byte_size, batch_max_timestamp, timestamp_type, magic,
-    position)
+FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::bigint[], $7::bigint[],
+    $8::bigint[], $9::bigint[], $10::smallint[], $11::smallint[]) WITH ORDINALITY
+    AS new (topic_id, partition, byte_offset, byte_size, {_STAMP}, position)
 JOIN logs USING (topic_id, partition)
 ORDER BY position"""
 
@@ -127,7 +129,9 @@ async def lock_logs(
 async def _producers(
     connection: Any, file: FileToCommit
 ) -> dict[commits.ProducerOfPartition, commits.Entries]:
-    wanted = {(*b.topic_partition, b.producer_id) for b in file.batches if b.idempotent}
+    wanted = {
+        (*b.topic_partition, b.producer.producer_id) for b in file.batches if b.producer.idempotent
+    }
     if not wanted:
         return {}
     found = {}
@@ -148,20 +152,15 @@ async def _producers(
 async def _store(connection: Any, file_id: int, plan: commits.CommitPlan, now_ms: int) -> None:
     if plan.accepted:
         batches = [
-            (
-                *accepted.batch.topic_partition,
-                accepted.assigned_base_offset,
-                accepted.assigned_last_offset,
-                accepted.batch.byte_offset,
-                accepted.batch.size,
-                accepted.batch.batch_max_timestamp,
-                accepted.batch.timestamp_type,
-                accepted.batch.magic,
-            )
-            for accepted in plan.accepted
+            (*partition, extent.byte_offset, extent.byte_size, *stamp)
+            for partition, held in plan.accepted.items()
+            for extent, stamp, _ in held
         ]
-        await connection.execute(_BATCHES, file_id, now_ms, *_columns(batches, 9))
-        latest = _latest(plan, now_ms)
+        await connection.execute(_BATCHES, file_id, *_columns(batches, len(batches[0])))
+        latest = {
+            partition: max(stamp.timestamp for _, stamp, _ in held)
+            for partition, held in plan.accepted.items()
+        }
         logs = [
             (*partition, state.high_watermark, state.byte_size, latest[partition])
             for partition, state in plan.logs.items()
@@ -173,18 +172,6 @@ async def _store(connection: Any, file_id: int, plan: commits.CommitPlan, now_ms
         )
     marked_ms = None if plan.accepted else now_ms
     await connection.execute(_END, file_id, answers.pack(plan.results), marked_ms)
-
-
-def _latest(plan: commits.CommitPlan, now_ms: int) -> dict[TopicPartition, int]:
-    """The largest timestamp of each partition in the file."""
-    latest: dict[TopicPartition, int] = {}
-    for accepted in plan.accepted:
-        batch = accepted.batch
-        stamped = batch.timestamp_type == LOG_APPEND_TIME
-        timestamp = now_ms if stamped else batch.batch_max_timestamp
-        partition = batch.topic_partition
-        latest[partition] = max(latest.get(partition, -1), timestamp)
-    return latest
 
 
 def _producer_row(

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Final, TypeVar
 
+from skylog.diskless.batch import BatchCoordinate, Stamp
 from skylog.diskless.bulk import LocatedRange, PlannedRange, RangeRequest
-from skylog.diskless.plane import BatchCoordinate, TopicPartition
+from skylog.diskless.plane import TopicPartition
 from skylog.diskless.planes.postgres import reading
 from skylog.diskless.rules import ranges
 
@@ -41,8 +42,7 @@ ORDER BY last_offset LIMIT 1"""
 
 _LOCATE: Final = f"""
 SELECT batch_id, (SELECT object_key FROM files WHERE files.file_id = batches.file_id), byte_offset,
-    byte_size, base_offset, last_offset, log_append_timestamp, batch_max_timestamp,
-    timestamp_type, magic
+    byte_size, {", ".join(Stamp._fields)}
 FROM batches {_SPAN}"""
 
 
@@ -68,7 +68,7 @@ async def locate(
             if start is None:
                 return []
         rows = await connection.fetch(_LOCATE, *at, start, span.end, limit)
-        return [BatchCoordinate(*row) for row in rows]
+        return [BatchCoordinate.of_row(row) for row in rows]
 
     logs = await reading.logs(connection, [request.topic_partition for request in requests])
     return await _run(ranges.locate(requests, max_batches, logs.get), look)

@@ -1,13 +1,15 @@
 """Queries that change nothing. Each reads with one statement, so from one snapshot."""
 
+# ruff: noqa: S608 - statements are put together from constants only
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from skylog.diskless.batch import BatchCoordinate, Stamp
 from skylog.diskless.plane import (
     MAX_TIMESTAMP,
-    BatchCoordinate,
     CoordinatorInfo,
     FileInfo,
     FindRequest,
@@ -28,10 +30,10 @@ FROM logs JOIN unnest($1::uuid[], $2::integer[]) AS wanted (topic_id, partition)
     USING (topic_id, partition)"""
 
 # A partition with some of its batches: the columns of LogState, then those of BatchCoordinate.
-_WITH: Final = """
+_STAMP: Final = ", ".join(f"b.{field}" for field in Stamp._fields)
+_WITH: Final = f"""
 SELECT l.log_start_offset, l.high_watermark, l.byte_size, l.wal_start_offset,
-    b.batch_id, f.object_key, b.byte_offset, b.byte_size AS batch_size, b.base_offset,
-    b.last_offset, b.log_append_timestamp, b.batch_max_timestamp, b.timestamp_type, b.magic
+    b.batch_id, f.object_key, b.byte_offset, b.byte_size AS batch_size, {_STAMP}
 FROM logs l
 LEFT JOIN LATERAL """
 _BATCHES: Final = """(
@@ -98,7 +100,7 @@ async def find(
                 wal_start_offset=wal_start,
             )
         else:
-            found[number].append(BatchCoordinate(*batch))
+            found[number].append(BatchCoordinate.of_row(batch))
     return [
         _found(request, logs.get(number), found[number]) for number, request in enumerate(requests)
     ]
@@ -144,7 +146,11 @@ async def oldest(connection: Any, partition: TopicPartition, count: int) -> LogW
 def _with_batches(rows: Sequence[Any]) -> LogWithBatches | None:
     if not rows:
         return None
-    batches = [BatchCoordinate(*tuple(row)[4:]) for row in rows if row["batch_id"] is not None]
+    batches = [
+        BatchCoordinate.of_row(row[len(offsets.LogState._fields) :])
+        for row in rows
+        if row["batch_id"] is not None
+    ]
     return LogWithBatches(log_of(rows[0]), batches)
 
 
