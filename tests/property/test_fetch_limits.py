@@ -59,7 +59,7 @@ def judged(logs: Sequence[Log], case: Case) -> list[list[int]]:
     found, left, min_one = [], case.fetch_bytes, True
     for index, offset, limit in case.wanted:
         log = logs[index]
-        data = log.read(
+        data = log.reader.read(
             offset, min(limit, left), log.log_end_offset, min_one=min_one, block=True
         ).buffer
         min_one = min_one and not data
@@ -88,7 +88,7 @@ async def compare(case: Case, directory: Path) -> None:
     for index, sizes in enumerate(case.values):
         for size in sizes:
             sent = item(b"x" * size, index)
-            logs[index].append([Batch(bytearray(sent.batch.buffer))], 0, NOW)
+            logs[index].appender.append([Batch(bytearray(sent.batch.buffer))], 0, NOW)
             await engine.writer.append(1, [sent])
     for reader in (engine.reader, engine.cold()):
         found = await reader.fetch(requests(case), case.fetch_bytes)
