@@ -92,4 +92,4 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 def test_a_thread_that_does_not_end_does_not_keep_the_process(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "data", before=HANGING_THREAD) as process:
         assert process.terminate() == 1
-        assert "something is still under way" in process.logged()
+        assert "while work was still running" in process.logged()

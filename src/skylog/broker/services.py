@@ -1,4 +1,4 @@
-"""The parts of a running broker, as its handlers see them. ``wiring.py`` puts them together."""
+"""The parts of a running broker, as its handlers see them. ``wiring.py`` assembles them."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Services:
-    """Everything that a handler may reach."""
+    """Everything that a handler may use."""
 
     settings: BrokerSettings
     cluster_id: str
     clock: Clock
     rng: Random
     executor: Executor
-    # For records that take long to look at: few at once, since each may unpack to a lot.
+    # For slow validation: few at once, since each batch may decompress to a lot.
     validators: Executor
     image: ClusterImage
     configs: Configs
     logs: LogManager
     replicas: ReplicaManager
-    # The same and diskless ones, as clients are served with them.
+    # The replicas and the diskless partitions, as served to clients.
     partitions: Partitions
     replication: Replication
     groups: GroupCoordinator
@@ -70,16 +70,16 @@ class Services:
     traffic: Traffic
     memory: Memory
     diskless: DisklessEngine
-    # Where clients find diskless partitions.
+    # Routes clients to diskless partitions.
     router: Router
-    # Waits for what metadata has set in motion: new diskless partitions at their coordinators.
+    # Waits for work started by metadata changes: creating diskless partitions at coordinators.
     settled: Callable[[], Awaitable[None]]
 
 
 async def until_loaded(services: Services) -> None:
-    """Spare the first clients a refusal: wait for coordinators, as long as that is short.
+    """Wait briefly for coordinators, so that the first clients are not refused.
 
-    One whose followers are away cannot be loaded before they are back.
+    A coordinator whose followers are down cannot be loaded before they are back.
     """
     coordinators = (services.groups, services.transactions, services.diskless.plane)
     with contextlib.suppress(TimeoutError):

@@ -71,7 +71,7 @@ def test_each_event_in_each_state(state: State, event: Event) -> None:
     connection = brought_to(state)
     expected = EXPECTED[event].get(state)
     if expected is None:
-        with pytest.raises(ImpossibleEventError, match=f"{event.name} cannot come when"):
+        with pytest.raises(ImpossibleEventError, match=f"{event.name} cannot occur in state"):
             connection.happened(event)
         assert connection.now is state
     else:

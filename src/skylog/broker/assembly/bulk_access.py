@@ -1,4 +1,4 @@
-"""Bulk access of a broker: what limits it, so that it stays beside the daily work."""
+"""Limits on bulk access, so that it does not disturb a broker's regular clients."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _objects() -> asyncio.Semaphore:
 
 @dataclass(slots=True)
 class BulkAccess:
-    """Plans go through much of a coordinator's state: one at a time. Looks at it take threads that
-    also sync logs, staged objects take memory: few at a time."""
+    """A plan scans much of a coordinator's state: one at a time. Lookups take threads that also
+    sync logs, and staged objects take memory: a few at a time."""
 
     planning: asyncio.Semaphore = field(default_factory=_plans)
     locating: asyncio.Semaphore = field(default_factory=_looks)

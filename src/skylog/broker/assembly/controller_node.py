@@ -1,4 +1,4 @@
-"""A process that is a controller and no broker: its part of the quorum, and a listener for it."""
+"""A process that is only a controller: its part of the quorum, and its listener."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ControllerNode(Node):
-    """Takes part in the quorum from its start; who leads is found out later."""
+    """Takes part in the quorum from its start; it finds the leader later."""
 
     def address(self, listener: str | None = None) -> str:
         """``host:port`` of a listener, the first one by default."""
@@ -37,7 +37,7 @@ class ControllerNode(Node):
         return f"{advertised_host(settings)}:{self._listeners[settings.name].port}"
 
     def health(self) -> dict[str, Any]:
-        """Who it is, and whom it takes for the leader."""
+        """This node's identity, and the leader that it knows."""
         told = self._services.quorum.leader_and_epoch
         return {
             "status": "ok" if told.leader_id >= 0 else "starting",
@@ -77,7 +77,7 @@ class ControllerNode(Node):
         undo.callback(logs.unlock)
         logs.lock()
         part = await self._start_quorum(storage)
-        self._lifecycle = Lifecycle(  # of nobody: it is never registered
+        self._lifecycle = Lifecycle(  # never registered
             settings, storage.cluster_id, self._rng, part.link, lambda: self._publisher.end_offset
         )
         self._services = self._build_services(storage, logs, part)

@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 _log = get_logger("broker.diskless")
 # The default directory of objects: beside the logs.
 OBJECTS_DIRECTORY: Final = "diskless-objects"
-# What a client is not to blame for.
+# Errors that are not the client's fault.
 _FETCH_FAILURES: Final = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.CORRUPT_MESSAGE)
-# Runs work, again after a while when it fails.
+# Runs work; if it fails, runs it again after a while.
 UntilDone = Callable[[str, Callable[[], Awaitable[object]]], None]
 
 
 @dataclass(slots=True)
 class DisklessEngine:
-    """What handlers reach of it."""
+    """The parts of the engine that handlers use."""
 
     store: ObjectStore
     plane: ControlPlane
@@ -71,7 +71,7 @@ class DisklessEngine:
     async def fetch(
         self, requests: Sequence[ReadRequest], fetch_max_bytes: int, *, min_one: bool
     ) -> list[ReadResult]:
-        """Records for each request, from wherever they lie, within one budget."""
+        """Records for each request, wherever they are stored, within one budget."""
         source = self.reader if self.local is None else self.local
         stage, began = self.fetch_stage, self.fetch_stage.begin()
         try:
@@ -84,7 +84,7 @@ class DisklessEngine:
         return results
 
     def records_deleted(self, topic_id: Uuid, index: int, log_start: int) -> None:
-        """From now on they are no longer served here."""
+        """From now on this broker does not serve the deleted records."""
         if self.local is not None:
             self.local.partitions.log_started((topic_id, index), log_start)
 
@@ -144,11 +144,11 @@ class DisklessFollower:
         return new
 
     async def _create(self, image: ClusterImage, topics: list[tuple[Any, str, int]]) -> None:
-        """Every broker sees to it, wherever coordinators lead: to do it again does no harm."""
+        """Every broker does this, whichever brokers lead coordinators: repeating it is harmless."""
         if image.topic(DISKLESS_METADATA) is None:
             await self._auto_create.create([DISKLESS_METADATA])
         await self._engine.plane.loaded()
-        # One that was deleted meanwhile must not be created again.
+        # A topic that was deleted meanwhile must not be created again.
         there = [one for one in topics if image.topic_by_id(one[0]) is not None]
         await self._engine.plane.create_partitions(there)
 
@@ -157,7 +157,7 @@ class DisklessFollower:
 
 
 def storage_url_of(settings: BrokerSettings) -> str:
-    """Where the objects of a node lie."""
+    """Where the objects of a node are stored."""
     directory = Path(settings.node.log_dirs[0]).absolute() / OBJECTS_DIRECTORY
     return settings.diskless.storage_url or directory.as_uri()
 
@@ -223,7 +223,8 @@ def open_engine(
 
 
 def _puts_per_second(diskless: DisklessSettings, *, remote: bool) -> float:
-    """A directory costs nothing; a bucket gets as many uploads as the interval costs anyway."""
+    """No limit for a directory; for a bucket, as many uploads as the commit interval costs
+    anyway."""
     if diskless.puts_per_second >= 0:
         return diskless.puts_per_second
     return 1000 / diskless.commit_interval_ms if remote else math.inf

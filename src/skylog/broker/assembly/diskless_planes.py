@@ -1,4 +1,4 @@
-"""The control plane of a broker's diskless topics: the one place that knows their names."""
+"""The control plane of a broker's diskless topics: the only module that knows planes by name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ POSTGRES: Final = "postgres"
 class PlaneMetadata:
     """What cluster metadata says of a plane's partitions, brokers and coordinators.
 
-    Seen by one broker (``duties.Brokers``, ``planes.cluster.Locations``).
+    As one broker sees it (``duties.Brokers``, ``planes.cluster.Locations``).
     """
 
     def __init__(self, image: ClusterImage, node_id: int) -> None:
@@ -76,7 +76,7 @@ class PlaneMetadata:
         return None if state is None else state.leader
 
     def replicas(self, coordinator_id: int) -> list[int]:
-        """The leader first, then those in sync."""
+        """The leader first, then the other in-sync replicas."""
         state = self._image.partition(DISKLESS_METADATA, coordinator_id)
         if state is None:
             return []
@@ -85,8 +85,8 @@ class PlaneMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Coordination:
-    """The coordinators behind a topic plane: those of this broker, those of all, and the APIs by
-    which other brokers ask this one."""
+    """The coordinators behind a topic plane: this broker's, all of the cluster's, and the APIs by
+    which other brokers call this one's."""
 
     local: DisklessCoordinators
     cluster: ClusterCoordinators
@@ -104,7 +104,7 @@ class Coordination:
 def open_plane(
     settings: BrokerSettings, image: ClusterImage, peers: Peers, files: Files, system: System
 ) -> tuple[ControlPlane, Coordination | None]:
-    """The plane that ``diskless.control.plane`` names, and its coordinators if it has some."""
+    """The plane that ``diskless.control.plane`` names, and its coordinators if it has any."""
     kind = settings.diskless.control_plane
     metadata = PlaneMetadata(image, settings.node.node_id)
     if kind == MEMORY:
@@ -116,14 +116,15 @@ def open_plane(
 
 
 def coordinator_replicas(diskless: DisklessSettings) -> int:
-    """How many replicas the log of a coordinator has; 0 where coordinators do nothing."""
+    """The replication factor of a coordinator's log; 0 if the plane uses no coordinators."""
     return diskless.metadata_replication_factor if diskless.control_plane == TOPIC else 0
 
 
 def refuse_alone(image: ClusterImage, settings: BrokerSettings) -> None:
-    """INVALID_CONFIG where brokers of a cluster would not find one another's diskless data.
+    """INVALID_CONFIG if the brokers of a cluster could not find each other's diskless data.
 
-    A controller asks, too, which has no plane."""
+    Controllers check this too, although they have no plane.
+    """
     if len(image.brokers.by_id) <= 1:
         return
     if not settings.diskless.storage_url:
@@ -176,13 +177,13 @@ def _open_coordination(
     runtime = RuntimeSettings(
         rules=plane_rules(settings),
         snapshot_bytes=settings.diskless.snapshot_bytes,
-        # Coordinates would be of no use that outlive the bytes they lead to.
+        # Metadata that outlives the data it points to would be useless.
         sync=settings.storage.file_sync or (url != "" and parse_url(url).is_remote),
     )
     links = ReplicaLinks(metadata.node_id, peers, metadata.replicas, executor)
     store = ReplicaStore(directory, files, executor)
     local = DisklessCoordinators(store, runtime, clock, links)
-    # What other brokers ask of this one is not passed on.
+    # Requests of other brokers are served by the coordinators here, never passed on.
     here = TopicPlane(local, metadata.coordinator_of, rng)
     return Coordination(
         local,

@@ -58,7 +58,8 @@ def watch_commits(
     executor: Executor,
     clock: Clock,
 ) -> None:
-    """Let fetches that wait hear of commits; of copied partitions when the copy has them."""
+    """Notify waiting fetches of commits; for a partition with a local copy, once the copy has
+    them."""
     diskless = settings.diskless
     if not diskless.local_segments:
         engine.plane.watch(engine.partitions.committed)

@@ -1,5 +1,5 @@
-"""A node's part in the cluster's metadata: its replica of the log, its controller where it is one,
-and the way to the active controller."""
+"""A node's part in the cluster's metadata: its replica of the log, its controller if it is one, and
+the link to the active controller."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class QuorumPart:
-    """Made before anything else of a node; the rest is there once ``start`` returns."""
+    """The first part of a node to be created; it is complete once ``start`` returns."""
 
     quorum: QuorumNode
     controller: Controller | None = None
@@ -58,7 +58,8 @@ class QuorumPart:
         port_of: Callable[[str], int],
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """A quorum of this node alone leads when this returns; others are found later."""
+        """If this node is the whole quorum it leads when this returns; other leaders are found
+        later."""
         settings, system = self._settings, self._system
         quorum = self.quorum = QuorumNode(
             self._storage,
@@ -102,7 +103,7 @@ class QuorumPart:
         await self._lines.close()
 
     async def follow(self) -> None:
-        """Read what is committed, and from now on every change."""
+        """Read everything that is committed, and from now on every change."""
         self._undo.callback(await self.quorum.subscribe(self._publisher.committed))
 
     def presence(self, listeners: Listeners, start: Callable[[str, Work], None]) -> list[Follower]:
@@ -131,12 +132,12 @@ class QuorumPart:
             await quorum.write_snapshot(publisher.end_offset, records)
 
     def hopeless(self) -> str | None:
-        """Why no node of this cluster can ever be found; None as long as it may be."""
+        """Why no controller of this cluster can ever be found; None while one may be."""
         strangers = self.quorum.strangers
         if self.quorum.leader_and_epoch.leader_id >= 0 or not strangers:
             return None
         named = ", ".join(sorted(map(str, strangers)))
         return (
-            f"INCONSISTENT_CLUSTER_ID: the controllers at {named} are of another cluster than "
+            f"INCONSISTENT_CLUSTER_ID: the controllers at {named} belong to another cluster than "
             f"{self._storage.cluster_id}, which this node's directories belong to"
         )

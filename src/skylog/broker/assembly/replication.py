@@ -1,4 +1,4 @@
-"""Assembles replication of classic partitions, and connects it to the metadata."""
+"""Assembles the replication of classic partitions, and connects it to the metadata."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FOLLOWER: Final = "follower"
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """The parts of it."""
+    """The parts of replication."""
 
     replicas: ReplicaManager
     fetchers: Fetchers
@@ -56,7 +56,7 @@ def open_replication(
     isr_updates: IsrUpdates,
     traffic: Traffic,
 ) -> Replication:
-    """Everything at rest; followers begin to fetch with ``fetchers.start``."""
+    """All parts, idle; followers begin to fetch with ``fetchers.start``."""
     node_id, rules = settings.node.node_id, settings.replication
     windows = rules.quota_window_count, rules.quota_window_seconds * 1000
     leader_quota = ReplicationQuota(*windows, clock)

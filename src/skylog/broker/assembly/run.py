@@ -1,4 +1,4 @@
-"""A node as a process: signals, a loop, and a clear word when it cannot go on."""
+"""A node as a process: signals, an event loop, and a clear message when it cannot go on."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from skylog.kernel.native import native_libraries
 from skylog.kernel.settings import BrokerSettings
 
 log = get_logger("broker.run")
-# Objects that a busy broker has under way at once: with fewer, the collector would look at each of
-# them several times before they are gone, and find nothing.
+# Objects that a busy broker keeps alive at once: with a lower threshold the garbage collector would
+# visit each of them several times before it is freed, and find nothing.
 COLLECTED_OBJECTS: Final = 10_000
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-# Heaps. Threads that share the interpreter's lock hardly meet in one, and each more of them keeps
-# freed memory of its own: with glibc's default a reader of old objects took twice the memory.
+# Heaps of the allocator. Threads that share the interpreter's lock rarely contend for one, and each
+# further heap keeps freed memory: with glibc's default a reader of old objects took twice the
+# memory.
 ARENAS: Final = 1
 
 
@@ -46,18 +47,18 @@ def run_node(
 
 
 def allow_many_files() -> None:
-    """Take all the open files that the system lets us have: its usual limit is for a shell."""
+    """Raise the limit on open files as far as the system allows: the usual one suits a shell."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def warn_without_native() -> None:
-    """Say once what runs in Python because this installation has no C for it."""
+    """Log once which work runs in Python because this installation has no C modules for it."""
     missing = [library for library, built in native_libraries().items() if not built]
     if missing:
         log.warning(
-            "C modules are missing, Python does their work more slowly",
+            "C modules are missing; slower Python code runs instead",
             modules=",".join(missing),
             remedy="install skylog from a wheel, or again with a C compiler and Python's headers",
         )
@@ -83,7 +84,7 @@ async def _serve(
             end.set_result(error)
 
     def signalled() -> None:
-        # A second signal ends the process at once, whatever it waits for by then.
+        # A second signal ends the process at once, whatever it is waiting for.
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_DFL)
@@ -95,7 +96,7 @@ async def _serve(
     node = kind(settings, on_failure=finish)
     if not await _start(node, end):
         return
-    # What is alive now stays alive: the collector, which was off so far, need not look at it.
+    # Everything alive now stays alive: the garbage collector, off until now, can skip it.
     gc.freeze()
     gc.set_threshold(COLLECTED_OBJECTS, *gc.get_threshold()[1:])
     gc.enable()
@@ -115,7 +116,7 @@ async def _serve(
 
 
 async def _start(node: Node, end: asyncio.Future[Exception | None]) -> bool:
-    """Start; False where a signal came first: a broker may wait long for its controllers."""
+    """Start; False if a signal came first: a broker may wait long for its controllers."""
     starting = asyncio.ensure_future(node.start())
     either: set[asyncio.Future[Any]] = {starting, end}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -133,11 +134,11 @@ async def _start(node: Node, end: asyncio.Future[Exception | None]) -> bool:
 
 
 def _end_after(seconds: float) -> None:
-    """End the process by then: the interpreter itself waits for every task and thread that is left,
-    and a store or a disk may never let one go."""
+    """End the process by then: the interpreter itself waits for every remaining task and thread,
+    and a store or a disk may never let one finish."""
 
     def end() -> None:
-        log.error("ended, though something is still under way", seconds=seconds)
+        log.error("process ended while work was still running", seconds=seconds)
         os._exit(1)
 
     last_resort = threading.Timer(seconds, end)

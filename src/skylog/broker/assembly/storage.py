@@ -1,4 +1,4 @@
-"""A node's directories: formatted before, or on the first start of a single node."""
+"""A node's directories: formatted beforehand, or on the first start of a single node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def directories(settings: BrokerSettings) -> list[Path]:
 def open_storage(
     settings: BrokerSettings, port_of: Callable[[str], int], system: System
 ) -> NodeStorage:
-    """Open the directories. Only a single node may generate the cluster's id: others must have
+    """Open the directories. Only a single node may generate the cluster id: all others must have
     been formatted with it."""
     node_id, named = settings.node.node_id, settings.node.metadata_log_dir
     metadata_dir = Path(named).absolute() if named else None

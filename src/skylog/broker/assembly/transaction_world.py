@@ -1,4 +1,4 @@
-"""What transactions see of the broker: leaders, feature levels, producer ids, and the way to write
+"""What transactions need of the broker: leaders, feature levels, producer ids, and a way to write
 markers."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MARKERS_LANE: Final = "markers"
 
 
 class Markers:
-    """Implements ``MarkerSender``: by a call for partitions that this broker leads."""
+    """Implements ``MarkerSender``; for partitions that this broker leads, by a direct call."""
 
     def __init__(self, services: Callable[[], Services]) -> None:
         self._services = services
@@ -59,7 +59,7 @@ def open_transactions(
     clock: Clock,
     services: Callable[[], Services],
 ) -> TransactionCoordinator:
-    """The transaction coordinator of a broker; ``services`` is asked when all of it stands."""
+    """The transaction coordinator of a broker; ``services`` is called once all of it exists."""
 
     def leader_of(partition: TopicPartition) -> int | None:
         state = image.partition(*partition)
@@ -76,8 +76,8 @@ def open_transactions(
 
 
 def start_passes(services: Services, background: Background) -> None:
-    """Look now and then for transactions whose time is over, for ids that nobody uses, and for
-    transactions that a partition should not have open any more."""
+    """Check periodically for transactions that have timed out, for unused transactional ids, and
+    for transactions that a partition should no longer have open."""
     coordinator, settings = services.transactions, services.settings.transactions
     every = background.every
     every(settings.abort_check_interval_ms, "time out transactions", coordinator.abort_timed_out)

@@ -1,4 +1,4 @@
-"""A node's settings in the words of its parts."""
+"""A node's settings, translated for its parts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def advertised_host(listener: ListenerSettings) -> str:
-    """What clients are told to connect to; the machine's own name where nothing else was said."""
+    """The address that clients connect to; by default the machine's own name."""
     return listener.advertised_host or listener.host or socket.getfqdn()
 
 
@@ -62,7 +62,7 @@ def controller_settings(
 
 
 def quorum_config(settings: BrokerSettings, port_of: Callable[[str], int]) -> QuorumConfig:
-    """How this node takes part in the quorum; controllers meet at the first of their listeners."""
+    """How this node takes part in the quorum; controllers use the first of their listeners."""
     listeners = settings.controller_listeners
     endpoints = [
         Endpoint(each.name, advertised_host(each), port_of(each.name)) for each in listeners
@@ -124,7 +124,7 @@ def connection_settings(settings: BrokerSettings) -> ConnectionSettings:
 
 
 def _connections_possible() -> int:
-    """As many as the process may have sockets, next to the files of its logs."""
+    """As many as the process may have sockets, beside the files of its logs."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed == resource.RLIM_INFINITY:
         return INT32_MAX
@@ -132,7 +132,7 @@ def _connections_possible() -> int:
 
 
 def _listener_limits(listener: ListenerSettings) -> ListenerLimits:
-    """What ``listener.name.<name>.…`` says; without a word, only the broker's limits hold."""
+    """The limits in ``listener.name.<name>.…``; without them only the broker's limits apply."""
     unlimited = ListenerLimits()
     texts = listener.texts
     return ListenerLimits(

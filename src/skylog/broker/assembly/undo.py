@@ -18,6 +18,6 @@ class Undo(contextlib.AsyncExitStack):
         step: Callable[[], Coroutine[Any, Any, Any]],
         seconds_max: float = limits.STOP_STEP_SECONDS_MAX,
     ) -> None:
-        """Have ``step`` done on the way down."""
+        """Run ``step`` at shutdown."""
         name = getattr(step, "__qualname__", repr(step))
         self.push_async_callback(lambda: give_up_after(seconds_max, name, step()))

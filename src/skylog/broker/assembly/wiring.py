@@ -85,7 +85,7 @@ RESTART_INTERVAL_MS = 1_000
 
 
 class Node:
-    """One process of a cluster: a broker, and a controller too if its roles say so."""
+    """One process of a cluster: a broker, and also a controller if its roles say so."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Node:
         rng: Random | None = None,
         on_failure: Callable[[Exception], None] = lambda error: None,
     ) -> None:
-        """``on_failure`` is called for fatal errors; the node should be stopped then."""
+        """``on_failure`` is called for fatal errors; the node should then be stopped."""
         self.settings = settings
         self._clock = clock or SystemClock()
         self._rng = rng or system_random()
@@ -122,7 +122,7 @@ class Node:
         self._addresses = Addresses()
 
     async def start(self) -> None:
-        """Start; on any failure what was started is stopped again, and the error is raised."""
+        """Start; on any failure, stop what was started and raise the error."""
         try:
             await self._start()
         except BaseException:
@@ -130,11 +130,12 @@ class Node:
             raise
 
     async def stop(self) -> None:
-        """Go down in good order: leave the cluster, answer nobody, keep everything."""
+        """Shut down cleanly: leave the cluster, send no more responses, flush everything."""
         await self._undo.aclose()
 
     async def abandon(self) -> None:
-        """Be gone as after kill -9, in a process that goes on: no farewell, nothing flushed."""
+        """Stop as after kill -9, within a process that goes on: others are not told, nothing is
+        flushed."""
         await self._listeners.abort()
         if self.http is not None:
             await self.http.stop()
@@ -176,16 +177,16 @@ class Node:
 
     @property
     def objects_directory(self) -> str:
-        """Where diskless topics have their data unless a store is configured."""
+        """Where diskless topics keep their data unless a store is configured."""
         return f"{self.settings.node.log_dirs[0]}/{OBJECTS_DIRECTORY}"
 
     async def create_diskless_topic(self, name: str) -> None:
-        """Create a topic with the cluster's defaults, unless it is there."""
+        """Create a topic with the cluster's defaults, unless it exists."""
         await self._services.auto_create.create_diskless(name)
         await self._services.settled()
 
     def health(self) -> dict[str, Any]:
-        """For /health: whether this node serves, and who it is."""
+        """For /health: whether this node serves, and its identity."""
         return {
             "status": "ok" if self._lifecycle.serving else "starting",
             "node_id": self.settings.node.node_id,
@@ -200,7 +201,7 @@ class Node:
         undo.callback(self._executor.close)
         undo.callback(self._validators.close)
         undo.stop_by(self._peers.close)
-        # What can be wrong with settings and addresses is found before anything is written.
+        # Mistakes in settings and addresses are found before anything is written.
         check_access(self.settings)
         securities = listener_securities(self.settings, self._image, self._rng)
         undo.callback(self._addresses.release)
@@ -226,7 +227,7 @@ class Node:
             part.hopeless,
         )
         self._services = self._build_services(storage, logs, part)
-        # Nobody may write once logs are being closed: neither groups nor changes of metadata.
+        # Nothing may be written once logs are being closed, by groups or by metadata changes.
         undo.stop_by(lambda: logs.close(self._lifecycle.broker_epoch), limits.STOP_LOGS_SECONDS_MAX)
         await part.follow()
         await logs.start(self._services.configs.log_config)
@@ -241,9 +242,9 @@ class Node:
         # Stopped first: other brokers lead by then, and continue without waiting for this one.
         undo.stop_by(self._lifecycle.leave, limits.STOP_LEAVE_SECONDS_MAX)
         await self._lifecycle.unfence()
-        # Its first client shall find it in the metadata, too.
+        # Its first client must find this broker in the metadata.
         await part.link.until_shown(lambda: self._image.is_alive(storage.node_id))
-        # Followers must be able to fetch, or coordinators that are led here would never be loaded.
+        # Followers must be able to fetch, or coordinators led here would never be loaded.
         await self._listeners.serve(of_controller=False)
         await until_loaded(self._services)
         self._start_background(part, logs, storage)
@@ -370,13 +371,13 @@ class Node:
             if settings is self._services.configs.current:
                 self._connections.update(found)
 
-        if settings.network.connections_per_ip_overrides:  # may be names of remote hosts
+        if settings.network.connections_per_ip_overrides:  # may contain host names to resolve
             self._background.once("connection limits", look_up)
         else:
             self._connections.update(connection_settings(settings))
 
     async def reload_certificates(self) -> None:
-        """Take up changed key and trust stores."""
+        """Load changed key and trust stores."""
         await self._executor.run(self._listeners.reload_certificates)
         self._peers.renew()
         self._services.quorum.renew()

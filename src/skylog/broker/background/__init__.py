@@ -1,1 +1,1 @@
-"""What a broker does unasked: retention, cleaning, compaction, backups."""
+"""What a broker does in the background: retention, cleaning, compaction, backups."""

@@ -1,7 +1,7 @@
-"""What a node backs up into the object store, and where it comes from.
+"""What a node backs up into the object store.
 
-A broker has coordinators and the cluster's metadata, a controller only the latter: but without its
-copy there would be nobody to elect.
+A broker backs up coordinators and the cluster's metadata, a controller only the latter: without a
+controller's copy no leader could be elected after a restore.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def is_wanted(settings: BrokerSettings) -> bool:
-    """On the disks that it is for, a backup is of no use."""
+    """A backup on the same disks that it protects is useless."""
     return bool(settings.diskless.storage_url) and settings.diskless.backup_interval_ms > 0
 
 
@@ -42,7 +42,7 @@ def open_backup(
     storage: NodeStorage,
     quorum: QuorumNode,
 ) -> MetadataBackup:
-    """What copies this node's metadata into ``store``."""
+    """The component that copies this node's metadata into ``store``."""
     directories = [storage.metadata_dir, *storage.directory_ids]
     identity = NodeIdentity(
         storage.cluster_id,
@@ -82,7 +82,7 @@ def start_backup(
     interval_ms: int,
     background: Background,
 ) -> PacedPass:
-    """Back up again and again, once the cluster has diskless topics."""
+    """Back up repeatedly, once the cluster has diskless topics."""
     paced = PacedPass(
         "backup",
         backup,

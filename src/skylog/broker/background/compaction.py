@@ -1,4 +1,4 @@
-"""Compaction of the broker's local logs, by the settings as they hold."""
+"""Compaction of the broker's local logs, by the current settings."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from skylog.broker.background.tasks import Background
     from skylog.broker.services import Services
 
-# Should it fail, it begins anew.
+# If it fails, it is restarted.
 RESTART_MS: Final = 1_000
 
 
 def start_cleaner(services: Services, background: Background) -> LogCleaner:
-    """Compact from now on, by the settings as they hold at each look."""
+    """Compact from now on, by the settings that are current at each pass."""
     cleaner = LogCleaner(
         services.logs,
         services.clock,

@@ -1,6 +1,7 @@
-"""What a broker does for its diskless topics unasked: retention, cleaning, orphans, backups.
+"""What a broker does for its diskless topics in the background: retention, cleaning, orphans,
+backups.
 
-Which of it falls to this broker, the plane says (``diskless/duties.py``).
+The control plane says which of it is this broker's duty (``diskless/duties.py``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from skylog.kernel.settings import BrokerSettings
     from skylog.kernel.settings.diskless import DisklessSettings
 
-# The filler runs on and on; should it fail, it begins anew.
+# The filler runs for ever; if it fails, it is restarted.
 FILLER_RESTART_MS: Final = 1_000
 
 
@@ -58,7 +59,7 @@ class Parts(Protocol):
 
 @dataclass(slots=True)
 class Maintenance:
-    """The passes, for those who show what became of them."""
+    """The passes, for the collectors that report on them."""
 
     retention: RetentionPass
     cleaner: FileCleaner
@@ -100,13 +101,13 @@ def start_maintenance(
         background.every(paced.turn_ms, f"diskless {name}", paced.run)
 
     interval_ms = settings.retention_interval_ms
-    # It asks of each partition whether it is this broker's.
+    # It asks for each partition whether this broker is responsible.
     every(interval_ms, "retention", retention, interval_ms, lambda: True)
     interval_ms = settings.cleaner_interval_ms
     every(interval_ms, "cleaner", cleaner, interval_ms, plane.owns_files)
     if plane.is_durable:
         interval_ms = settings.orphan_interval_ms
-        # Not a whole day after each start, or a node that is restarted daily would never scan.
+        # Not a whole day after each start: a node that is restarted daily would never scan.
         first_ms = min(interval_ms, settings.grace_ms)
         every(interval_ms, "orphans", orphans, first_ms, plane.is_caretaker)
     topics = TopicSweep(

@@ -1,4 +1,4 @@
-"""What a broker does unasked: each task has its own pace, and a failure waits for the next turn."""
+"""Background tasks of a broker: each has its own interval; a failed one waits for the next turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTLED_SECONDS_MAX = 10.0
 
 
 class Background:
-    """Runs work again and again until it is stopped."""
+    """Runs work repeatedly until it is stopped."""
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -25,24 +25,24 @@ class Background:
     def every(
         self, interval_ms: int, name: str, work: Work, *, first_ms: int | None = None
     ) -> None:
-        """Run ``work`` now and then; the interval counts from its end."""
+        """Run ``work`` periodically; the interval counts from its end."""
         wait_ms = interval_ms if first_ms is None else first_ms
         self._tasks[asyncio.ensure_future(self._loop(interval_ms, wait_ms, name, work))] = None
 
     def once(self, name: str, work: Work) -> None:
-        """Run ``work`` now, beside everything else."""
+        """Run ``work`` now, concurrently with everything else."""
         task = asyncio.ensure_future(self._try(name, work))
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     def until_done(self, name: str, work: Work) -> None:
-        """Run ``work`` now, and again after a while each time that it fails."""
+        """Run ``work`` now, and again after a while each time it fails."""
         task = asyncio.ensure_future(self._retry(name, work))
         self._once.add(task)
         task.add_done_callback(self._once.discard)
 
     async def settled(self) -> None:
-        """Wait for what is run until it is done, for a while at most."""
+        """Wait for the work of ``until_done``, but not for long."""
         if self._once:
             await asyncio.wait(tuple(self._once), timeout=SETTLED_SECONDS_MAX)
 
@@ -57,7 +57,7 @@ class Background:
             except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
                 expected = isinstance(error, KafkaError) and error.retriable
                 tell = log.debug if expected else log.warning
-                tell("background work failed, tried again", work=name, why=str(error))
+                tell("background work failed; it will be retried", work=name, why=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 return

@@ -1,7 +1,7 @@
 """PlanRanges and LocateBatches (500, 501): where bulk readers find the bytes of topics.
 
-Both need READ on the topic: other principals do not learn where it is. They return the address of
-the store, never its credentials.
+Both need READ on the topic: other principals do not learn where it is stored. They return the
+address of the store, never its credentials.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Planning:
         left = self.left or self.asked
         missed = result.error is ErrorCode.OFFSET_OUT_OF_RANGE
         if missed and self.asked.start_offset == FROM_LOG_START and left is not self.asked:
-            # Meanwhile everything planned so far was deleted: from the new start, then.
+            # Everything planned so far was deleted meanwhile: continue from the new start.
             self.left, self.splits, self.skipped_bytes = self.asked, [], 0
             return
         self.answer.error_code = result.error
@@ -66,7 +66,7 @@ class _Planning:
         self.splits += result.splits
         self.skipped_bytes += result.skipped_bytes
         done = result.error or result.next_offset >= result.end_offset
-        # The end stays where it was found first.
+        # The end stays where the first page found it.
         self.left = (
             None
             if done
@@ -131,7 +131,7 @@ def _readable(context: RequestContext, name: str) -> Topic:
 
 
 async def _plan(split_bytes: int, plans: list[_Planning]) -> None:
-    # However small the requested splits: a response has a limited number of them.
+    # However small the requested splits, a response has a limited number of them.
     split_bytes = max(split_bytes, await _total_bytes(plans) // BULK_SPLITS_MAX)
     pending = plans
     while pending:
@@ -207,7 +207,7 @@ def _range(context: RequestContext, wanted: LocateRange) -> RangeRequest:
     topic = _readable(context, wanted.topic_name)
     if wanted.topic_id not in (ZERO_UUID, topic.topic_id):
         raise KafkaError(
-            ErrorCode.UNKNOWN_TOPIC_ID, f"{wanted.topic_name} is another topic than it was."
+            ErrorCode.UNKNOWN_TOPIC_ID, f"{wanted.topic_name} was deleted and created again."
         )
     if not topic.diskless_enabled:
         raise KafkaError(

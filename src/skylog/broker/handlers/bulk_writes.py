@@ -39,7 +39,7 @@ def _writable(context: RequestContext, name: str, topic_id: Uuid, index: int) ->
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}.")
     if topic_id not in (ZERO_UUID, topic.topic_id):
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"{name} is another topic than it was.")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"{name} was deleted and created again.")
     if is_internal(name):
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal.")
     partition = topic.partitions.get(index)
@@ -67,7 +67,7 @@ def _seconds(timeout_ms: int) -> float:
 async def commit_staged(
     context: RequestContext, request: commit.CommitStagedRequest
 ) -> committed.CommitStagedResponse:
-    """One object after the other, in order; each succeeds or fails by itself."""
+    """Commit one object after the other, in order; each succeeds or fails by itself."""
     _check_writer(request.writer_id)
     services = context.services
     commits = StagedCommits(
@@ -85,7 +85,7 @@ async def commit_staged(
             async with asyncio.timeout_at(deadline), services.diskless.bulk.staging:
                 answer = await _commit(context, commits, staged)
         except TimeoutError:
-            # Whether it was committed is not known: to ask again is safe.
+            # It may have been committed: repeating the request is safe.
             answer = _failed(staged, KafkaError(ErrorCode.REQUEST_TIMED_OUT, ambiguous=True))
         response.objects.append(answer)
     return response
@@ -106,8 +106,8 @@ async def _commit(
 
 
 def _staged(context: RequestContext, staged: commit.StagedObject) -> StagedObject:
-    """The request by names; raises ``Refused`` if the client is not authorized, or they are
-    invalid."""
+    """The request with ids resolved; raises ``Refused`` if the client is not authorized, or a name
+    is invalid."""
     batches: list[StagedBatch] = []
     errors: list[KafkaError | None] = []
     for batch in staged.batches:
@@ -174,7 +174,7 @@ def _failed(staged: commit.StagedObject, error: KafkaError) -> committed.Committ
 
 
 def _refused(errors: Sequence[KafkaError | None]) -> committed.CommittedObject:
-    """Good batches go down with the others: the object is not committed."""
+    """Valid batches fail with the others: the object is not committed."""
     first = next(error for error in errors if error is not None)
     return committed.CommittedObject(
         first.code,
@@ -244,7 +244,7 @@ def _partitions(context: RequestContext, asked: pin.PinObject) -> list[TopicPart
         for index in topic.partitions
     ]
     if not found:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a pin for no partition")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a pin without partitions")
     return found
 
 

@@ -1,4 +1,4 @@
-"""ApiVersions, DescribeLogDirs, and what the controller answers by itself."""
+"""ApiVersions, DescribeLogDirs, and requests that the controller answers alone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def api_versions(offered: Offered) -> Callable[[RequestContext, Any], ApiVersion
 
     def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
         if request is None:
-            # A version of the future: tell which versions of ApiVersions itself there are.
+            # A version from the future: answer which versions of ApiVersions itself are supported.
             own = [api for api in offered() if api.api_key == ApiKey.API_VERSIONS]
             return ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, own)
         if context.version >= 3 and not _named_well(request):
@@ -67,7 +67,7 @@ def _offer(context: RequestContext, apis: list[ApiVersion]) -> ApiVersionsRespon
     supported = [
         SupportedFeatureKey(name, low, high)
         for name, (low, high) in features.supported().items()
-        # Clients before version 4 take a lowest level of 0 for a broken answer.
+        # Clients before version 4 take a lowest level of 0 for an invalid response.
         if high >= 1 and (low >= 1 or context.version >= 4)
     ]
     finalized = [
@@ -84,7 +84,7 @@ def _offer(context: RequestContext, apis: list[ApiVersion]) -> ApiVersionsRespon
 
 
 async def forward(context: RequestContext, request: Any) -> Any:
-    """Let the controller answer; the permission of the row was checked on the way here."""
+    """Let the controller answer; dispatch has already checked the row's permission."""
     return await context.forward(request)
 
 
@@ -124,7 +124,7 @@ async def describe_log_dirs(
 def describe_controllers(
     context: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
-    """Handle DescribeCluster on a controller's listener: who the controllers are."""
+    """Handle DescribeCluster on a controller's listener: list the controllers."""
     if request.endpoint_type != CONTROLLER_ENDPOINTS:
         known = request.endpoint_type == BROKER_ENDPOINTS
         raise KafkaError(

@@ -51,7 +51,7 @@ _CLUSTER_KINDS: Final = (
 def _authorize(
     context: RequestContext, kind: ConfigResourceType, name: str, operation: AclOperation
 ) -> None:
-    """Raise the error of the resource's kind unless the client may do this to its settings."""
+    """Raise the error of the resource's kind unless the client may access its settings this way."""
     if kind in _CLUSTER_KINDS:
         resource, shown, code = (
             ResourceType.CLUSTER,

@@ -1,6 +1,6 @@
-"""The APIs of the diskless coordinators (93–98, 100; 506–509), for brokers among themselves.
+"""The APIs of the diskless coordinators (93–98, 100; 506–509), used between brokers.
 
-They are served on the inter-broker listener alone and never offered by ApiVersions.
+They are served only on the inter-broker listener and never offered by ApiVersions.
 """
 
 from __future__ import annotations

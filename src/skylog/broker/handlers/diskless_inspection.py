@@ -1,4 +1,4 @@
-"""Looking inside diskless topics (504, 505): for operators, on every listener of a broker."""
+"""Inspection of diskless topics (504, 505): for operators, on every listener of a broker."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from skylog.diskless.plane import CoordinatorInfo
     from skylog.wire.schema import Message
 
-# No object is as old: nothing may be deleted now.
+# The age of no object: nothing may be deleted now.
 _NOTHING_MS: Final = 0
 _NO_SCANS: Final = -1
 
@@ -41,7 +41,7 @@ _NO_SCANS: Final = -1
 async def describe_coordinators(
     context: RequestContext, request: DescribeDisklessCoordinatorsRequest
 ) -> DescribeDisklessCoordinatorsResponse:
-    """Those of all brokers, or of this one; a broker that does not answer is left out."""
+    """Those of all brokers, or of this one; brokers that do not answer are left out."""
     services = context.services
     settings, engine = services.settings, services.diskless
     infos = await engine.plane.describe_coordinators()
@@ -63,7 +63,7 @@ async def describe_coordinators(
 
 
 async def _others(services: Services, request: Message) -> list[Any]:
-    """What the other brokers answer that have a part of the plane, or why they do not."""
+    """The answers of the other brokers that run part of the plane, or their errors."""
     nodes = services.diskless.plane.other_brokers()
     outcomes = await asyncio.gather(
         *(services.peers.send(node, request, lane=BACKGROUND) for node in nodes),
@@ -81,7 +81,7 @@ def _answer(outcome: Any) -> Any:
 
 
 def _threshold_ms(services: Services) -> int:
-    """What a scan for orphans would go by if it began now."""
+    """The age limit that a scan for orphans would use if it began now."""
     plane = services.diskless.plane
     if not plane.is_durable or services.image.topic(DISKLESS_METADATA) is None:
         return _NO_SCANS
@@ -114,7 +114,7 @@ def _described(info: CoordinatorInfo, node_id: int) -> DescribedCoordinator:
 async def list_files(
     context: RequestContext, request: ListDisklessFilesRequest
 ) -> ListDisklessFilesResponse:
-    """Files that any coordinator knows; if one does not answer there is no list."""
+    """Files that any coordinator knows; if one coordinator does not answer, the request fails."""
     if request.limit < 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a limit of {request.limit}")
     if not (request.after.isascii() and request.after.isprintable()):

@@ -9,7 +9,7 @@ from skylog.wire.messages.envelope_response import EnvelopeResponse
 
 
 async def envelope(context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
-    """Handle Envelope: the request in it is answered as if its client had sent it here."""
+    """Handle Envelope: answer the request in it as if its client had sent it here."""
     client = principal_of(request), host_of(request)
     dispatcher = context.connection.listener.dispatcher
     return await dispatcher.answer_envelope(context, request.request_data, client)

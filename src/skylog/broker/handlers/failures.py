@@ -1,6 +1,6 @@
-"""Answers to requests that failed as a whole, for APIs whose answer has no room for that.
+"""Responses to requests that failed as a whole, for APIs whose response has no field for that.
 
-Kafka then gives the error to each thing that the request named.
+Kafka then repeats the error for each item that the request named.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def describe_groups(request: Any, error: KafkaError) -> Message:
 
 
 def fetch(request: Any, error: KafkaError) -> Message:
-    """Of old versions clients look only at the partitions; new ones have the error once."""
+    """Clients of old versions look only at the partitions; new versions have the error once."""
     module = fetch_response
     return module.FetchResponse(
         error_code=error.code,
@@ -207,7 +207,8 @@ def describe_client_quotas(_: Any, error: KafkaError) -> Message:
 
 
 def describe_user_scram_credentials(request: Any, error: KafkaError) -> Message:
-    """Kafka says it of the whole, and once more of each user, whom it does not name."""
+    """Kafka returns the error for the whole request, and once more for each user, without its
+    name."""
     module = describe_user_scram_credentials_response
     return module.DescribeUserScramCredentialsResponse(
         error_code=error.code,

@@ -1,8 +1,8 @@
 """Fetch: read what moved, within the budget, in the session's order; wait when there is too little.
 
-The whole answer is made in one go from what is at hand. What is not (records on a cold disk, or in
-objects) becomes a question to whoever has it, one for all partitions of the request; and only when
-there is nothing to say does the request wait.
+The whole response is built in one pass from what is in memory. For anything else (records on a cold
+disk, or in objects), the pass collects questions, and each resolver is called once for all
+partitions of the request. The request waits only if there is nothing to return.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from skylog.wire.messages.fetch_response import (
 )
 
 READ_COMMITTED: Final = 1
-# From this version on a consumer says in which rack it is, and may read from any replica.
+# From this version on a consumer names its rack, and may read from any replica.
 _ANY_REPLICA_FROM: Final = 11
 _REPLICA_STATE_FROM: Final = 15
 _TELL_LEADER_FROM: Final = 16
@@ -72,7 +72,7 @@ def fetch(
 class Collected(Budget):
     """What one pass over the session found, and what it may still read.
 
-    A pending response already has its place.
+    A pending answer already has its place.
     """
 
     __slots__ = ("answers", "questions", "read_bytes", "refused", "urgent")
@@ -83,7 +83,7 @@ class Collected(Budget):
         self.questions: dict[Any, list[tuple[Entry, Question[PartitionData]]]] = {}
         self.read_bytes = 0
         self.refused: set[Entry] = set()
-        self.urgent = False  # an error of a log, or a divergence, is told at once
+        self.urgent = False  # log errors and divergences are returned at once
 
     def add(self, entry: Entry, answer: PartitionData) -> None:
         self.answers[entry] = answer
@@ -96,7 +96,7 @@ class Collected(Budget):
 
     def ask(self, entry: Entry, question: Question[PartitionData]) -> None:
         self.answers[entry] = _NOT_YET
-        self.questions.setdefault(question.joint, []).append((entry, question))
+        self.questions.setdefault(question.resolver, []).append((entry, question))
 
 
 class Fetch:
@@ -140,7 +140,7 @@ class Fetch:
         self._refused: set[Entry] | None = None
 
     async def settle_and_respond(self, found: Collected) -> FetchResponse:
-        """The same if there are pending responses."""
+        """Respond after the pending answers have been obtained."""
         try:
             await self._settle(found)
             if self.enough(found):
@@ -191,7 +191,7 @@ class Fetch:
     def look(self, before: Collected | None = None) -> Collected:
         """Read what is ready, in the session's order, within the budget.
 
-        What an earlier pass ``before`` has read, and what did not move since, is not read again.
+        What an earlier pass ``before`` has read, and has not changed since, is not read again.
         """
         found = Collected(self._bytes_max)
         self._seen = self.session.progress
@@ -203,15 +203,16 @@ class Fetch:
             entry.moved = False
             try:
                 partition = self._locate(entry)
-                # A check after a wait brings nothing new, unless there was nothing to check.
+                # A pass after a wait repeats what the client said, unless the partition was refused
+                # before.
                 is_new = before is None or entry in before.refused
                 answer = partition.read(entry.wanted, self._reader, found, is_new=is_new)
             except KafkaError as error:
                 self._fail(entry, error, found)
                 continue
             if isinstance(answer, Question):
-                # The first entry is served first, with all of its joint, so that every entry is
-                # served eventually.
+                # The first entry is served first, with everything its resolver has, so that every
+                # entry is served eventually.
                 found.held = found.held or is_first or answer.holds
                 found.ask(entry, answer)
             else:
@@ -219,15 +220,15 @@ class Fetch:
             is_first = False
         if self._refused is None:
             self._refused = found.refused
-        # What is refused from the start does not keep the others from waiting for data, as with
-        # Kafka; what was lost while waiting is told at once.
+        # As in Kafka, partitions refused from the start do not keep the others from waiting for
+        # data; a partition lost while waiting is reported at once.
         found.urgent = found.urgent or not found.refused <= self._refused
         return found
 
     async def _settle(self, found: Collected) -> None:
-        """Call each joint once; those for which others were held come first."""
-        for joint, questions in sorted(found.questions.items(), key=_holds_nobody):
-            answers = await joint([question.asked for _, question in questions], found)
+        """Call each resolver once; those for which other partitions were held come first."""
+        for resolver, questions in sorted(found.questions.items(), key=_holds_none):
+            answers = await resolver([question.asked for _, question in questions], found)
             for (entry, _), answer in zip(questions, answers, strict=True):
                 if isinstance(answer, KafkaError):
                     self._fail(entry, answer, found)
@@ -235,13 +236,13 @@ class Fetch:
                     found.add(entry, answer)
 
     def _locate(self, entry: Entry) -> ServedPartition:
-        """The partition that serves an entry, or Kafka's error if there is none."""
+        """The partition that serves an entry; raises Kafka's error if there is none."""
         context, services = self.context, self.context.services
         name: str | None = entry.topic
         if self.session.uses_topic_ids:
             name = services.image.topic_name(entry.topic_id)
             if name is None:
-                # A session remembers the name of a topic that was deleted since.
+                # A session may hold the name of a topic that has been deleted.
                 gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 raise RefusedError(gone if entry.topic else ErrorCode.UNKNOWN_TOPIC_ID)
             entry.topic = name
@@ -274,7 +275,7 @@ class Fetch:
             records=b"",
         )
         partition = entry.partition
-        # Older clients could not read it.
+        # Older clients cannot parse it.
         tell = self.context.version >= _TELL_LEADER_FROM and code in _TELL_LEADER
         if tell and partition is not None:
             answer.current_leader = LeaderIdAndEpoch(partition.leader_id, partition.leader_epoch)
@@ -294,7 +295,7 @@ class Fetch:
         )
 
     def respond(self, found: Collected) -> FetchResponse:
-        """Make the answer and note what the client now knows."""
+        """Build the response and note what the client knows now."""
         context, session = self.context, self.session
         response = FetchResponse(session_id=session.id)
         if self._superseded:
@@ -326,7 +327,7 @@ class Fetch:
         return response
 
     def release(self) -> None:
-        """A fetch without a session leaves nothing behind."""
+        """A fetch without a session leaves no state behind."""
         if self.session.id == NO_SESSION:
             self.session.close()
 
@@ -334,15 +335,15 @@ class Fetch:
         entry.sent_high_watermark = answer.high_watermark
         entry.sent_log_start = answer.log_start_offset
         size, offset = len(answer.records or b""), entry.wanted.fetch_offset
-        # The client's next request moves the offset and makes the entry ready again; what was
-        # read but not taken (a client that repeats its offset without saying so) stays ready, and
-        # so does all that may have moved after it was read.
+        # The client's next request moves the offset and makes the entry ready again. A partition
+        # that was read but not consumed (a client that repeats its offset without saying so) stays
+        # ready, and so does one that may have moved after it was read.
         more = moved or answer.high_watermark > offset
         if self._from_follower and entry.partition is not None:
             more = moved or entry.partition.expects_follower(self._reader.replica_id, offset)
         elsewhere = answer.preferred_read_replica >= 0
         if answer.error_code or answer.diverging_epoch.epoch >= 0 or elsewhere:
-            # Kafka repeats an error in every answer until it is gone.
+            # Kafka repeats an error in every response until it is resolved.
             entry.sent_high_watermark = -1
             more = True
         self.session.served(entry, data=size > 0, more=more)
@@ -359,7 +360,7 @@ class Fetch:
 
 
 def _kept(entry: Entry, before: Collected, found: Collected) -> bool:
-    """Whether the earlier result is still valid: it was a partition, and has not changed."""
+    """Whether the earlier result is still valid: the partition was found, and has not changed."""
     answer = before.answers.get(entry)
     if answer is None or entry.moved or entry.partition is None or entry in before.refused:
         return False
@@ -367,7 +368,7 @@ def _kept(entry: Entry, before: Collected, found: Collected) -> bool:
     return True
 
 
-def _holds_nobody(asked: tuple[Any, list[tuple[Entry, Question[PartitionData]]]]) -> bool:
+def _holds_none(asked: tuple[Any, list[tuple[Entry, Question[PartitionData]]]]) -> bool:
     return not asked[1][0][1].holds
 
 

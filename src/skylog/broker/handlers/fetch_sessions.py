@@ -76,7 +76,7 @@ class Entry:
         return (self.topic_id if self.session.uses_topic_ids else self.topic, self.index)
 
     def attach(self, partition: ServedPartition | None) -> None:
-        """Watch the replica that serves this entry; none, once the session is closed."""
+        """Watch the replica that serves this entry; None once the session is closed."""
         if self.session.closed:
             partition = None
         if partition is self.partition:
@@ -128,7 +128,7 @@ class FetchSession:
     def __init__(
         self, session_id: int, uses_topic_ids: bool, now_ms: int, replica_id: int = NO_REPLICA
     ) -> None:
-        """``replica_id`` is that of a follower."""
+        """``replica_id`` is set if a follower fetches."""
         self.id = session_id
         self.replica_id = replica_id
         self.epoch = 1
@@ -255,8 +255,8 @@ class FetchSessions:
         found.update(request)
         self._entries += len(found.entries) - before
         if not found.entries or self._entries > limits.FETCH_SESSION_PARTITIONS_MAX:
-            # Kafka closes a session that has nothing left to fetch; one that exceeds the limit is
-            # closed too, and its client starts over.
+            # As in Kafka, a session without partitions is closed; so is one beyond the limit, whose
+            # client starts over.
             self._sessions.pop(found.id)
             self._entries -= len(found.entries)
             found.id = NO_SESSION

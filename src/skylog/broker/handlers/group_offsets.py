@@ -47,7 +47,7 @@ async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> 
 
 
 def _single(context: RequestContext, answer: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    """The answer of the versions that know one group only."""
+    """The response of versions with a single group."""
     response = OffsetFetchResponse(error_code=answer.error_code)
     for topic in answer.topics:
         partitions = [
@@ -127,7 +127,7 @@ def _fill_ids(context: RequestContext, answer: OffsetFetchResponseGroup) -> None
 def _failed(
     context: RequestContext, group: OffsetFetchRequestGroup, code: ErrorCode
 ) -> OffsetFetchResponseGroup:
-    """An error of a whole group; the oldest version has no room for it but in each partition."""
+    """An error of a whole group; the oldest version can only return it in each partition."""
     answer = OffsetFetchResponseGroup(group.group_id, error_code=code)
     if context.version < FIRST_WITH_GROUP_ERROR:
         answer.topics = [_refused(topic, code) for topic in group.topics or ()]

@@ -1,6 +1,6 @@
 """Consumer groups and their offsets: permissions here, decisions in the coordinator.
 
-Versions that know topic ids are turned into names before the coordinator sees them, and back.
+Topic ids of newer versions are turned into names for the coordinator, and back for the response.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from skylog.wire.messages.sync_group_response import SyncGroupResponse
 
 GROUP = 0
 TRANSACTION = 1
-DISKLESS = 100  # ours, for brokers
+DISKLESS = 100  # our own type, used between brokers
 
 
 def _require(context: RequestContext, group_id: str) -> None:
@@ -184,7 +184,7 @@ def _refused_commit(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetC
 def _merge_commit(
     response: OffsetCommitResponse, topics: Iterable[OffsetCommitResponseTopic]
 ) -> None:
-    """Each topic is once in a response, whatever happened to its partitions."""
+    """Each topic appears once in a response, whatever happened to its partitions."""
     present = {(topic.name, topic.topic_id): topic for topic in response.topics}
     for topic in topics:
         known = present.setdefault((topic.name, topic.topic_id), topic)
@@ -285,7 +285,7 @@ def _diskless_coordinator(context: RequestContext, key: str) -> Coordinator:
 
 
 async def _leader(context: RequestContext, topic: str, index: int, key: str) -> Coordinator:
-    """Who leads the partition of an internal topic that has the key."""
+    """The leader of the partition of an internal topic that has the key."""
     services = context.services
     if services.image.topic(topic) is None:
         await services.auto_create.create([topic])

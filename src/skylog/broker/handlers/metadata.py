@@ -1,4 +1,4 @@
-"""Metadata, DescribeTopicPartitions, DescribeCluster: how a client finds its leaders."""
+"""Metadata, DescribeTopicPartitions, DescribeCluster: how a client finds the leaders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from skylog.wire.messages.metadata_response import (
 def metadata(
     context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
-    """Handle a Metadata request; a topic that may be created on demand is, before the answer."""
+    """Handle a Metadata request; missing topics that may be auto-created are created first."""
     _check_topics(context, request)
     response = MetadataResponse(cluster_id=context.services.cluster_id)
     if _wants_all(context, request):
@@ -83,7 +83,7 @@ def _by_id(context: RequestContext, response: MetadataResponse, ids: Iterable[Uu
         elif context.allowed(name):
             names.append(name)
             continue
-        else:  # an id reveals nothing, so its refusal may be returned; the name may not
+        else:  # the client knows the id already; the name stays hidden
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         response.topics.append(MetadataResponseTopic(code, None, topic_id))
     return names
@@ -172,7 +172,7 @@ def _finish(
             response.topics.append(view.topic(topic))
     if request.include_topic_authorized_operations:
         for answer in response.topics:
-            # Of topics that are not there too, but not of those that the client may not see.
+            # Also for missing topics, but not for those that the client may not see.
             if answer.name and answer.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 answer.topic_authorized_operations = context.authorized_operations(
                     ResourceType.TOPIC, answer.name

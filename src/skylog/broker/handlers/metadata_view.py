@@ -1,4 +1,4 @@
-"""Topics as the answer to Metadata shows them to one client: diskless ones depend on its zone."""
+"""Topics as Metadata shows them to one client: diskless partitions depend on its zone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skylog.wire.messages.metadata_response import (
 
 
 class ClientView:
-    """What one request is answered, from the brokers that its listener reaches."""
+    """The view of one request, limited to the brokers that its listener reaches."""
 
     def __init__(self, context: RequestContext, alive: Iterable[Node]) -> None:
         self._context = context
@@ -45,7 +45,7 @@ class ClientView:
     def _routed(
         self, topic: Topic, index: int, state: Partition
     ) -> MetadataResponsePartition | None:
-        """The epoch is unchanged: no client may take this for an election."""
+        """The epoch is unchanged, so that no client takes this for an election."""
         located = self._router.located(topic, index, self._zone, self._racks)
         if located is None:
             return None
@@ -87,7 +87,7 @@ def _without_the_dead(
 
 
 def _leaderless(image: ClusterImage, leader: int, version: int) -> ErrorCode:
-    """Why a leader cannot be shown: there is none, or it lacks the requested listener."""
+    """Why no leader can be shown: there is none, or it lacks the requested listener."""
     if version >= 6 and leader >= 0 and image.is_alive(leader):
         return ErrorCode.LISTENER_NOT_FOUND
     return ErrorCode.LEADER_NOT_AVAILABLE

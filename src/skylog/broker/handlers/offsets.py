@@ -1,4 +1,4 @@
-"""ListOffsets, OffsetForLeaderEpoch, DeleteRecords and DescribeProducers: questions to a log."""
+"""ListOffsets, OffsetForLeaderEpoch, DeleteRecords and DescribeProducers: queries on a log."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ CONSUMER: Final = -1
 DEBUGGING: Final = -2
 INVALID_LOW_WATERMARK: Final = -1
 _OFFSET_NOT_AVAILABLE_FROM: Final = 5
-# Older answers of ListOffsets have no place for the epoch.
+# Older ListOffsets responses have no field for the epoch.
 _LEADER_EPOCH_FROM: Final = 4
 
 
@@ -78,7 +78,7 @@ def list_offsets(
         allowed = context.allowed(topic.name)
         answers = ListOffsetsTopicResponse(topic.name)
         response.topics.append(answers)
-        # Who is named twice is refused, once.
+        # A partition that is named twice is refused, with one entry in the response.
         for wanted in {p.partition_index: p for p in topic.partitions}.values():
             answer = ListOffsetsPartitionResponse(wanted.partition_index)
             answers.partitions.append(answer)
@@ -188,7 +188,7 @@ def _tell_end(answer: EpochEndOffset, found: EpochEnd | KafkaError) -> None:
 def delete_records(
     context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
-    """Handle DeleteRecords: move the start of logs up."""
+    """Handle DeleteRecords: raise the start offset of logs."""
     response = DeleteRecordsResponse()
     questions: list[tuple[DeleteRecordsPartitionResult, Question[Deleted]]] = []
     for topic in request.topics:
@@ -238,7 +238,7 @@ def _delete_before(
     partition = services.partitions.leader(topic, index)
     if not services.configs.deletes_records(topic):
         raise KafkaError(
-            ErrorCode.POLICY_VIOLATION, f"{topic} is only compacted: it keeps its records."
+            ErrorCode.POLICY_VIOLATION, f"{topic} is compacted only: its records cannot be deleted."
         )
     return partition.delete_before(offset)
 

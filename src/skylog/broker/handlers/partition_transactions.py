@@ -1,4 +1,4 @@
-"""WriteTxnMarkers and TxnOffsetCommit: what transactions do to the partitions of this broker."""
+"""WriteTxnMarkers and TxnOffsetCommit: the effects of transactions on this broker's partitions."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from skylog.wire.messages.write_txn_markers_response import (
     WriteTxnMarkersResponse,
 )
 
-# TxnOffsetCommit: the first versions that know more than verification.
+# TxnOffsetCommit: the first versions that support more than verification.
 _ABORTABLE_FROM: Final = 4
 _ADDING_FROM: Final = 5
-# Older clients do not expect to hear that a coordinator is loading.
+# Older clients do not expect COORDINATOR_LOAD_IN_PROGRESS.
 _LOADING_FROM: Final = 2
 _NO_SEQUENCE: Final = -1
 
@@ -50,8 +50,8 @@ _NO_SEQUENCE: Final = -1
 async def write_txn_markers(
     context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
-    """Handle WriteTxnMarkers, from a coordinator or from an administrator who ends a transaction
-    that hangs."""
+    """Handle WriteTxnMarkers, from a coordinator or from an administrator who ends a hanging
+    transaction."""
     allowed = context.authorize_cluster(
         AclOperation.ALTER, audit=False
     ) or context.authorize_cluster(AclOperation.CLUSTER_ACTION)
@@ -120,7 +120,7 @@ def _known_topic(
     topic: TxnOffsetCommitRequestTopic,
     answers: dict[str, TxnOffsetCommitResponseTopic],
 ) -> OffsetCommitRequestTopic | None:
-    """The partitions that exist and may be read; the others are answered."""
+    """The partitions that exist and may be read; for the others the error is returned."""
     known = context.services.image.topic(topic.name)
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not context.authorize(AclOperation.READ, ResourceType.TOPIC, topic.name):
@@ -177,7 +177,7 @@ def _fit(context: RequestContext, code: int) -> int:
 
 
 async def _verified(context: RequestContext, request: TxnOffsetCommitRequest) -> InTransaction:
-    """Have the offsets partition made part of the transaction, or see that it is."""
+    """Have the offsets partition added to the transaction, or check that it is part of it."""
     services, knows = context.services, Knows.VERIFICATION
     if context.version >= _ADDING_FROM:
         knows = Knows.ADDING

@@ -1,8 +1,8 @@
-"""Produce: validate each partition's batch, append it, wait as ``acks`` asks, answer in one piece.
+"""Produce: validate each partition's batch, append it, wait as ``acks`` asks, respond once.
 
-A partition that fails costs only itself. Validation of a large compressed batch runs off the event
-loop; everything else is done at once, in the callback that brought the request. What the partitions
-leave open (see ``partitions.port``) goes to each joint with one call, and the answer comes later.
+A partition that fails affects no other. Validation of a large compressed batch runs off the event
+loop; everything else runs at once, in the callback that delivered the request. For results that are
+not known at once (see ``partitions.port``) each resolver is called once, and the response follows.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _WITHOUT_LOG_START = frozenset(
     }
 )
 ADMIN_CLIENT_ID = "__admin_client"
-# Older clients could not read the current leader.
+# Older clients cannot parse the current leader.
 TELL_LEADER_FROM = 10
 _NO_RECORD_ERRORS: list[BatchIndexAndErrorMessage] = []
 _NO_LEADER = LeaderIdAndEpoch()
@@ -116,7 +116,7 @@ class Produce:
         self.request = request
         self.response = ProduceResponse()
         self.slots: list[Slot] = []
-        # What the partitions left open, by whom it is put to.
+        # Questions of the partitions, by resolver.
         self._questions: dict[Any, list[tuple[Slot, Any]]] = {}
 
     def open(self, topic: TopicProduceData, transactional: KafkaError | None) -> None:
@@ -132,7 +132,7 @@ class Produce:
         known = None if error is not None else services.image.topic(name)
         answers: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
-            # Nothing of the shared values is ever changed in place.
+            # The shared values are never changed in place.
             answer = PartitionProduceResponse(
                 data.index, 0, -1, -1, -1, _NO_RECORD_ERRORS, None, _NO_LEADER
             )
@@ -140,7 +140,8 @@ class Produce:
             slot = Slot(name, data, answer)
             self.slots.append(slot)
             if error is not None:
-                # Not raised: it would refer to this frame, and the frame to it and to the request.
+                # Not raised: its traceback would refer to this frame, and thus to itself and the
+                # request.
                 self.fail(slot, error)
                 continue
             try:
@@ -165,7 +166,7 @@ class Produce:
         return partition
 
     async def verify_and_write(self, verification: Verification) -> ProduceResponse | None:
-        """The same once the transaction's coordinator has agreed."""
+        """Write once the transaction's coordinator has agreed."""
         await finish_verification(self.context.services, verification)
         note_verified(self, verification)
         for slot in self.slots:
@@ -175,8 +176,8 @@ class Produce:
         return await self.write_slowly()
 
     async def write_slowly(self) -> ProduceResponse | None:
-        """The same in a task, with validation on a thread where it is long: that must not hold up
-        other clients."""
+        """Write in a task, with slow validation on a thread, so that other clients are not held
+        up."""
         services = self.context.services
         now_ms = services.clock.now_ms()
         chosen = [slot for slot in self.slots if slot.rules is not None]
@@ -194,8 +195,8 @@ class Produce:
     def write(
         self, validated: Mapping[int, Validated | KafkaError] | None = None
     ) -> ProduceResponse | Later | None:
-        """Append every batch; the answer comes later if others have to write or to replicate
-        something first. ``validated``, by the id of the slot, is what was found before."""
+        """Append every batch; the response follows later if something must first be uploaded or
+        replicated. ``validated`` holds earlier results of validation, by the id of the slot."""
         now_ms = self.context.services.clock.now_ms()
         acks_all = self.request.acks == ALL
         for slot in self.slots:
@@ -214,14 +215,14 @@ class Produce:
                 self._refuse(slot, partition, error)
                 continue
             if isinstance(appended, Question):
-                self._questions.setdefault(appended.joint, []).append((slot, appended.asked))
+                self._questions.setdefault(appended.resolver, []).append((slot, appended.asked))
             else:
                 _fill(slot, appended)
         if not self._questions:
             return self._answer()
         number, under_way = self.context.correlation_id, []
-        for joint, questions in self._questions.items():
-            writing: Writing = joint([asked for _, asked in questions], number)
+        for resolver, questions in self._questions.items():
+            writing: Writing = resolver([asked for _, asked in questions], number)
             under_way.append((questions, writing))
         return Later(
             all_done([writing.done for _, writing in under_way]),
@@ -235,12 +236,12 @@ class Produce:
         try:
             return validate(slot.records, slot.rules, now_ms, self.context.version)
         except KafkaError as error:
-            # Without its frames: one of them is to refer to it, and all of them to the request.
+            # Without its traceback: the frames refer to the request, and one of them to the error.
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
 
     def _refuse(self, slot: Slot, partition: ServedPartition, error: KafkaError) -> None:
-        """A batch that its log, or what stands before it, does not take."""
+        """Fail a batch that the log, or a check before it, refuses."""
         if not isinstance(error, UnreadableError) and error.code not in _WITHOUT_LOG_START:
             slot.answer.log_start_offset = partition.log_start_offset
         self.fail(slot, error)
@@ -250,12 +251,12 @@ class Produce:
         services, answer = self.context.services, slot.answer
         answer.error_code = error.code
         slot.partition = slot.rules = None
-        if services.image.topic(slot.topic) is not None:  # the name is what a client says
+        if services.image.topic(slot.topic) is not None:  # the name comes from the client
             services.traffic.rejected(slot.topic)
         if isinstance(error, UnreadableError) and error.code is ErrorCode.CORRUPT_MESSAGE:
             answer.error_message = error.message
         if isinstance(error, ValidationError):
-            # Kafka explains only what single records did wrong.
+            # Kafka includes a message only for errors of single records.
             answer.error_message = error.message
             answer.record_errors = [
                 BatchIndexAndErrorMessage(index, message) for index, message in error.record_errors
@@ -269,7 +270,7 @@ class Produce:
     def _finish(
         self, under_way: Sequence[tuple[Sequence[tuple[Slot, Any]], Writing]]
     ) -> ProduceResponse | None:
-        """The known results; and with them, the response."""
+        """Enter the results that are known, and build the response."""
         for questions, writing in under_way:
             for (slot, _), result in zip(questions, writing.results(), strict=True):
                 if result.error is ErrorCode.NONE:
@@ -313,7 +314,7 @@ def _each_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
 
 
 def _gone(slot: Slot) -> KafkaError | None:
-    """Why a partition cannot be written to any more, after something else was waited for."""
+    """Why a partition can no longer be written to, after a wait."""
     if slot.partition is not None:
         try:
             slot.partition.require_leader()

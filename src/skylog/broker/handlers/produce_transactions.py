@@ -21,10 +21,10 @@ _MAGIC_AT: Final = 16
 # Where a batch names its producer: id, epoch and base sequence.
 _PRODUCER_AT: Final = 43
 _PRODUCER: Final = Struct(">qhi")
-# The first versions that know more of transactions than verification.
+# The first versions that support more of transactions than verification.
 _ABORTABLE_FROM: Final = 11
 _ADDING_FROM: Final = 12
-# The coordinator cannot say anything now: clients take this one for a reason to try again.
+# The coordinator cannot decide now: clients treat this code as a reason to retry.
 _UNVERIFIED: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -36,7 +36,7 @@ _UNVERIFIED: Final = frozenset(
 
 
 def is_transactional(data: PartitionProduceData) -> bool:
-    """The batch's own attributes decide, not what the client says of itself."""
+    """The batch's own attributes decide, not the transactional id in the request."""
     records = data.records
     return (
         records is not None
@@ -63,7 +63,7 @@ def transactional_denied(context: RequestContext, request: ProduceRequest) -> Ka
 
 
 def begin_verification(produce: Produce) -> Verification | None:
-    """The verifications that the coordinator must do; None if none are left."""
+    """The verifications that the coordinator must do; None if there are none."""
     producers: set[tuple[int, int]] = set()
     batches: list[tuple[ServedPartition, int]] = []
     for slot in produce.slots:
@@ -102,7 +102,7 @@ def _knows(version: int) -> Knows:
 def note_verified(produce: Produce, found: Verification) -> None:
     """Continue verified batches, and fail the rest."""
     if not found.errors and not found.guards and found.is_required:
-        return  # all are in open transactions, where they need no other origin than any batch
+        return  # all are in open transactions: their origin is that of any batch
     for slot in produce.slots:
         partition = slot.partition
         if partition is None or not is_transactional(slot.data):

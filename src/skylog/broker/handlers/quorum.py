@@ -7,5 +7,5 @@ from skylog.wire.schema import Message
 
 
 async def serve(context: RequestContext, request: Message) -> Message:
-    """Handle what another replica asks, or an operator who changes the voters."""
+    """Handle requests of other replicas, or of an operator who changes the voters."""
     return await context.services.quorum.serve(request, context.version)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from skylog.transactions.ports import Errors, TopicPartition
 
 TRANSACTIONS_LANE: Final = "transactions"
-# The first version for several transactions, as brokers use it.
+# The first version that takes several transactions, as brokers send them.
 _BATCHES_VERSION: Final = 5
 _RETRY_SECONDS: Final = 0.02
 
 
 class RemoteVerifier:
-    """Implements ``TransactionVerifier`` by asking the broker that coordinates."""
+    """Implements ``TransactionVerifier`` by a request to the coordinating broker."""
 
     def __init__(self, node_id: int, peers: BrokerPeers, add_wait_ms_max: int) -> None:
         self._node_id = node_id
@@ -58,7 +58,7 @@ class RemoteVerifier:
         deadline = loop.time() + self._add_wait_seconds_max
         while True:
             errors = await self._ask(asked, partitions)
-            # Only the markers of the previous transaction can be missing.
+            # Only the markers of the previous transaction can be outstanding.
             again = ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
             if not again or loop.time() >= deadline:
                 return errors

@@ -157,7 +157,7 @@ async def delete_topics(
 def _doomed(
     context: RequestContext, request: DeleteTopicsRequest, response: DeleteTopicsResponse
 ) -> dict[Uuid, str]:
-    """The topics that may be deleted, by id; the others are answered for."""
+    """The topics that may be deleted, by id; for the others the error is returned."""
     names, ids = _named(request, response)
     image = context.services.image
     any_topic = context.authorize_cluster(AclOperation.DELETE, audit=False)

@@ -1,6 +1,6 @@
 """InitProducerId and transactions: permissions and versions here, decisions in the coordinator.
 
-Clients of old versions do not know PRODUCER_FENCED: they are told INVALID_PRODUCER_EPOCH.
+Clients of old versions do not know PRODUCER_FENCED: they get INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from skylog.wire.messages.list_transactions_response import ListTransactionsResp
 # The first versions that know PRODUCER_FENCED.
 _INIT_FENCED_FROM: Final = 4
 _FENCED_FROM: Final = 2
-# Versions for brokers: many transactions in one request.
+# Versions used by brokers: many transactions in one request.
 _BATCHES_FROM: Final = 4
 # From here on the client takes part in transactions of version 2.
 _END_BUMPS_FROM: Final = 5
@@ -65,7 +65,7 @@ def _fit(code: ErrorCode, version: int, fenced_from: int) -> ErrorCode:
 async def init_producer_id(
     context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    """Handle InitProducerId, of idempotent and of transactional producers."""
+    """Handle InitProducerId, for idempotent and for transactional producers."""
     _check_init(context, request)
     given = (request.producer_id, request.producer_epoch)
     if (given[0] == NO_PRODUCER_ID) != (given[1] == NO_EPOCH):
@@ -106,7 +106,7 @@ def init_producer_id_failed(_: InitProducerIdRequest, error: KafkaError) -> Init
 async def add_partitions_to_txn(
     context: RequestContext, request: AddPartitionsToTxnRequest
 ) -> AddPartitionsToTxnResponse:
-    """Handle AddPartitionsToTxn: of one transaction from a client, of many from a broker."""
+    """Handle AddPartitionsToTxn: one transaction from a client, many from a broker."""
     if context.version < _BATCHES_FROM:
         one = AddPartitionsToTxnTransaction(
             request.v3_and_below_transactional_id,
@@ -151,7 +151,7 @@ def _partitions(transaction: AddPartitionsToTxnTransaction) -> list[tuple[str, i
 def _refused(
     context: RequestContext, transaction: AddPartitionsToTxnTransaction, from_client: bool
 ) -> Errors:
-    """All or nothing: one partition that cannot be added keeps the others out."""
+    """All or nothing: if one partition cannot be added, none is."""
     image = context.services.image
     errors: dict[tuple[str, int], ErrorCode] = {}
     for topic in transaction.topics:
@@ -170,7 +170,7 @@ def _refused(
 
 
 def _unfit(partition: Partition | None) -> ErrorCode:
-    """Why a partition cannot take part, if so; one without a log has no place for markers."""
+    """Why a partition cannot take part, if so; without a log, markers cannot be written."""
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE if partition.takes_transactions else ErrorCode.INVALID_REQUEST

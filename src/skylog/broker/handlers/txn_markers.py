@@ -1,6 +1,6 @@
 """Markers that end transactions, written to the partitions that this broker leads.
 
-They come from the coordinators of transactions: by request, or from the one in this process.
+They come from transaction coordinators: by request, or from the one in this process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from skylog.broker.services import Services
 
 TopicPartition = tuple[str, int]
-# Error codes of a group coordinator that is not ready; transaction coordinators use another.
+# Error codes of a group coordinator that is not ready; transaction coordinators use others.
 _NOT_READY = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -73,7 +73,7 @@ def _end(marker: WritableTxnMarker) -> TransactionEnd:
 def _write(
     services: Services, place: TopicPartition, end: TransactionEnd
 ) -> asyncio.Future[None] | None:
-    """What is left to wait for; KafkaError when nothing was written."""
+    """The future to wait for, if any; KafkaError if nothing was written."""
     topic, index = place
     partition = services.partitions.leader(topic, index)
     partition.require_in_sync()

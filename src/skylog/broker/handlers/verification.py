@@ -1,7 +1,7 @@
 """Before the first batch of a transaction is written, its coordinator verifies it (KIP-890).
 
 Old clients add partitions to their transaction themselves, and the coordinator is asked whether
-they did. Newer ones leave it to the broker that writes.
+they did. Newer clients leave this to the broker that writes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ TopicPartition = tuple[str, int]
 
 
 class Knows(IntEnum):
-    """What the version of a request understands of transactions."""
+    """What a request's version supports of transactions."""
 
     VERIFICATION = 0
     # TRANSACTION_ABORTABLE: the producer must abort the transaction.
     ABORTABLE = 1
-    # Partitions are added where they are written to, and the epoch grows with each transaction.
+    # The broker adds partitions when they are written; the epoch grows with each transaction.
     ADDING = 2
 
 
@@ -49,7 +49,7 @@ class Verification:
     """The verification of one request: partitions to verify, and refusals."""
 
     writer: Writer
-    # False where the broker's settings leave verification out.
+    # False if the broker's settings disable verification.
     is_required: bool = True
     guards: dict[TopicPartition, Guard] = field(default_factory=dict)
     errors: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Verification:
 def start_verification(
     services: Services, writer: Writer, batches: Iterable[tuple[ServedPartition, int]]
 ) -> Verification:
-    """Look which partitions the transaction is not open in; each comes with its base sequence."""
+    """Find the partitions in which the transaction is not open; each has its base sequence."""
     required = services.configs.current.transactions.verification_enable
     found = Verification(writer, required)
     if not required and writer.knows < Knows.ADDING:

@@ -26,7 +26,8 @@ DISKLESS = ("diskless.enable", "true")
 
 
 class AutoCreate:
-    """Creates topics with the cluster's defaults; who ask for one at once share its creation."""
+    """Creates topics with the cluster's defaults; concurrent requests for one share its
+    creation."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class AutoCreate:
     async def create(self, names: Iterable[str]) -> dict[str, ErrorCode]:
         """Create missing topics; returns the result of each."""
         tasks = {name: self._task(name) for name in names}
-        # A caller that is cancelled must not cancel what others wait for.
+        # A caller that is cancelled must not cancel work that others wait for.
         outcomes = await asyncio.gather(*(asyncio.shield(task) for task in tasks.values()))
         return dict(zip(tasks, outcomes, strict=True))
 
@@ -111,7 +112,8 @@ class AutoCreate:
         )
 
     def _diskless_metadata(self) -> CreatableTopic:
-        """The coordinators' log: kept until a snapshot covers it, never lost by an election."""
+        """The coordinators' log: kept until a snapshot covers it, with unclean elections
+        disabled."""
         diskless = self._settings.diskless
         configs = {
             "cleanup.policy": "delete",
@@ -137,5 +139,5 @@ class AutoCreate:
         wanted = int(self._settings[setting])
         if wanted == 1 or setting in self._settings.static or not self._is_whole_cluster():
             return wanted
-        log.warning("1 is used: this node is the whole cluster", setting=setting, default=wanted)
+        log.warning("using 1: this node is the whole cluster", setting=setting, default=wanted)
         return 1

@@ -111,7 +111,7 @@ class Configs:
         try:
             self.current = self._static.with_dynamic(layers.dynamic_default, layers.dynamic_broker)
         except ConfigError as error:
-            # It was checked before it was written; a node with other static settings may differ.
+            # It was validated before it was written, but this node's static settings may differ.
             log.error("dynamic settings cannot be used here", why=str(error))
             return
         for listener in self._listeners:

@@ -1,4 +1,4 @@
-"""What a node may ask of the controller, and the controller of this process."""
+"""What a node may ask of the controller; and the controller of this process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ControllerChannel(Protocol):
     async def submit(self, request: Message, version: int) -> Any:
         """The controller's answer to a request of this node itself.
 
-        A KafkaError that is ambiguous may have taken effect.
+        If the KafkaError is ambiguous, the request may have taken effect.
         """
         ...
 
@@ -47,7 +47,7 @@ class ControllerChannel(Protocol):
         ...
 
     async def pass_on(self, context: RequestContext, request: Message, version: int) -> Any:
-        """The controller's answer to a client's request of which this node did its part."""
+        """The controller's answer to a client's request of which this node has done its part."""
         ...
 
     async def forward(
@@ -71,7 +71,7 @@ class LocalController:
             return self._describe_quorum(request, version)
         if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
             return await self._quorum.serve(request, version)
-        # What was changed is published before it is answered: who changed it finds it changed.
+        # Changes are published before they are answered, so that the client sees its own change.
         return await self._controller.submit(request, version)
 
     def _describe_quorum(

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 log = get_logger("broker.controller")
 RETRY_SECONDS: Final = 0.05
-# While waiting for a response: whether that node still leads.
+# How often to check, while waiting for a response, whether that node still leads.
 LOOK_SECONDS: Final = 0.5
 FORWARD_MS_MAX: Final = 60_000
-# A change is answered when this broker shows it, unless that takes longer than this.
+# A change is answered once this broker shows it, or after this time.
 SHOWN_SECONDS_MAX: Final = 5.0
 _LANES: Final[dict[type[Message], str]] = {
     BrokerRegistrationRequest: "heartbeat",
@@ -103,7 +103,7 @@ class ControllerLink:
         return response
 
     async def pass_on(self, context: RequestContext, request: Message, version: int) -> Any:
-        """The controller's answer to a client's request of which this node did its part."""
+        """The controller's answer to a client's request of which this node has done its part."""
         key = ApiKey(request.API_KEY)
         header = encode_request_header(key, version, context.correlation_id, context.client_id)
 
@@ -159,7 +159,7 @@ class ControllerLink:
     ) -> Any:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience_ms / 1000
-        why, ambiguous = "no controller is known to lead", False
+        why, ambiguous = "no active controller is known", False
         while True:
             try:
                 if self.is_here:
@@ -184,7 +184,7 @@ class ControllerLink:
         lane: str,
         deadline: float,
     ) -> Any:
-        """An answer; one that does not come is not waited for once another node leads."""
+        """The answer; the wait ends early if another node takes the lead."""
         address, loop = Address(endpoint.host, endpoint.port), asyncio.get_running_loop()
         asking = asyncio.ensure_future(self._over(ask, address, lane))
         try:
@@ -214,17 +214,17 @@ class ControllerLink:
 
     def _patience_ms(self, request: Message) -> int:
         if _lane(request) == "heartbeat":
-            # The next one has more information.
+            # The next heartbeat has newer information.
             return self._settings.heartbeat_interval_ms
         return self._settings.request_timeout_ms
 
-    # -- what was changed shows here -----------------------------------------------------------
+    # -- showing changes -----------------------------------------------------------------------
 
     def _knows(self, request: CreateTopicsRequest) -> bool:
         return all(self._image.topic(topic.name) is not None for topic in request.topics)
 
     async def until_shown(self, shown: Callable[[], bool]) -> None:
-        """Wait until this node's metadata has got so far, for a while at most."""
+        """Wait until this node's metadata is that far, but not for long."""
         if shown():
             return
         done = asyncio.get_running_loop().create_future()

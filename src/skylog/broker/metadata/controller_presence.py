@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from skylog.kernel.ids import Uuid
 
 log = get_logger("broker.controller")
-# Clusters of an older metadata.version (before 3.7-IV0) have no place for it.
+# Clusters with an older metadata.version (before 3.7-IV0) have no record for it.
 METADATA_VERSION_MIN: Final = 15
 RETRY_SECONDS: Final = 1.0
 

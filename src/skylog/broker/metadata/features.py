@@ -32,5 +32,5 @@ class Features:
         return {**self._publisher.image.finalized_features(), KRAFT_VERSION: self._kraft_version()}
 
     def epoch(self) -> int:
-        """How far the metadata log was read when the answer was made."""
+        """How far the metadata log had been read."""
         return self._publisher.end_offset - 1

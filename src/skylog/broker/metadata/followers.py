@@ -39,10 +39,10 @@ class PartitionFollower:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._started = False
-        # Partitions that are still to be made.
+        # Partitions that are still to be created.
         self._due: dict[tuple[Uuid, int], None] = {}
-        # Partitions whose coordinator this broker is, or of whose coordinator it keeps a copy
-        # (False), with the epoch in which it began to.
+        # Partitions that this broker coordinates (True), or whose coordinator's state it replicates
+        # (False), with the epoch since which it does.
         self._coordinated: dict[tuple[str, int], tuple[bool, int]] = {}
 
     def metadata_changed(self, image: ClusterImage, delta: Delta) -> None:
@@ -67,7 +67,7 @@ class PartitionFollower:
         if delta.brokers:
             self._services.replicas.brokers_changed()
         for name in self._services.configs.changed_topics(delta):
-            if image.topic(name) is not None:  # settings go with their topic
+            if image.topic(name) is not None:  # otherwise its settings are gone too
                 self._services.replicas.configure(name, self._services.configs.log_config(name))
 
     def _tell_groups(self, image: ClusterImage, delta: Delta) -> None:
@@ -83,7 +83,7 @@ class PartitionFollower:
         self._due.update(dict.fromkeys((topic_id, index) for index in indexes))
 
     def _next_turn(self) -> None:
-        """Make a few of the partitions that are due, as metadata says by now."""
+        """Create a few of the partitions that are due, by the current metadata."""
         try:
             for _ in range(min(limits.PARTITIONS_MADE_PER_TURN, len(self._due))):
                 topic_id, index = next(iter(self._due))
@@ -158,7 +158,7 @@ class PartitionFollower:
 
 
 def _coordinates(topic: str) -> bool:
-    """Whether clients look for the leaders of its partitions, once it is there."""
+    """Whether clients look up the leaders of its partitions as coordinators."""
     return topic in (CONSUMER_OFFSETS, TRANSACTION_STATE)
 
 
@@ -173,8 +173,8 @@ class ConfigFollower:
 
 
 class AclFollower:
-    """Updates the authorizer; quiet partitions of sessions are checked again, so that a refusal
-    is reported."""
+    """Updates the authorizer, and has idle partitions of fetch sessions checked again, so that a
+    refusal is reported."""
 
     def __init__(self, authorizer: Authorizer, sessions: FetchSessions) -> None:
         self._authorizer = authorizer
@@ -190,7 +190,7 @@ class AclFollower:
 
 
 class QuotaFollower:
-    """Feeds client quotas and the rates of new connections."""
+    """Updates client quotas and the rate limits of new connections."""
 
     def __init__(self, quotas: ClientQuotas, connections: ConnectionLimits) -> None:
         self._quotas = quotas
@@ -212,9 +212,9 @@ class QuotaFollower:
 
 
 def put_strays_aside(logs: LogManager, image: ClusterImage, node_id: int) -> None:
-    """Logs that metadata does not have on this broker: of topics that were deleted, or partitions
-    that were moved, while it was away. They are kept for the operator, as by Kafka: it may be the
-    metadata that is missing."""
+    """Put aside logs that metadata does not place on this broker: of topics that were deleted, or
+    partitions that were moved, while it was down. As in Kafka they are kept for the operator: the
+    metadata may be what is missing."""
     for stray in logs.logs():
         topic = image.topic_by_id(stray.companions.topic_id)
         state = None if topic is None else topic.partitions.get(stray.partition)

@@ -5,10 +5,10 @@ state           goes to
 ==============  ==================================================================================
 starting        registered: the controller has given this incarnation an epoch
 registered      caught up: this broker has read the metadata up to its own registration
-caught up       running: it is ready, and a heartbeat says that the fence is gone
+caught up       running: it is ready, and a heartbeat says that it is unfenced
 running         fenced: its session was lost · leaving: ``leave``
 fenced          running: heartbeats reach the controller again
-leaving         gone: the controller lets it go, or the wait is over
+leaving         gone: the controller lets it go, or the wait times out
 ==============  ==================================================================================
 """
 
@@ -44,18 +44,18 @@ REGISTRATION_VERSION: Final = 4
 HEARTBEAT_VERSION: Final = 1
 RETRY_SECONDS: Final = 0.05
 _WRONG: Final = {
-    ErrorCode.STALE_BROKER_EPOCH: "another process has registered this node.id since, or the "
-    "broker was unregistered; stop it, and start it again if it is the one to stay",
+    ErrorCode.STALE_BROKER_EPOCH: "another process has since registered this node.id, or the "
+    "broker was unregistered; stop this broker, and restart it if it is the right one",
     ErrorCode.BROKER_ID_NOT_REGISTERED: "the broker was unregistered; restart it to register again",
-    ErrorCode.DUPLICATE_BROKER_REGISTRATION: "another broker of this node.id is running, or one "
-    "was killed and its session lasts a little longer",
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION: "another broker with this node.id is running, or one "
+    "was killed and its session has not expired yet",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this node's principal needs CLUSTER_ACTION on the "
-    "cluster, as super.users of the controllers have it",
+    "cluster; super.users of the controllers have it",
 }
 
 
 class Lifecycle:
-    """Speaks for this broker with the controller."""
+    """This broker's side of its session with the controller."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Lifecycle:
         metadata_offset: Callable[[], int],
         hopeless: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """``hopeless`` says why this broker can never register, as far as is known."""
+        """``hopeless`` says why this broker can never register, if that is known."""
         self.node_id = settings.node.node_id
         self.broker_epoch = -1
         self._settings = settings
@@ -85,7 +85,7 @@ class Lifecycle:
 
     @property
     def serving(self) -> bool:
-        """Whether the controller counts on this broker."""
+        """Whether the controller considers this broker active."""
         running = self._heartbeats is not None and not self._heartbeats.done()
         return running and not self._fenced
 
@@ -98,8 +98,8 @@ class Lifecycle:
     ) -> None:
         """Get an epoch, then wait until this broker's metadata shows its own registration.
 
-        ``previous_epoch`` is that of a clean shutdown, -1 after any other: the controller then
-        knows that nothing was lost. StorageError says why this broker cannot register.
+        ``previous_epoch`` is that of a clean shutdown, else -1: it tells the controller that
+        nothing was lost. StorageError says why this broker cannot register.
         """
         node = self._settings.node
         request = BrokerRegistrationRequest(
@@ -128,7 +128,7 @@ class Lifecycle:
         await self._until(lambda: self._caught_up)
 
     async def unfence(self) -> None:
-        """Tell the controller that this broker is ready, and wait until it is counted on."""
+        """Tell the controller that this broker is ready, and wait until it is unfenced."""
         self._ready = True
         await self._until(lambda: not self._fenced)
 
@@ -210,13 +210,13 @@ class Lifecycle:
         return response
 
     async def leave(self) -> None:
-        """Hand leadership over before going; without a controller, no longer than a session."""
+        """Hand over leadership before stopping; without a controller, for at most one session."""
         heartbeats, self._heartbeats = self._heartbeats, None
         if heartbeats is None:
             return
         await end_tasks([heartbeats])
         if not self._settings.node.controlled_shutdown_enable:
-            return  # its session will end by itself
+            return  # its session will expire
         loop, session = asyncio.get_running_loop(), self._settings.node.session_timeout_ms / 1000
         heard = began = loop.time()
         why = "it still leads partitions"
@@ -227,10 +227,10 @@ class Lifecycle:
             except (KafkaError, TimeoutError) as error:
                 why = str(error) or "the controller does not answer"
                 if isinstance(error, KafkaError) and error.code in _WRONG:
-                    break  # there is nothing of this broker left to hand over
+                    break  # nothing is left to hand over
             else:
                 heard = loop.time()
                 if response.should_shut_down:
                     return
             await asyncio.sleep(RETRY_SECONDS)
-        log.warning("left without the controller's leave", why=why)
+        log.warning("left without the controller's consent", why=why)

@@ -1,4 +1,4 @@
-"""Producer ids, handed out from blocks that the controller allots."""
+"""Producer ids, handed out from blocks that the controller allocates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class ProducerIds:
-    """One block at a time; callers that find it empty wait for the next one together.
+    """One block at a time; callers that find it empty share the request for the next one.
 
-    Not for long: while the controller cannot be reached from here, another broker may have ids.
+    They do not wait for long: if this broker cannot reach the controller, another may have ids.
     """
 
     def __init__(self, lifecycle: Lifecycle, controller: ControllerChannel) -> None:
@@ -62,7 +62,7 @@ class ProducerIds:
         except KafkaError as error:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error
         if response.error_code or response.producer_id_len <= 0:
-            # Clients try again after this code, and by then there will be a block.
+            # Clients retry after this code, and by then there will be a block.
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         self._next = response.producer_id_start
         self._end = self._next + response.producer_id_len

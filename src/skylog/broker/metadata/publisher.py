@@ -1,4 +1,4 @@
-"""Makes the broker follow the metadata log: image first, then everything that depends on it."""
+"""Makes the broker follow the metadata log: first the image, then everything that depends on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = get_logger("broker.metadata")
 
 
 class Follower(Protocol):
-    """A part of the broker that acts on changes of metadata."""
+    """A part of the broker that acts on metadata changes."""
 
     def metadata_changed(self, image: ClusterImage, delta: Delta) -> None: ...
 
@@ -29,13 +29,13 @@ class MetadataPublisher:
     def __init__(self, image: ClusterImage) -> None:
         self.image = image
         self.end_offset = 0
-        # Where the newest topic came.
+        # The offset of the newest topic.
         self.topics_created_offset = 0
         self._followers: Sequence[Follower] = ()
         self._started = False
 
     def committed(self, batch: LoadedBatch) -> None:
-        """Take records that can no longer be lost."""
+        """Apply records that can no longer be lost."""
         found = (decode_metadata(value) for _, value in batch.records if value is not None)
         records = [record for record in found if record is not None]
         if batch.from_snapshot:
@@ -61,7 +61,7 @@ class MetadataPublisher:
             try:
                 follower.metadata_changed(self.image, delta)
             except Exception:
-                # The image is correct and the others follow it; stopping would not help.
+                # The image is correct and the other followers follow it; stopping would not help.
                 log.exception("metadata not followed", follower=type(follower).__name__)
 
 

@@ -1,4 +1,4 @@
-"""How a node reaches the listeners of other nodes: their protocol, and its own login there."""
+"""How a node connects to the listeners of other nodes: their protocol, and its own credentials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTROLLER_MECHANISM: Final = "sasl.mechanism.controller.protocol"
 
 
 def broker_access(settings: BrokerSettings) -> PeerAccess:
-    """The way to other brokers."""
+    """For connections to other brokers."""
     name = settings.inter_broker_listener
     return PeerAccess(
         name, lambda: _client(settings, settings.listener(name), BROKER_MECHANISM, "broker")
@@ -26,10 +26,10 @@ def broker_access(settings: BrokerSettings) -> PeerAccess:
 
 
 def controller_client(settings: BrokerSettings, *, request_timeout_ms: int) -> ClientSettings:
-    """The way to controllers, for who follows their log or has a request for the active one."""
+    """For connections to controllers, to follow their log or to send requests."""
     listener = settings.controller_access
     if listener is None:
-        raise ConfigError("controller.listener.names is empty; the first name is where they meet")
+        raise ConfigError("controller.listener.names is empty; this node cannot reach controllers")
     who = "broker" if settings.node.is_broker else "controller"
     return _client(settings, listener, CONTROLLER_MECHANISM, who, request_timeout_ms)
 
@@ -63,13 +63,13 @@ def _client(
 
 
 def _login(listener: ListenerSettings, mechanism: str, key: str) -> SaslLogin:
-    """A node's own name and password: the username and password of the listener's JAAS entry."""
+    """A node's own credentials: the username and password of the listener's JAAS entry."""
     if mechanism not in SUPPORTED_MECHANISMS:
         raise ConfigError(f"{key} is {mechanism}; allowed are {', '.join(SUPPORTED_MECHANISMS)}")
     entry = listener_jaas(listener, mechanism)
     if entry.username is None or entry.password is None:
         raise ConfigError(
             f"listener.name.{listener.name.lower()}.{mechanism.lower()}.sasl.jaas.config needs "
-            f"username and password, with which this node logs in at others ({key}={mechanism})"
+            f"username and password, with which this node logs in to others ({key}={mechanism})"
         )
     return SaslLogin(mechanism, entry.username, entry.password)

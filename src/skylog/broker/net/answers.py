@@ -1,4 +1,4 @@
-"""What becomes of a request: an answer, one that comes later, or the end of the connection."""
+"""The outcome of a request: a response now, a response later, or the end of the connection."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from skylog.wire.buffers import Buffer
 
 
 class Close(Exception):  # noqa: N818 - a verdict, not an error
-    """The connection ends here, without an answer."""
+    """The connection is closed without a response."""
 
 
 class Later:
-    """A response that is not ready yet: ``finish`` builds it, once ``done`` is done or, if there is
-    a limit, the time is up.
+    """A response that is not ready yet: ``finish`` builds it once ``done`` is done, or once the
+    time limit, if any, is reached.
 
-    It can be awaited like a coroutine, by a caller with its own task. One that ``overlaps`` needs
-    none: the client's next Produce request can start, and the sender of responses builds it when it
-    is next in order.
+    A caller with its own task can await it like a coroutine. One that ``overlaps`` needs no task:
+    the client's next Produce request can start, and the sender of responses builds it when it is
+    next in order.
     """
 
     __slots__ = ("done", "due", "expired", "finish", "overlaps")
@@ -38,7 +38,7 @@ class Later:
         self.finish = finish
         self.done = done
         self.overlaps = overlaps
-        # By the clock of the loop.
+        # By the event loop's clock.
         self.due = inf if seconds_max is None else asyncio.get_running_loop().time() + seconds_max
         self.expired = False
 
@@ -58,11 +58,11 @@ class Later:
 
 
 class Overlaps:
-    """Such responses of one connection, in the order of their requests.
+    """The overlapping responses of one connection, in the order of their requests.
 
-    A busy connection has thousands a second, and hardly any of them times out: there is no task for
-    each of them, and one timer for all. There is no reference back to the connection: otherwise a
-    closed connection would stay in memory, in a reference cycle, until the garbage collector runs.
+    A busy connection has thousands per second, and hardly any of them times out: so there is no
+    task for each, and one timer for all. There is no reference back to the connection: it would
+    keep a closed connection in memory, in a reference cycle, until the garbage collector runs.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Overlaps:
         return self._line.popleft()
 
     def close(self) -> None:
-        """Nobody waits for answers any more."""
+        """The responses are no longer needed."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer, self._timer_due = None, inf
@@ -111,7 +111,7 @@ class Overlaps:
 
 
 class Answer:
-    """The response: the frame's parts, the throttle time of the client, whether it is the last."""
+    """The response: the frame's parts, the client's throttle time, and whether it is the last."""
 
     __slots__ = ("close", "mute_ms", "parts")
 

@@ -11,7 +11,7 @@ mutes the client (back-pressure): the client's socket buffer is the queue.
 
 When a client closes, everything that it has sent is still handled, as in Kafka: a producer with
 acks=0 may send its last batch and close. ``connection_state.py`` has the states of a connection,
-and what each event makes of them.
+and the transition for each event.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
         self._working_bytes = 0
-        # What was last reported of requests and of answers.
+        # The bytes last reported for requests and for responses.
         self._requests_held = 0
         self._answers_held = 0
         self._turn_is_over = False
         self._task: asyncio.Task[None] | None = None
         self._overlapping = Overlaps()
-        # For an answer that must not overtake those.
+        # Awaited by a response that must not overtake overlapping ones.
         self._overlapping_sent: asyncio.Future[None] | None = None
         self._muted: asyncio.TimerHandle | None = None
         self._writing_paused = False
         self._reading_paused = False
         self._pumping = False
         self._state = ConnectionState()
-        # For a request that waits for something its client may by then not care for.
+        # Called when the client is gone, for a request that waits on its behalf.
         self.when_ended: Callable[[], None] | None = None
-        # Bytes given to the transport, and how many the client had read at the last check.
+        # Bytes passed to the transport, and how many the client had read at the last check.
         self._written = 0
         self._taken = 0
         self._taken_at = self.opened_at
@@ -112,7 +112,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close(str(error))
             return
         if self._frames.failure is not None and self._transport is not None:
-            # What came before is answered as if the rest had come later.
+            # What came before is answered as if the invalid data had come later.
             self._transport.pause_reading()
             self._state.happened(Event.INPUT_ENDED)
         if frames:
@@ -139,7 +139,7 @@ class Connection(asyncio.BufferedProtocol):
     # Requests -----------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Handle requests until one must wait, or other connections get a turn."""
+        """Handle requests until one must wait, or it is other connections' turn."""
         if self._pumping or self._turn_is_over:
             return
         self._pumping = True
@@ -178,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
         transport = self._transport
         if not self._state.answers or transport is None:
             return self._state.now is not State.DRAINING
-        # A write that failed ends the connection a little later; nothing may begin until then.
+        # A failed write ends the connection a little later; no request may start until then.
         return self._writing_paused or transport.is_closing()
 
     def _must_not_overlap(self) -> bool:
@@ -216,7 +216,7 @@ class Connection(asyncio.BufferedProtocol):
     def _overlapped(self) -> None:
         """Send the responses that are next in order, all at once."""
         if not self._overlapping.next_is_over:
-            return  # sent together with an earlier one, or not next in order
+            return  # already sent with an earlier one, or not next in order
         parts: list[Buffer] = []
         while self._overlapping.next_is_over:
             overlapping, size = self._overlapping.take()
@@ -281,10 +281,10 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.writelines(answer.parts)
             self._report_answers()
         if answer.close:
-            self.close("as answered")
+            self.close("the response asks for it")
 
     def _mute(self, delay_ms: int) -> None:
-        """Take no request for a while: the client is beyond its quota."""
+        """Accept no request for a while: the client is over its quota."""
         self._muted = asyncio.get_running_loop().call_later(delay_ms / 1000, self._unmute)
         self._adjust_reading()
 
@@ -302,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def ended(self) -> bool:
-        """Whether no one waits for more than what was requested so far."""
+        """Whether the client expects no more than the responses to what it has sent."""
         return not self._state.is_open
 
     @property
@@ -315,7 +315,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._task
 
     def stalled_for(self, now: float) -> float:
-        """For how many seconds the client took nothing of what there is for it."""
+        """For how many seconds the client has read nothing although there is something to read."""
         if self._transport is None:
             return 0.0
         unsent = self._transport.get_write_buffer_size()
@@ -337,7 +337,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """End it now, whatever is unsent or unfinished."""
+        """Close now, whatever is unsent or unfinished."""
         changed = self._state.happened(Event.ABORT)
         if self._state.now is State.CLOSING and self._transport is not None:
             self._transport.abort()
@@ -346,7 +346,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _forget(self) -> None:
         if self._task is not None:
-            # Later, because a task that is cancelled before its first step cleans up nothing.
+            # Deferred, because a task that is cancelled before its first step cleans up nothing.
             asyncio.get_running_loop().call_soon(self._task.cancel)
         if self._muted is not None:
             self._muted.cancel()

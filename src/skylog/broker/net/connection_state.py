@@ -1,32 +1,32 @@
-"""The life of a client connection: which state follows on which event. Pure.
+"""The states of a client connection, and the transition for each event. Pure.
 
 ============  =============  ===========  ==================================================
 state         event          then         what the connection does
 ============  =============  ===========  ==================================================
 NEW           CONNECTED      OPEN         asks the listener for admission
-OPEN          INPUT_ENDED    HALF_CLOSED  answers what it has, takes no further request
+OPEN          INPUT_ENDED    HALF_CLOSED  answers what it has, accepts no further request
 OPEN          CLOSE, ABORT   CLOSING      closes the socket
-OPEN          LOST, LEFT     GONE         forgets its requests, and is forgotten
+OPEN          LOST, LEFT     GONE         drops its requests, and is deregistered
 HALF_CLOSED   INPUT_ENDED    HALF_CLOSED  nothing: garbage came first, then the end
 HALF_CLOSED   FINISHED       CLOSING      closes the socket
 HALF_CLOSED   CLOSE, ABORT   CLOSING      closes the socket
-HALF_CLOSED   LEFT           DRAINING     goes on with its requests, answers nobody
-HALF_CLOSED   LOST           GONE         forgets its requests, and is forgotten
+HALF_CLOSED   LEFT           DRAINING     handles its requests, sends no response
+HALF_CLOSED   LOST           GONE         drops its requests, and is deregistered
 CLOSING       INPUT_ENDED    CLOSING      nothing
-CLOSING       CLOSE, ABORT   CLOSING      nothing, or closes the socket the hard way
-CLOSING       LOST, LEFT     GONE         forgets its requests, and is forgotten
-DRAINING      CLOSE          DRAINING     nothing: a request that fails ends no other
-DRAINING      FINISHED       GONE         is forgotten
-DRAINING      ABORT          GONE         forgets its requests, and is forgotten
+CLOSING       CLOSE, ABORT   CLOSING      nothing, or aborts the socket
+CLOSING       LOST, LEFT     GONE         drops its requests, and is deregistered
+DRAINING      CLOSE          DRAINING     nothing: a failed request ends no other
+DRAINING      FINISHED       GONE         is deregistered
+DRAINING      ABORT          GONE         drops its requests, and is deregistered
 GONE          CLOSE, ABORT   GONE         nothing
 ============  =============  ===========  ==================================================
 
-Everything else cannot happen and is refused. Two rules, as in h11: whatever changes the state is in
-this file, and nothing here knows sockets.
+Every other combination is impossible and raises. Two rules, as in h11: whatever changes the state
+is in this file, and nothing here knows sockets.
 
-What comes and goes within a state is not a state: a muted client, a full write buffer and a request
-that waits for its answer only hold back the next request. TLS is done before a connection is
-CONNECTED, and who speaks is the business of ``security.connection``.
+Conditions that come and go within a state are not states: a muted client, a full write buffer and a
+request that waits for its response only hold back the next request. TLS is complete before a
+connection is CONNECTED; authentication is the business of ``security.connection``.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ class Event(Enum):
     FINISHED = auto()
     # The broker closes the connection: written responses are still sent.
     CLOSE = auto()
-    # The same, whatever is unsent or unfinished.
+    # The same, and unsent or unfinished work is dropped.
     ABORT = auto()
     # The socket is gone: after an error, or with nothing left to do ...
     LOST = auto()
-    # ... or in good order, with requests left.
+    # ... or closed cleanly, with requests left to handle.
     LEFT = auto()
 
 
 class ImpossibleEventError(RuntimeError):
-    """An event that cannot come in this state: a mistake in the code."""
+    """An event that cannot occur in this state: a bug."""
 
 
 TRANSITIONS: Final[Mapping[State, Mapping[Event, State]]] = {
@@ -99,7 +99,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Event, State]]] = {
 
 
 class ConnectionState:
-    """Where one connection is in its life. Its attributes are for reading."""
+    """The state of one connection. Its attributes are for reading."""
 
     __slots__ = ("answers", "is_open", "now")
 
@@ -114,7 +114,7 @@ class ConnectionState:
         before = self.now
         following = TRANSITIONS[before].get(event)
         if following is None:
-            raise ImpossibleEventError(f"{event.name} cannot come when {before.name}")
+            raise ImpossibleEventError(f"{event.name} cannot occur in state {before.name}")
         self.now = following
         self.is_open = following is State.OPEN
         self.answers = self.is_open or following is State.HALF_CLOSED

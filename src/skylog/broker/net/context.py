@@ -63,14 +63,14 @@ class RequestContext:
     def authorize(
         self, operation: AclOperation, resource: ResourceType, name: str, *, audit: bool = True
     ) -> bool:
-        """Whether the client may do this; always, where no authorizer is configured."""
+        """Whether the client may do this; always True if no authorizer is configured."""
         authorizer = self.services.authorizer
         return authorizer is None or authorizer.authorize(
             self.principal, self.host, operation, resource, name, audit=audit
         )
 
     def allowed(self, name: str) -> bool:
-        """Whether the permission of this request's row is given on ``name``."""
+        """Whether the client has the permission of this request's row on ``name``."""
         permission = self.row.permission
         return permission is None or self.authorize(permission.operation, permission.resource, name)
 
@@ -78,21 +78,21 @@ class RequestContext:
         return self.authorize(operation, ResourceType.CLUSTER, CLUSTER_NAME, audit=audit)
 
     def authorize_any(self, operation: AclOperation, resource: ResourceType) -> bool:
-        """Whether there is any resource of this kind on which the client may do this."""
+        """Whether the client may do this on at least one resource of this kind."""
         authorizer = self.services.authorizer
         return authorizer is None or authorizer.authorize_by_resource_type(
             self.principal, self.host, operation, resource
         )
 
     def authorized_operations(self, resource: ResourceType, name: str) -> int:
-        """The bit field that Describe answers carry."""
+        """The bit field that Describe responses carry."""
         authorizer = self.services.authorizer
         if authorizer is None:
             return all_operations(resource)
         return authorizer.authorized_operations(self.principal, self.host, resource, name)
 
     def group_client(self) -> ClientContext:
-        """Who asks, as the group coordinator wants to know it."""
+        """The client as the group coordinator knows it."""
         return ClientContext(self.version, self.client_id, self.host)
 
     @property
@@ -108,7 +108,8 @@ class RequestContext:
         return await controller.pass_on(self, request, chosen)
 
     def charge_mutations(self, count: int, strict_from: int) -> None:
-        """Count changes of topics; beyond the quota newer clients are refused, older ones wait."""
+        """Count topic mutations; beyond the quota newer clients are refused, older ones
+        throttled."""
         self.services.quotas.mutated(self, count, strict=self.version >= strict_from)
 
 

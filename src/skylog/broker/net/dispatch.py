@@ -1,8 +1,8 @@
-"""From a frame to an answer: header, table row, permission, handler, encoded response.
+"""From a frame to a response: header, table row, permission, handler, encoded response.
 
-``table.py`` has a row for every API that we offer. Permissions are only defined here: a permission
-on the cluster is enforced here, one on topics, groups or other named resources by the handler's
-``context.allowed(name)``.
+``table.py`` has a row for every API that we offer, and only there are permissions defined. Dispatch
+enforces a permission on the cluster; the handler enforces one on topics, groups or other named
+resources, with ``context.allowed(name)``.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One API: who handles it, in which versions, on which listeners, with which permission."""
+    """One API: its handler, versions, listeners and permission."""
 
     handler: Handler
     permission: Permission | None
     versions: Versions
     broker: bool = True
     controller: bool = False
-    # For brokers among themselves: on their listener alone, and not in the answer to ApiVersions.
+    # Between brokers: only on the inter-broker listener, and not listed by ApiVersions.
     private: bool = False
-    # For our own tools: on every listener of a broker, and not in the answer to ApiVersions.
+    # For our own tools: on every listener of a broker, but not listed by ApiVersions.
     unlisted: bool = False
     # Forwarded unchanged if the active controller is in another process.
     forwarded: bool = False
-    # Shapes the answer to a request that failed as a whole, where ``error_code`` at the top of
-    # the response does not exist.
+    # Builds the response to a request that failed as a whole, if it has no top-level
+    # ``error_code``.
     fail: Callable[[Any, KafkaError], Message] | None = None
 
 
@@ -90,7 +90,7 @@ class Dispatcher:
         self.failed: Counter[tuple[ApiKey, int]] = Counter()
 
     def dispatch(self, connection: Connection, frame: memoryview) -> Any:
-        """The answer to a frame: an Answer, an awaitable of one, or None where none is due."""
+        """The response to a frame: an Answer, an awaitable of one, or None if none is sent."""
         authentication = connection.authentication
         if authentication.expects_raw_token:
             return self._raw_token(connection, frame)
@@ -146,7 +146,7 @@ class Dispatcher:
             return self._answer(context, self._failed(context, request, error))
 
     async def _forward(self, context: RequestContext, request: Any, frame: bytes) -> Response:
-        """Let the active controller answer, which is elsewhere."""
+        """Let the active controller, in another process, answer."""
 
         async def here() -> Response:
             return await self._respond(context, request)
@@ -155,7 +155,8 @@ class Dispatcher:
             response: Any = await self._services.controller.forward(context, frame, here)
         except KafkaError as error:
             if error.code is ErrorCode.UNSUPPORTED_VERSION:
-                # The controller is not as new as this node: who connects again may learn so.
+                # The controller is older than this node: a client that reconnects learns its
+                # versions.
                 raise Close(str(error)) from error
             raise
         await self._services.settled()
@@ -208,7 +209,7 @@ class Dispatcher:
         answer = self._answer(context, result)
         connection = context.connection
         if connection.authentication.failed:
-            # Held back, so that guessing passwords is slow.
+            # Delayed, so that guessing passwords is slow.
             await asyncio.sleep(connection.authentication.close_delay_ms / 1000)
             if answer is not None:
                 answer.close = True
@@ -257,7 +258,7 @@ class Dispatcher:
         if hasattr(response, "error_code") and not _has_error_code(key, context.version):
             response.error_code = ErrorCode.NONE
         if not getattr(response, "error_code", ErrorCode.NONE):
-            self.failed[key, error.code] += 1  # the answer shows nothing to count
+            self.failed[key, error.code] += 1  # the response has no code to count
         return response  # type: ignore[no-any-return]
 
     def _answer(self, context: RequestContext, response: Any) -> Answer | None:
@@ -277,7 +278,7 @@ class Dispatcher:
 
 @cache
 def _has_error_code(key: ApiKey, version: int) -> bool:
-    """Whether an answer of this version has a place for the error of the whole request."""
+    """Whether a response of this version has a field for the error of the whole request."""
     fields = response_class(key).FIELDS
     return any(f.name == "error_code" and version in f.versions for f in fields)
 

@@ -45,7 +45,7 @@ FORWARDABLE: Final = frozenset(
         ApiKey.REMOVE_RAFT_VOTER,
     }
 )
-# The quorum's error where all others use NOT_CONTROLLER.
+# The quorum uses this error where all other APIs use NOT_CONTROLLER.
 _QUORUM_APIS: Final = frozenset(
     {ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER}
 )
@@ -62,11 +62,11 @@ def _packed(host: str) -> bytes:
     try:
         return ipaddress.ip_address(host.partition("%")[0]).packed
     except ValueError:
-        return _LOOPBACK  # a socket without an address is one of this machine
+        return _LOOPBACK  # a socket without an address is local
 
 
 def principal_of(envelope: EnvelopeRequest) -> str:
-    """Who asks; PRINCIPAL_DESERIALIZATION_FAILURE where that cannot be read."""
+    """The client's principal; PRINCIPAL_DESERIALIZATION_FAILURE if it cannot be parsed."""
     data = bytes(envelope.request_principal or b"")
     try:
         if data[:2] != _PRINCIPAL_VERSION:
@@ -97,7 +97,7 @@ def opened(key: ApiKey, version: int, payload: Buffer) -> Any:
 
 
 def is_elsewhere(key: ApiKey, response: Message) -> bool:
-    """Whether an answer says that this node is not the active controller."""
+    """Whether a response says that this node is not the active controller."""
     if key in _QUORUM_APIS and _mentions(response, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         return True
     return _mentions(response, ErrorCode.NOT_CONTROLLER)

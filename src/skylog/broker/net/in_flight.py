@@ -1,8 +1,8 @@
 """Limits the bytes that clients make a broker hold.
 
 A request that is never completed and a response that is never read cost the broker memory and the
-client nothing. Each holder is tracked from the moment it began to hold; beyond the limit the oldest
-connections are closed first. A fast client has always started recently.
+client nothing. Each connection is tracked from the moment it began to hold bytes; beyond the limit
+the oldest are closed first. A fast client has always begun recently.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Holder(Protocol):
 
     @property
     def in_work(self) -> bool:
-        """Whether a request is being handled, which keeps its bytes whatever happens."""
+        """Whether a request is being handled, whose bytes cannot be freed."""
         ...
 
     def abort(self) -> None: ...
@@ -40,7 +40,7 @@ class InFlight:
         self.total = 0
 
     def hold(self, holder: Holder, count: int) -> None:
-        """A holder has this many bytes now; 0 when it has released them."""
+        """A connection holds this many bytes now; 0 when it has released them."""
         self.total += count - self._held.get(holder, 0)
         if not count:
             self._held.pop(holder, None)
@@ -51,14 +51,14 @@ class InFlight:
 
     @property
     def left(self) -> int:
-        """How much may still come before half of the limit is reached."""
+        """How many more bytes fit before half of the limit is reached."""
         return max(self.bytes_max // 2 - self.total, 0)
 
     def _relieve(self) -> None:
         for holder in tuple(self._held):
             if not (self._spare_work and holder.in_work):
                 log.warning(
-                    "connection cut off: too many bytes are in flight",
+                    "connection closed: too many bytes in flight",
                     what=self.what,
                     address=holder.address,
                     held=self._held[holder],
@@ -71,10 +71,10 @@ class InFlight:
 
 
 class Memory:
-    """What a broker may hold for its clients."""
+    """The memory that a broker may hold for its clients."""
 
     def __init__(self, queued_bytes_max: int) -> None:
-        """``queued.max.request.bytes``, or less than 1 for our own limit."""
+        """``queued.max.request.bytes``; below 1, our own limit applies."""
         request_bytes_max = limits.REQUEST_BYTES_IN_FLIGHT_MAX
         if queued_bytes_max > 0:
             request_bytes_max = queued_bytes_max

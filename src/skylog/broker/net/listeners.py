@@ -30,7 +30,7 @@ _PROTOCOL_NUMBERS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL
 def listener_securities(
     settings: BrokerSettings, credentials: ScramCredentials, rng: Random
 ) -> dict[str, ListenerSecurity]:
-    """How each listener is secured; ConfigError where that cannot be."""
+    """How each listener is secured; ConfigError if that is impossible."""
     delay_ms = settings.network.failed_authentication_delay_ms
     return {
         each.name: ListenerSecurity(each, credentials, rng, failed_delay_ms=delay_ms)
@@ -74,12 +74,12 @@ class Listeners:
         return self._listeners[name]
 
     async def bind(self, addresses: Addresses) -> None:
-        """Listen at the addresses that were taken, without accepting yet."""
+        """Take over the bound sockets, without accepting yet."""
         for name, listener in self._listeners.items():
             await listener.bind(addresses.listeners[name])
 
     async def serve(self, *, of_controller: bool) -> None:
-        """Accept connections, of controllers or of brokers and clients."""
+        """Accept connections, either on controllers' listeners or on all others."""
         for listener in self:
             if listener.dispatcher.of_controller == of_controller:
                 await listener.serve()
@@ -88,7 +88,7 @@ class Listeners:
         """Close everything at once."""
         for listener in self:
             await listener.abort()
-        # What was begun by the last frame gets as far as its first wait.
+        # Work begun by the last frame proceeds to its first wait.
         await asyncio.sleep(0)
 
     async def stop(self) -> None:
@@ -121,12 +121,12 @@ class Listeners:
         ]
 
     async def sweep(self) -> None:
-        """Close connections that no longer deserve one."""
+        """Close connections that idle, never authenticate, or do not read."""
         for listener in self:
             listener.sweep()
 
     def reload_certificates(self) -> None:
-        """Load changed key and trust stores; ConfigError after all others have been loaded."""
+        """Load changed key and trust stores; a ConfigError is raised after all have been tried."""
         failed: ConfigError | None = None
         for listener in self:
             if listener.security.tls is not None:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PeerAccess:
-    """How other nodes are reached: the name of their listener, and a client's settings."""
+    """How other nodes are reached: the name of their listener, and the client settings."""
 
     listener: str
     client: Callable[[], ClientSettings]
 
 
 class BrokerPeers:
-    """Asks other brokers. All calls come from the event loop."""
+    """Sends requests to other brokers. All calls come from the event loop."""
 
     def __init__(self, image: ClusterImage, access: PeerAccess, system: System) -> None:
         self._image = image
@@ -44,9 +44,9 @@ class BrokerPeers:
     ) -> Any:
         """The answer, in this version or in the newest that both know.
 
-        Requests of a lane are answered in order; those of different lanes do not wait for each
-        other. ``timeout_ms`` is how long the broker itself may let the request wait, on top of
-        request.timeout.ms. A KafkaError that is not ambiguous says that nothing was sent.
+        Requests of a lane are answered in order; different lanes do not wait for each other.
+        ``timeout_ms`` is how long the other broker may hold the request, in addition to
+        request.timeout.ms. A KafkaError that is not ambiguous means that nothing was sent.
         """
         connection = await self._lines.connection(self._address(node_id), lane)
         return await connection.request(
@@ -60,14 +60,14 @@ class BrokerPeers:
             self._lines.drop(address)
 
     def renew(self) -> None:
-        """Take up changed certificates for the connections to come."""
+        """Use changed certificates for new connections."""
         self._lines.renew()
 
     async def close(self) -> None:
         await self._lines.close()
 
     def _address(self, node_id: int) -> Address:
-        """A fenced broker may be asked too: it knows best whether it can answer."""
+        """Fenced brokers included: they can tell best whether they can answer."""
         broker = self._image.broker(node_id)
         node = None if broker is None else broker.node(self._listener)
         if node is None:

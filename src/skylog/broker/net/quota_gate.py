@@ -1,4 +1,4 @@
-"""Client quotas as handlers use them: what a request used, and how long its client must wait."""
+"""Client quotas for handlers: record what a request used, get how long its client must wait."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class QuotaGate:
         return quota.record(user, context.client_id, request_bytes, self._clock.now_ms())
 
     def fetch_bytes_max(self, context: RequestContext) -> int:
-        """The most a fetch may bring without certainly being throttled for it."""
+        """The most a fetch may return without being throttled for certain."""
         quota = self._quotas.fetch
         if not quota.enabled:
             return INT32_MAX
@@ -37,7 +37,8 @@ class QuotaGate:
         return INT32_MAX if limit == UNLIMITED else min(int(limit), INT32_MAX)
 
     def fetched(self, context: RequestContext, read_bytes: int) -> int:
-        """Count a Fetch answer; if its client must wait, it gets nothing, so nothing is counted."""
+        """Count a Fetch response; a throttled client gets an empty one, for which nothing is
+        counted."""
         quota = self._quotas.fetch
         if not quota.enabled:
             return 0
@@ -60,7 +61,7 @@ class QuotaGate:
         context.throttle_ms = max(context.throttle_ms, wait_ms)
 
     def mutated(self, context: RequestContext, changes: int, *, strict: bool) -> None:
-        """Count changes of topics; THROTTLING_QUOTA_EXCEEDED for those who understand it."""
+        """Count topic mutations; THROTTLING_QUOTA_EXCEEDED for clients that understand it."""
         now_ms = self._clock.now_ms()
         user = principal_name(context.principal)
         account = self._quotas.mutations.request(user, context.client_id, now_ms, strict=strict)

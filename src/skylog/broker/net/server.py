@@ -1,4 +1,4 @@
-"""A listener: accepts connections, within limits, and closes those that no longer deserve one."""
+"""A listener: accepts connections, within limits, and closes those that idle or stall."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ if TYPE_CHECKING:
     from skylog.security.listener import ListenerSecurity
 
 log = get_logger("broker.server")
-# Kafka's default is too small for distant clients; it is ignored unless set to another value.
+# Kafka's default is too small for distant clients; it applies only if another value is set.
 KAFKA_RECEIVE_BUFFER_BYTES = 102_400
 
 
 async def stop_accepting(servers: Iterable[asyncio.Server]) -> None:
-    """Close listening sockets, including connections that are just being accepted. asyncio cannot
-    create a transport for a closed server, and leaks the socket then.
-    """
+    """Close listening sockets, including connections that are being accepted: asyncio cannot create
+    a transport for a closed server, and would leak the socket."""
     loop, closing = asyncio.get_running_loop(), tuple(servers)
     for server in closing:
         for bound in server.sockets:
@@ -66,7 +65,7 @@ class Listener:
         )
         self._network = network
         self._admission = admission
-        # Less than nothing means for ever, as with Kafka.
+        # As in Kafka, a negative value means no limit.
         self._idle_s_max = network.idle_ms_max / 1000 if network.idle_ms_max >= 0 else math.inf
         self._connections: dict[Connection, None] = {}
         self._empty = asyncio.Event()
@@ -78,7 +77,7 @@ class Listener:
         return self.security.new_authentication()
 
     async def bind(self, sockets: Iterable[socket.socket]) -> None:
-        """Take over bound sockets without accepting yet."""
+        """Take over bound sockets, without accepting yet."""
         tls = self.security.context
         loop = asyncio.get_running_loop()
         for bound in sockets:
@@ -101,7 +100,7 @@ class Listener:
         except OSError as error:
             raise ConfigError(
                 f"listener {self.name} cannot listen on port {self.port}: {error.strerror}; "
-                "another program has taken it meanwhile"
+                "another program has taken it since"
             ) from error
 
     def admit(self, connection: Connection, transport: asyncio.Transport) -> bool:
@@ -115,17 +114,17 @@ class Listener:
         return admitted and not self._stopping
 
     def _size_buffers(self, raw: socket.socket) -> None:
-        # A send buffer that grows takes a whole answer at once, which then leaves the caches
-        # before the client reads it: consumers get half as much out of it.
+        # A send buffer that grows takes a whole response at once, which then leaves the CPU caches
+        # before the client reads it: consumers get half the throughput.
         sent, received = self._network.send_buffer_bytes, self._network.receive_buffer_bytes
         if sent > 0:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, sent)
-        # Left to itself, the system grows a receive buffer as the connection needs it.
+        # The system grows a receive buffer as needed unless its size is set.
         if received > 0 and received != KAFKA_RECEIVE_BUFFER_BYTES:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, received)
 
     def accept_delay_ms(self) -> int:
-        """How long a new connection waits because too many come at once."""
+        """How long a new connection is delayed because of the connection rate limits."""
         return self._admission.accept_delay_ms(self.name)
 
     def forget(self, connection: Connection) -> None:
@@ -135,7 +134,7 @@ class Listener:
             self._empty.set()
 
     def sweep(self) -> None:
-        """Close connections that idle, never authenticate, or do not read their answers."""
+        """Close connections that idle, never authenticate, or do not read their responses."""
         now = self.clock.monotonic()
         for connection in tuple(self._connections):
             if connection.stalled_for(now) > limits.WRITE_STALL_SECONDS_MAX:

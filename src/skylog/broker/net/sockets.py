@@ -1,4 +1,4 @@
-"""The addresses of a node, taken before anything else: who cannot have them changes nothing."""
+"""A node's addresses, bound before anything else: if one is taken, nothing has been changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Addresses:
         self.http_host = ""
 
     def take(self, settings: BrokerSettings) -> None:
-        """Bind all of them; ConfigError says which one cannot be had, and what to do."""
+        """Bind all of them; ConfigError says which one cannot be bound, and what to do."""
         for listener in settings.listeners:
             taken = self.listeners.setdefault(listener.name, [])
             _bind_listener(listener, taken)
@@ -43,7 +43,7 @@ class Addresses:
 
 
 def _bind_listener(listener: ListenerSettings, taken: list[socket.socket]) -> None:
-    """A name may have several addresses, of which each is bound, all to the same port."""
+    """A host name may have several addresses: all are bound, to the same port."""
     host, port = listener.host, listener.port
     try:
         found = socket.getaddrinfo(
@@ -78,7 +78,7 @@ def _bind(family: int, address: tuple[str | int, int]) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            # Its IPv4 addresses, where it has any, are bound on their own.
+            # Its IPv4 addresses, if any, are bound separately.
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.bind(address)
         bound.setblocking(False)

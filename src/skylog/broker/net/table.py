@@ -1,8 +1,8 @@
-"""The one table: for each API its handler, versions, listeners and the permission it needs.
+"""The dispatch table: for each API its handler, versions, listeners and the permission it needs.
 
-A permission on the cluster is enforced by dispatch before the handler runs; one on named resources
-by the handler's ``context.allowed(name)``. An API without a row does not exist: it is not offered,
-and a request for it closes the connection, as in Kafka.
+Dispatch enforces a permission on the cluster before the handler runs; the handler enforces one on
+named resources, with ``context.allowed(name)``. An API without a row does not exist: it is not
+offered, and a request for it closes the connection, as in Kafka.
 """
 
 from __future__ import annotations
@@ -239,13 +239,13 @@ _BULK: Final[list[_Spec]] = [
 
 
 def _rows() -> Mapping[ApiKey, Row]:
-    """The rows but ApiVersions, which depends on what a listener offers."""
+    """All rows except ApiVersions, which depends on what a listener offers."""
     specs = [*_DATA, *_TRANSACTIONS, *_ADMINISTRATION, *_DISKLESS, *_INSPECTION, *_BULK]
     return {key: _row(key, handler, permission, **more) for key, handler, permission, more in specs}
 
 
 def broker_table(*, inter_broker: bool = False) -> Mapping[ApiKey, Row]:
-    """What a broker's listener serves, to clients or also to other brokers."""
+    """What a broker's listener serves to clients, and on the inter-broker one to other brokers."""
     rows = _rows().items()
     return _with_api_versions(
         {key: row for key, row in rows if row.broker and (inter_broker or not row.private)}

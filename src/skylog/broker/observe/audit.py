@@ -1,4 +1,4 @@
-"""The authorizer, and its refusals in the log, but never so many that they hurt."""
+"""The authorizer, and a rate-limited log of its refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = get_logger("security.audit")
 
 
 class RefusalLog:
-    """Logs refusals; beyond a number per second only their count, for clients can ask quickly."""
+    """Logs refusals; beyond a limit per second only their count, since clients can cause many."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -55,7 +55,7 @@ class RefusalLog:
 
 
 def new_authorizer(settings: AccessSettings, clock: Clock) -> Authorizer | None:
-    """The authorizer that is configured, if any is."""
+    """The configured authorizer, if any."""
     if not settings.authorizer:
         return None
     return Authorizer(

@@ -1,6 +1,6 @@
-"""What /metrics shows: totals are kept by the parts themselves and read when somebody looks.
+"""The broker's metrics: the parts keep the totals, which are read at each scrape.
 
-It is read on a thread, because ten thousand topics make a long page. Everything that may change
+They are read on a thread, because ten thousand topics make a long page. Everything that may change
 meanwhile is therefore copied in one step.
 """
 
@@ -58,7 +58,7 @@ class BrokerCollector(Collector):
 
 
 class RoutingCollector(Collector):
-    """Reads for Prometheus how clients were sent to diskless partitions."""
+    """Reports for Prometheus how clients were routed to diskless partitions."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -66,7 +66,7 @@ class RoutingCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         family = CounterMetricFamily(
             "skylog_routed_partitions",
-            "Diskless partitions in Metadata answers, by how the leader that is shown was chosen.",
+            "Diskless partitions in Metadata answers, by how the leader shown was chosen.",
             labels=["route"],
         )
         for route, count in tuple(self._router.routes.items()):
@@ -75,7 +75,7 @@ class RoutingCollector(Collector):
 
 
 class CleanerCollector(Collector):
-    """Reads what compaction did for Prometheus."""
+    """Reports the log cleaner's work for Prometheus."""
 
     def __init__(self, cleaner: LogCleaner) -> None:
         self._cleaner = cleaner

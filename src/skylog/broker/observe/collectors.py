@@ -1,4 +1,4 @@
-"""Which metrics a node has: whoever wants to see them pays for importing all this."""
+"""Lists a node's metrics; only a node that serves them pays for importing all this."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def node_collectors(
     controller: Controller | None,
     background: Background,
 ) -> list[Collector]:
-    """Those of every node, broker or controller."""
+    """The collectors of every node, broker or controller."""
     lag = LoopLag(services.clock)
     background.every(0, "watch the event loop", lag.sample)
     found: list[Collector] = [

@@ -1,4 +1,4 @@
-"""What /metrics shows of diskless topics: totals, and how long ago things last worked.
+"""Metrics of diskless topics: totals, and how long ago things last succeeded.
 
 An age that grows is the first sign of a store, a plane or a pass that is stuck.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from skylog.kernel.stages import Stage
 
 _PREFIX: Final = "skylog_diskless"
-# Fields of the parts' own totals, by part.
+# The fields of each part's totals.
 _WRITER: Final = {
     "files": "WAL files that were uploaded and committed.",
     "bytes": "Bytes of WAL files that were uploaded and committed.",
@@ -85,7 +85,7 @@ _ORPHANS: Final = {
 
 
 class DisklessCollector(Collector):
-    """Reads the totals of writer, reader and passes for Prometheus."""
+    """Reports the totals of writer, reader and passes for Prometheus."""
 
     def __init__(self, engine: DisklessEngine, maintenance: Maintenance) -> None:
         self._engine = engine

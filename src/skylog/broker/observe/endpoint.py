@@ -1,4 +1,4 @@
-"""/metrics and /health of a node: last, because nobody's record waits for them."""
+"""/metrics and /health of a node: started last, because no client depends on them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ async def serve_observation(
     executor: Executor,
     collectors: Callable[[], list[Collector]],
 ) -> HttpServer:
-    """Serve the pages on a bound socket; ``collectors`` may import what nobody else needs."""
-    # A tenth of a second of imports, on a thread: clients are being served already.
+    """Serve the pages on a bound socket; ``collectors`` may import modules used for nothing
+    else."""
+    # The imports take a tenth of a second; on a thread, because clients are served already.
     await executor.run(lambda: import_module("skylog.broker.observe.http"))
     from skylog.broker.observe.http import HttpServer  # noqa: PLC0415
     from skylog.kernel.metrics import Metrics  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""/metrics and /health, on a listener of their own."""
+"""/metrics and /health, on their own listener."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Health = Callable[[], dict[str, Any]]
 
 
 class _Connection(H11Protocol):
-    """Ends by and by: there are few of them, and clients that only hold theirs shut others out."""
+    """Closes after a while: connections are few, and clients that only hold one shut others out."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -71,10 +71,10 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             limit_concurrency=64,
-            # A client that does not read its page does not hold up a shutdown.
+            # A client that does not read its page must not delay a shutdown.
             timeout_graceful_shutdown=1,
         )
-        # Who is told the address may connect at once, even before the server has begun.
+        # Clients may connect as soon as they know the address, before the server has started.
         bound.listen(BACKLOG)
         self.port = bound.getsockname()[1]
         self._server = _Server(config)

@@ -1,4 +1,4 @@
-"""How late the event loop is: a node does almost everything in it, so all of it is as late."""
+"""How late the event loop runs: almost everything a node does is delayed by as much."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERVAL_SECONDS: Final = 0.5
 
 
 class LoopLag(Collector):
-    """Sleeps again and again, and keeps by how much it was woken too late."""
+    """Sleeps repeatedly, and records how late it was woken."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class LoopLag(Collector):
     def collect(self) -> Iterator[Metric]:
         yield HistogramMetricFamily(
             "skylog_event_loop_lag_seconds",
-            "Delay of the event loop: how late it does what is due, sampled twice a second.",
+            "Delay of the event loop: how late it runs what is due, sampled twice a second.",
             buckets=buckets_of(self._late),
             sum_value=self._late.seconds,
         )

@@ -1,4 +1,4 @@
-"""What /metrics shows of every node, broker or controller: its requests, and the quorum it sees."""
+"""Metrics of every node, broker or controller: its requests, and the quorum that it sees."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class RequestsCollector(Collector):
 
 
 def _error_name(code: int) -> str:
-    """A newer controller may have answered with a code that is not known here."""
+    """A newer controller may have returned a code that is unknown here."""
     return ErrorCode(code).name if code in _ERROR_CODES else str(code)
 
 
@@ -160,7 +160,7 @@ class QuorumCollector(Collector):
 
 
 class NativeCollector(Collector):
-    """Which modules run in C, and for which Python does the work."""
+    """Reports which modules run in C, and which in Python."""
 
     def __init__(self) -> None:
         self._libraries = native_libraries()

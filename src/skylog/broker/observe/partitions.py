@@ -1,6 +1,6 @@
-"""What /metrics shows of partitions and their replicas, by Kafka's names with dots as underscores.
+"""Metrics of partitions and their replicas, by Kafka's names with underscores for dots.
 
-The controller's own are those of the node that is the active controller; the others show none.
+Only the active controller reports the controller's metrics.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What /metrics shows of replication, under the names that exporters give to Kafka's.
+"""Metrics of replication, under the names that exporters give to Kafka's.
 
-It is read on a thread, so what may change is copied first.
+They are read on a thread, so what may change is copied first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FETCHERS: Final = "kafka_server_replicafetchermanager"
 
 
 class ReplicationCollector(Collector):
-    """Counts led partitions by how many of their replicas are in sync, and what followers do."""
+    """Counts led partitions by how many of their replicas are in sync, and followers' progress."""
 
     def __init__(self, replication: Replication) -> None:
         self._replication = replication

@@ -1,4 +1,4 @@
-"""Stages for Prometheus: how often, how often in vain, how long, and when it last worked."""
+"""Stages for Prometheus: number of runs, failures, duration, and time of the last success."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def stage_metrics(prefix: str, stages: Mapping[str, Stage]) -> Iterator[Metric]:
 
 
 def buckets_of(*stages: Stage) -> list[tuple[str, float]]:
-    """How many took at most as long as each bound, all stages together."""
+    """How many runs took at most as long as each bound, over all stages."""
     counts = map(sum, zip(*(tuple(stage.buckets) for stage in stages), strict=True))
     return list(zip(_BOUNDS, accumulate(counts), strict=True))

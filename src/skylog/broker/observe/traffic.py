@@ -1,4 +1,4 @@
-"""What goes through the broker, counted per topic; read by /metrics."""
+"""Traffic through the broker, counted per topic; read by /metrics."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Traffic:
         totals.produce_requests += 1
 
     def committed(self, topic: str, size: int) -> None:
-        """A batch that came by way of the bucket."""
+        """A batch that a bulk writer staged in the bucket."""
         self._of(topic).bytes_in += size
 
     def rejected(self, topic: str) -> None:
@@ -54,11 +54,11 @@ class Traffic:
         self._of(topic).bytes_out += size
 
     def replicated_in(self, topic: str, size: int) -> None:
-        """A follower has got this."""
+        """A follower here has fetched this."""
         self._of(topic).replication_bytes_in += size
 
     def replicated_out(self, topic: str, size: int) -> None:
-        """A leader has sent this to a follower."""
+        """A leader here has sent this to a follower."""
         self._of(topic).replication_bytes_out += size
 
     def forget(self, topic: str) -> None:

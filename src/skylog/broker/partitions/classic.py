@@ -1,4 +1,4 @@
-"""Classic partitions: a replica with a log of its own, led or followed here."""
+"""Classic partitions: a replica with its own log, led or followed here."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ T = TypeVar("T")
 
 _HIGH_WATERMARK: Final = -1
 _NOTHING: Final = Found()
-# A read that blocks.
+# A blocking read.
 Cold: TypeAlias = "Callable[[], PartitionData]"
 
 
 class ClassicPartition:
-    """What clients get of one replica."""
+    """One replica as clients see it."""
 
     __slots__ = ("_home", "index", "replica", "topic")
 
@@ -119,7 +119,8 @@ class ClassicPartition:
         replica, records = self.replica, batch.batch
         info = replica.append((records,), now_ms, origin, acks_all=acks_all)
         self._home.traffic.produced(self.topic, records)
-        # Kafka keeps of a batch only its latest time, and gives that for either kind of topic.
+        # Of a duplicate, Kafka keeps only the batch's latest time, and returns it for both time
+        # types.
         stamped = info.max_timestamp if info.duplicate else batch.log_append_time
         appended = Appended(ErrorCode.NONE, info.first_offset, stamped, info.log_start_offset)
         wait = replica.committed(info.last_offset) if acks_all else None
@@ -194,7 +195,7 @@ class ClassicPartition:
         return _with_aborted(answer, found) if found.aborted else answer
 
     def _hear_follower(self, wanted: FetchPartition, reader: Reader) -> None:
-        """What a follower asks for says what it has."""
+        """A follower's fetch offset says what it has."""
         offset, log = wanted.fetch_offset, self.replica.log
         if log.log_start_offset <= offset <= log.log_end_offset:
             self.replica.fetched_by(
@@ -202,12 +203,12 @@ class ClassicPartition:
             )
 
     def expects_follower(self, replica_id: int, offset: int) -> bool:
-        """Not only for records: who is not in sync may be let in as soon as it has caught up, or
-        as its broker counts again."""
+        """Not only if there are records: a follower out of sync may join the ISR once it has caught
+        up, or once its broker is active again."""
         return self.replica.log.log_end_offset > offset or replica_id not in self.replica.isr
 
     def _is_throttled(self, replica_id: int) -> bool:
-        """Whether a follower must wait for its records: never one that is in sync."""
+        """Whether a follower must wait for records; an in-sync follower never does."""
         quota = self._home.leader_quota
         return (
             replica_id not in self.replica.isr
@@ -218,7 +219,7 @@ class ClassicPartition:
     def _nearer_replica(self, offset: int, reader: Reader) -> int | None:
         """A follower in the consumer's rack that is in sync and has the offset (KIP-392).
 
-        The leader decides. In its own rack it serves consumers itself.
+        The leader decides. It serves consumers in its own rack itself.
         """
         home, leader = self._home, self.replica.leader
         if leader is None or not home.chooses_by_rack or home.rack == reader.rack:
@@ -262,11 +263,11 @@ class ClassicPartition:
             found = log.reader.max_timestamp_offset(block=block)
         else:
             found = log.reader.offset_for_timestamp(timestamp, block=block)
-        # A record that may still be lost is no answer.
+        # A record that may still be lost must not be returned.
         return Found(*found) if found is not None and found[1] < limit else _NOTHING
 
     def _search_late(self, timestamp: int, limit: int, *, block: bool) -> Found:
-        """What a leader may say before its high watermark has reached its epoch."""
+        """What a leader may answer before its high watermark has reached its epoch."""
         found = _NOTHING if timestamp == LATEST else self._search(timestamp, limit, block=block)
         if found == _NOTHING and timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
@@ -295,7 +296,7 @@ class ClassicPartition:
 
 
 class ClassicPartitions:
-    """All replicas of a broker, and what its partitions ask of it."""
+    """All replicas of a broker, and the broker's parts that they use."""
 
     def __init__(
         self,
@@ -324,12 +325,12 @@ class ClassicPartitions:
         return served  # type: ignore[no-any-return]
 
     def is_in(self, broker_id: int, reader: Reader) -> bool:
-        """Whether the reader would find this broker in its own rack."""
+        """Whether that broker is in the reader's rack."""
         nodes = self._image.endpoints((broker_id,), reader.listener)
         return bool(nodes) and nodes[0].rack == reader.rack
 
     async def search(self, works: Sequence[Callable[[], T]]) -> list[T | KafkaError]:
-        """Blocking work, all of a request with one visit to a thread."""
+        """Run all blocking work of a request in one call to a thread."""
         return await self._executor.run(lambda: [_outcome(work) for work in works])
 
     async def read_in_turn(
@@ -337,7 +338,7 @@ class ClassicPartitions:
         asked: Sequence[tuple[ClassicPartition, FetchPartition, Reader, bool, Cold | None]],
         budget: Budget,
     ) -> list[PartitionData | KafkaError]:
-        """Reads that would have blocked, and those that had to wait for others, one by one."""
+        """Reads that would have blocked, and those held behind them, one by one."""
         left = Budget(budget.left, untouched=budget.untouched)
         answers: list[PartitionData | KafkaError] = []
         for partition, wanted, reader, is_new, cold in asked:

@@ -1,4 +1,4 @@
-"""From a partition's name to the object that serves it: the only place that asks for its kind."""
+"""From a partition's name to the object that serves it: the only place that checks its kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Partitions:
-    """What metadata names, as this broker serves it."""
+    """The partitions in metadata, as this broker serves them."""
 
     def __init__(
         self, image: ClusterImage, kinds: Mapping[PartitionKind, ServedPartitions]
@@ -32,7 +32,7 @@ class Partitions:
         self.kinds = dict(kinds)
 
     def find(self, topic: str, index: int) -> ServedPartition:
-        """The partition, or Kafka's error for why it is not served here."""
+        """The partition; raises Kafka's error if it is not served here."""
         known = self._image.topic(topic)
         if known is None:
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -45,7 +45,7 @@ class Partitions:
         return self.kinds[state.kind].find(topic, index)
 
     def leader(self, topic: str, index: int, client_epoch: int = -1) -> ServedPartition:
-        """The same, if this broker speaks for it."""
+        """The partition, if this broker leads it."""
         found = self.find(topic, index)
         found.require_leader(client_epoch)
         return found
@@ -60,7 +60,7 @@ def open_partitions(
     executor: Executor,
     traffic: Traffic,
 ) -> Partitions:
-    """A kind that is not named here is not served."""
+    """A kind that is not listed here is not served."""
     classic = ClassicPartitions(
         replication.replicas, image, settings, replication.leader_quota, executor, traffic
     )

@@ -1,34 +1,36 @@
-"""What a broker does for clients with one partition, whatever keeps its records.
+"""The port to one partition as clients use it, wherever its records are stored.
 
-Handlers know this port and nothing behind it: no handler asks what kind a partition is. Who adds a
-kind (tiered, migrated, something new) writes a ``ServedPartition`` and names it to the factory.
+Handlers know this port and nothing behind it: no handler checks the kind of a partition. To add a
+kind (tiered, migrated, something new), implement ``ServedPartition`` and register it in the
+factory.
 
-*Finding.* ``factory.Partitions`` gives a partition by its name, or raises Kafka's error for why
-this broker has none. Whether it may answer is asked next: ``require_leader`` for everything but a
-fetch, ``require_reader`` for that. A partition that was found may be deleted, or led elsewhere,
-while its request waits for something: who goes on after a wait asks ``require_leader`` again.
+*Finding.* ``factory.Partitions`` finds a partition by name, or raises Kafka's error if this broker
+does not have it. Next, check whether this broker may answer: ``require_reader`` for a fetch,
+``require_leader`` for everything else. A partition may be deleted, or change its leader, while a
+request waits: call ``require_leader`` again after every wait.
 
-*Answers.* A method gives the answer, raises a ``KafkaError`` (of this partition alone), or gives a
-``Question``: then the answer needs a disk, an object store or another broker. A handler collects
-the questions of a request and puts all of one *joint* with one call, so that a thousand partitions
-cost one submission to the writer, one question to a coordinator or one visit to a thread. What
-comes back stands in the order of the questions, each an answer or a ``KafkaError``. What is at hand
-makes no question: the way of a request that waits for nothing has no coroutine, no future, no task.
+*Answers.* A method returns the answer, raises a ``KafkaError`` (for this partition alone), or
+returns a ``Question``: then the answer needs a disk, an object store or another broker. A handler
+collects the questions of a request and calls each *resolver* once with all of its questions, so
+that a thousand partitions cost one submission to the writer, one request to a coordinator or one
+call to a thread. The results are in the order of the questions, each an answer or a ``KafkaError``.
+An answer in memory is returned directly: a request that waits for nothing needs no coroutine,
+future or task.
 
-*Writing.* ``append`` takes one validated batch; its order among the batches of a request, and of
-requests, is the order of the calls, also where the answer is a question. Of a batch that is refused
-nothing is kept, and a failure after ``append`` returned says whether the outcome is known
-(``KafkaError.ambiguous``). Traffic is counted here, once for each batch that was taken.
+*Writing.* ``append`` takes one validated batch. Batches are written in the order of the calls,
+within a request and across requests, even if the answer is a question. If a batch is refused,
+nothing of it is kept. A failure after ``append`` has returned says whether the outcome is known
+(``KafkaError.ambiguous``). Traffic is counted here, once for each accepted batch.
 
-*Reading.* ``read`` gives whole batches from the one that holds the offset on. It may end early, at
-the edge of a region (what is tiered, what is on disk, what is in objects): the reader comes back
-for the rest, so no answer is ever put together from two regions. It reads no more than the budget
-has left. A joint shares out what those before it leave: the joint of the first partition in a
-request's order is asked before all others are read, and so is one whose question ``holds``.
+*Reading.* ``read`` returns whole batches, starting with the one that contains the offset. It may
+end early, at the edge of a region (tiered, local disk, objects): the reader comes back for the
+rest, so no answer combines two regions. It reads no more than the budget has left. A resolver
+shares out what is left by those before it: the resolver of the first partition in a request's order
+is called before all others are read, and so is one whose question ``holds``.
 
-*Waiting.* A watcher is told of everything that changes an answer: records that became readable (how
-many bytes, or 0 if that is not known), another leader, another log start, the end of the partition.
-It is told on the event loop, and it is told too often rather than once too seldom.
+*Waiting.* A watcher is notified of everything that changes an answer: records that became readable
+(how many bytes, or 0 if that is unknown), another leader, another log start offset, the end of the
+partition. It is notified on the event loop, and rather too often than too seldom.
 """
 
 from __future__ import annotations
@@ -56,14 +58,14 @@ NO_REPLICA: Final = -1
 
 
 class RefusedError(KafkaError):
-    """A partition that cannot be served as things stand, whatever its log holds."""
+    """A partition that cannot be served in its current state, whatever its log holds."""
 
 
 # --- Writing --------------------------------------------------------------------------------------
 
 
 class Appended(NamedTuple):
-    """Where a batch went; for a duplicate, where it went the first time."""
+    """Where a batch was written; for a duplicate, where the original was."""
 
     error: ErrorCode
     base_offset: int = -1
@@ -73,7 +75,7 @@ class Appended(NamedTuple):
 
 
 class AppendOutcome(Protocol):
-    """An ``Appended``, or what a writer has of the same shape."""
+    """An ``Appended``, or a writer's result of the same shape."""
 
     @property
     def error(self) -> ErrorCode: ...
@@ -88,10 +90,11 @@ class AppendOutcome(Protocol):
 
 
 class Writing(Protocol):
-    """Batches under way; the joint of an ``append`` is called with them and the request's number.
+    """Batches being written; the resolver of an ``append`` is called with the questions and the
+    request's number.
 
-    ``waits``: not even begun, for want of room, so that the client's next request must not begin
-    either. ``results`` are what is known by now; of the rest, that their time is up.
+    ``waits``: the write has not begun, for lack of space, so the client's next request must not
+    begin either. ``results`` are those known by now; for the rest, a timeout.
     """
 
     @property
@@ -106,7 +109,7 @@ class Writing(Protocol):
 
 
 class Isolation(Enum):
-    """Up to where somebody reads."""
+    """The upper bound of a read."""
 
     LOG_END = "log end"  # followers
     UNCOMMITTED = "high watermark"
@@ -114,9 +117,9 @@ class Isolation(Enum):
 
 
 class Reader:
-    """Who fetches: a consumer, or the broker of a follower.
+    """The client of a fetch: a consumer, or a follower's broker.
 
-    ``anywhere``: not from the leader only.
+    ``anywhere``: it may read from any replica, not only from the leader.
     """
 
     __slots__ = (
@@ -152,10 +155,10 @@ class Reader:
 
 
 class Budget:
-    """The bytes that a fetch may still answer with; it is the fetch that takes from it.
+    """The bytes that a fetch may still return; the fetch itself deducts from it.
 
-    ``untouched``: one batch may come, however large. ``held``: somebody before has to be asked
-    first, so that nothing may be read yet, not even what is at hand.
+    ``untouched``: one batch may be returned, however large. ``held``: an earlier partition must be
+    resolved first, so nothing may be read yet, not even from memory.
     """
 
     __slots__ = ("held", "left", "untouched")
@@ -184,7 +187,7 @@ class EpochEnd(NamedTuple):
 
 
 class Deleted(NamedTuple):
-    """A log that begins at ``low_watermark`` on every replica, unless there was an error."""
+    """The start offset of the log on every replica, unless there was an error."""
 
     low_watermark: int
     error: ErrorCode = ErrorCode.NONE
@@ -198,7 +201,7 @@ class Watcher(Protocol):
 
 
 class ServedPartition(Protocol):
-    """See above. All methods run on the event loop and block nobody."""
+    """See above. All methods run on the event loop and must not block."""
 
     @property
     def topic(self) -> str: ...
@@ -210,24 +213,24 @@ class ServedPartition(Protocol):
     def leader_epoch(self) -> int: ...
     @property
     def log_start_offset(self) -> int:
-        """−1 where only somebody else knows."""
+        """-1 if this broker does not know it."""
         ...
 
     @property
     def takes_transactions(self) -> bool:
-        """Whether transactional batches, and the markers that end them, have a place here."""
+        """Whether transactional batches, and the markers that end them, can be written here."""
         ...
 
     def require_leader(self, client_epoch: int = NO_EPOCH) -> None:
-        """Raises unless this broker writes it and speaks for it, in the epoch that clients know."""
+        """Raises unless this broker leads the partition, in the epoch that the client knows."""
 
     def require_reader(self, reader: Reader, client_epoch: int) -> None:
-        """Raises unless ``reader`` may fetch it here; ``RefusedError`` if no wait would help."""
+        """Raises unless ``reader`` may fetch here; ``RefusedError`` if waiting would not help."""
 
     # Writing
 
     def require_in_sync(self) -> None:
-        """NOT_ENOUGH_REPLICAS where a write with acks=all cannot be taken."""
+        """NOT_ENOUGH_REPLICAS if a write with acks=all cannot be accepted."""
 
     def append(
         self, batch: Validated, origin: Origin, now_ms: int, *, acks_all: bool
@@ -236,15 +239,15 @@ class ServedPartition(Protocol):
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, epoch_grows: bool, now_ms: int
     ) -> Guard | None:
-        """As ``log.verification``: None where the transaction is open already."""
+        """As in ``log.verification``: None if the transaction is already open."""
         ...
 
     def end_transaction(self, end: TransactionEnd, now_ms: int) -> asyncio.Future[None] | None:
-        """Write a marker; what to wait for until it cannot be lost any more."""
+        """Write a marker; returns what to wait for until it can no longer be lost."""
         ...
 
     def delete_before(self, offset: int) -> Deleted | Question[Deleted]:
-        """−1: everything that is committed. The joint is called with the seconds to wait, too."""
+        """-1: everything committed. The resolver also takes the seconds to wait."""
         ...
 
     # Reading
@@ -252,16 +255,17 @@ class ServedPartition(Protocol):
     def read(
         self, wanted: FetchPartition, reader: Reader, budget: Budget, *, is_new: bool
     ) -> PartitionData | Question[PartitionData]:
-        """``is_new``: the reader says this for the first time, so that a follower's progress
-        counts. The joint is called with the budget, too."""
+        """``is_new``: the reader's request is new, so a follower's offset counts as progress. The
+        resolver also takes the budget."""
         ...
 
     def expects_follower(self, replica_id: int, offset: int) -> bool:
-        """Whether a follower's next fetch is looked at though it says nothing of this partition."""
+        """Whether a follower's next fetch is examined although it does not mention this
+        partition."""
         ...
 
     def offset_for(self, timestamp: int, isolation: Isolation) -> Found | Question[Found]:
-        """By time, or by one of ListOffsets' negative numbers."""
+        """By time, or by one of ListOffsets' negative timestamps."""
         ...
 
     def epoch_end(self, epoch: int) -> EpochEnd | Question[EpochEnd]: ...
@@ -277,7 +281,8 @@ class ServedPartition(Protocol):
     # Waiting
 
     def watch(self, watcher: Watcher, *, appends: bool = False) -> None:
-        """``appends``: of what followers may read; ``watcher`` is a ``FollowerWatcher`` then."""
+        """``appends``: also of records only followers may read; ``watcher`` is a
+        ``FollowerWatcher``."""
 
     def unwatch(self, watcher: Watcher) -> None: ...
 
@@ -286,7 +291,7 @@ class ServedPartitions(Protocol):
     """The partitions of one kind."""
 
     def find(self, topic: Topic, index: int) -> ServedPartition:
-        """Raises NOT_LEADER_OR_FOLLOWER, or what else is true, for one that is not here.
+        """Raises NOT_LEADER_OR_FOLLOWER, or a more specific error, if it is not here.
 
         A partition is the same object for as long as it is here: sessions watch it.
         """

@@ -1,7 +1,7 @@
 """Diskless partitions: any broker serves them, from the object store and the control plane.
 
-What a partition is asked becomes a question: one submission to the writer, one fetch, one question
-to the coordinators for all such partitions of a request.
+Each operation becomes a question: one submission to the writer, one fetch, one request to the
+coordinators for all diskless partitions of a request.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from skylog.wire.messages.fetch_request import FetchPartition
     from skylog.wire.validation import Validated
 
-# Batches that a search by time looks into before it takes the last one's word for it.
+# How many batches a search by timestamp examines before it trusts the last one's metadata.
 SEARCHED_BATCHES_MAX: Final = 8
-# Clients know coordinators of groups and transactions only. A Java consumer that is told of one by
-# a partition gives up; told that the leader has changed, it asks again.
+# Clients know only coordinators of groups and transactions. A Java consumer that gets one of these
+# errors for a partition gives up; if told that the leader has changed, it asks again.
 _AWAY: Final = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -68,22 +68,22 @@ _AWAY: Final = frozenset(
 
 
 def _change_error(error: ErrorCode) -> ErrorCode:
-    """Of a change; that its end is not known is told as it is."""
+    """The error of a write; one that says that the outcome is unknown is kept."""
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if error in _AWAY else error
 
 
 def _read_error(error: ErrorCode) -> KafkaError:
-    """Of a question, which may be asked again whatever became of it."""
+    """The error of a read, which can always be repeated."""
     timed_out = error is ErrorCode.REQUEST_TIMED_OUT
     return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER if timed_out else _change_error(error))
 
 
 class PurePartition:
-    """What clients get of one diskless partition."""
+    """One diskless partition as clients see it."""
 
     __slots__ = ("_home", "_state", "index", "place", "topic")
 
-    takes_transactions = False  # offsets are assigned after the fact: no marker could follow
+    takes_transactions = False  # offsets are assigned at commit: no marker could follow
     log_start_offset = -1
 
     def __init__(self, home: PurePartitions, state: DisklessPartition) -> None:
@@ -112,7 +112,7 @@ class PurePartition:
     # Writing
 
     def require_in_sync(self) -> None:
-        """The store keeps copies of its own."""
+        """The store keeps its own copies."""
 
     def append(
         self, batch: Validated, origin: Origin, now_ms: int, *, acks_all: bool
@@ -152,7 +152,7 @@ class PurePartition:
         return Question(self._home.list_offsets, (*self.place, timestamp))
 
     def epoch_end(self, epoch: int) -> Question[EpochEnd]:
-        """No epoch ever ends on a diskless partition: nobody sees a truncation."""
+        """Epochs never end on a diskless partition: no client ever sees a truncation."""
         return Question(self._home.end_epochs, (self.place, epoch))
 
     def active_producers(self) -> Sequence[ProducerEntry]:
@@ -174,7 +174,7 @@ class PurePartition:
 
 
 class PurePartitions:
-    """All diskless partitions, and the joints of their questions."""
+    """All diskless partitions, and the resolvers of their questions."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class PurePartitions:
         return served  # type: ignore[no-any-return]
 
     def nearer_replica(self, name: str, index: int, reader: Reader) -> int | None:
-        """A replica in the consumer's rack, if it has said where it is and this is elsewhere."""
+        """A replica in the consumer's rack, if it names one and this broker is in another."""
         topic = self._image.topic(name)
         if topic is None:
             return None
@@ -221,7 +221,7 @@ class PurePartitions:
         return [_answer(*one, result) for one, result in zip(asked, results, strict=True)]
 
     async def list_offsets(self, asked: Sequence[tuple[Any, int, int]]) -> list[Found | KafkaError]:
-        """Timestamps are answered to the record, as Kafka does."""
+        """Timestamps are resolved to the exact record, as in Kafka."""
         try:
             results = await self._engine.plane.list_offsets(asked)
         except KafkaError as error:
@@ -256,7 +256,7 @@ class PurePartitions:
                 if found is not None:
                     offset, at = found
                     return at, offset
-            # All that qualified in this batch was deleted: the next one may have it.
+            # All matching records of this batch were deleted: the next one may have some.
             after = coordinate.stamp.last_offset + 1
             again = await plane.list_offsets([(*place, timestamp)], from_offset=after)
             result = again[0]
@@ -303,7 +303,7 @@ def _answer(request: ReadRequest, reader: Reader, result: ReadResult) -> Partiti
 
 
 class _Submitted:
-    """A request's batches at the writer; those that get offsets are counted."""
+    """A request's batches at the writer; those that get offsets are counted as traffic."""
 
     __slots__ = ("_request", "_traffic", "done", "waits")
 

@@ -1,4 +1,4 @@
-"""Answers of partitions for which somebody has to be asked."""
+"""Answers of partitions that need a disk, an object store or another broker."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ S = TypeVar("S")
 
 
 class Question(Generic[T_co]):
-    """Stands for an answer: ``joint`` is called with all that was ``asked`` of it in a request.
+    """A placeholder for an answer: ``resolver`` is called once with all that a request ``asked`` of
+    it.
 
-    ``holds``: partitions behind this one in a fetch are read after it.
+    ``holds``: later partitions of a fetch are read after this one.
     """
 
-    __slots__ = ("asked", "holds", "joint")
+    __slots__ = ("asked", "holds", "resolver")
 
-    def __init__(self, joint: Any, asked: Any, *, holds: bool = False) -> None:
-        self.joint = joint
+    def __init__(self, resolver: Any, asked: Any, *, holds: bool = False) -> None:
+        self.resolver = resolver
         self.asked = asked
         self.holds = holds
 
@@ -29,12 +30,12 @@ class Question(Generic[T_co]):
 async def ask_all(
     questions: Sequence[tuple[S, Question[T]]], *more: object
 ) -> list[tuple[S, T | KafkaError]]:
-    """The answers to questions, each with whatever it was noted with: one call of each joint."""
-    joints: dict[Any, list[tuple[S, Question[T]]]] = {}
+    """The answers, each with the item that its question came with: one call of each resolver."""
+    resolvers: dict[Any, list[tuple[S, Question[T]]]] = {}
     for one in questions:
-        joints.setdefault(one[1].joint, []).append(one)
+        resolvers.setdefault(one[1].resolver, []).append(one)
     found: list[tuple[S, T | KafkaError]] = []
-    for joint, asked in joints.items():
-        answers = await joint([question.asked for _, question in asked], *more)
+    for resolver, asked in resolvers.items():
+        answers = await resolver([question.asked for _, question in asked], *more)
         found += [(about, answer) for (about, _), answer in zip(asked, answers, strict=True)]
     return found

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Replicating:
-    """Batches that were appended here and that the other replicas in sync do not have yet."""
+    """Batches that were appended here and that other in-sync replicas do not have yet."""
 
     __slots__ = ("_asked", "done")
 
@@ -39,14 +39,14 @@ class Replicating:
         if error is None:
             return appended
         if not isinstance(error, KafkaError):
-            raise error  # a bug, and no reason to call the batch written
+            raise error  # a bug: the batch must not count as written
         return Appended(error.code)
 
 
 async def until_deleted(
     asked: Sequence[tuple[Partition, Deleted, asyncio.Future[None]]], seconds: float
 ) -> list[Deleted]:
-    """Wait for the followers; those that do not make it in time are named."""
+    """Wait for the followers; those that are too slow are named."""
     await asyncio.wait([wait for _, _, wait in asked], timeout=seconds)
     results = []
     for replica, deleted, wait in asked:

@@ -1,7 +1,7 @@
-"""Splits of a classic partition: its segments, cut where their indexes know a batch.
+"""Splits of a classic partition: its segments, cut at batches that their indexes know.
 
-An index has an entry for every few kilobytes, so splits are as large as asked for, give or take a
-batch. What is too old is left out by whole segments.
+An index has an entry for every few kilobytes, so splits have the requested size to within a batch.
+Data that is too old is skipped by whole segments.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def plan(log: Log, request: RangeRequest, split_bytes: int) -> PlannedRange:
     def page_of(_at: object, span: ranges.Span, _limit: int) -> ranges.SplitPage:
         pieces = _within(segments, log_end, span, split_bytes)
         page = ranges.split_page(pieces, span, split_bytes)
-        # There is one page only, however many pieces it has.
+        # There is only one page, however many pieces it has.
         return page._replace(batches=0)
 
     steps = ranges.plan([request], 1, lambda _: state)
@@ -56,7 +56,7 @@ def _within(
 def _pieces(
     segment: Segment, end: int, latest_ms: int, split_bytes: int
 ) -> Iterator[ranges.SizedBatch]:
-    """An entry tells the last offset of a batch and where the batch begins."""
+    """An index entry has the last offset of a batch and the position where the batch begins."""
     index = segment.offset_index(block=True)
     size = segment.size
     offset, at = segment.base_offset, 0
