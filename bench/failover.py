@@ -35,7 +35,7 @@ from bench.coordinator import (
 from skylog.diskless.coordinator import requests as ask
 from skylog.diskless.coordinator.registry import DisklessCoordinators
 from skylog.diskless.coordinator.replica import ReplicaStore
-from skylog.diskless.coordinator.runtime import RuntimeSettings
+from skylog.diskless.coordinator.settings import RuntimeSettings
 from skylog.kernel.executor import ThreadExecutor
 from skylog.log.config import LogConfig
 from skylog.log.files import Files

@@ -59,7 +59,7 @@ def log(tmp_path: Path) -> Log:
             codec=number % 5,
             producer=(77, 2, 3 * number),
         )
-        found.append([placed], number // 50, NOW)
+        found.appender.append([placed], number // 50, NOW)
     assert len(found.segments) > 2
     found.close()
     return found
