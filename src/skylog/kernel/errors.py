@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from enum import IntEnum
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from skylog.kernel.limits import ERROR_MESSAGE_CHARACTERS_MAX
 
@@ -215,6 +215,12 @@ class KafkaError(SkylogError):
     @property
     def retriable(self) -> bool:
         return self.code in RETRIABLE
+
+    def without_frames(self) -> Self:
+        """For an error that is a result: one of the frames that it was raised through has it, and
+        all of them the request, which would stay in memory until the garbage collector runs."""
+        self.__cause__ = self.__context__ = None
+        return self.with_traceback(None)
 
 
 class ProtocolError(SkylogError):

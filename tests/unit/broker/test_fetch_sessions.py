@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import InlineExecutor
+from skylog.wire.messages.fetch_request import FetchPartition
 from skylog.wire.messages.fetch_response import FetchResponse, PartitionData
 from tests.integration.broker_client import told
-from tests.unit.broker.support import StepExecutor, World, soon
+from tests.unit.broker.support import NODE, StepExecutor, World, soon
+from tests.unit.replication.support import state
 
 FOREVER_MS = 10**9
 
@@ -307,6 +310,46 @@ async def test_cold_partitions_get_their_part_of_the_budget_in_order() -> None:
         assert [(topic, len(one.records) // size) for (topic, _), one in found.items()] == list(
             zip("abc", expected, strict=True)
         )
+
+
+async def test_partitions_behind_a_cold_one_are_checked_again_when_they_are_read() -> None:
+    world = World()
+    names = ("cold", "here", "deleted", "moved")
+    for topic in names:
+        world.create(topic)
+        world.append(topic)
+    world.partitions["cold", 0].log.cold = True  # type: ignore[attr-defined]
+    executor = world.executor = StepExecutor()
+    parts = [(topic, 0, 0) for topic in names]
+    answer = asyncio.ensure_future(world.begin(*parts, epoch=0))
+    await soon(executor.entered.wait())
+    world.delete("deleted")
+    world.partitions["moved", 0].update(state(7, 1, (NODE, 7), (7,)))
+    executor.go_on.set()
+    found = told(await soon(answer))
+    assert [(one.error_code, bool(one.records)) for one in found.values()] == [
+        (ErrorCode.NONE, True),
+        (ErrorCode.NONE, True),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
+        (ErrorCode.FENCED_LEADER_EPOCH, False),
+    ]
+
+
+async def test_a_fetch_that_fails_behind_a_cold_one_is_let_go_without_the_collector() -> None:
+    world = World()
+    for topic in ("cold", "short"):
+        world.create(topic)
+        world.append(topic)
+    world.partitions["cold", 0].log.cold = True  # type: ignore[attr-defined]
+    world.executor = InlineExecutor()
+    gc.collect()
+    gc.disable()
+    try:
+        found = told(await soon(world.begin(("cold", 0, 0), ("short", 0, 9))))
+        assert found["short", 0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert not any(isinstance(one, FetchPartition) for one in gc.get_objects())
+    finally:
+        gc.enable()
 
 
 async def test_a_topic_deleted_during_a_read() -> None:

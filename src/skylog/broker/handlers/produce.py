@@ -236,9 +236,7 @@ class Produce:
         try:
             return validate(slot.records, slot.rules, now_ms, self.context.version)
         except KafkaError as error:
-            # Without its traceback: the frames refer to the request, and one of them to the error.
-            error.__cause__ = error.__context__ = None
-            return error.with_traceback(None)
+            return error.without_frames()
 
     def _refuse(self, slot: Slot, partition: ServedPartition, error: KafkaError) -> None:
         """Fail a batch that the log, or a check before it, refuses."""
@@ -319,7 +317,7 @@ def _gone(slot: Slot) -> KafkaError | None:
         try:
             slot.partition.require_leader()
         except KafkaError as error:
-            return error
+            return error.without_frames()
     return None
 
 

@@ -26,7 +26,7 @@ is in this file, and nothing here knows sockets.
 
 Conditions that come and go within a state are not states: a muted client, a full write buffer and a
 request that waits for its response only hold back the next request. TLS is complete before a
-connection is CONNECTED; authentication is the business of ``security.connection``.
+connection is CONNECTED; authentication is the business of ``security.authentication``.
 """
 
 from __future__ import annotations

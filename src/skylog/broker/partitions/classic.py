@@ -194,6 +194,15 @@ class ClassicPartition:
         answer.records = found.buffer
         return _with_aborted(answer, found) if found.aborted else answer
 
+    def read_late(
+        self, wanted: FetchPartition, reader: Reader, budget: Budget, is_new: bool
+    ) -> PartitionData | Question[PartitionData]:
+        """The same after a wait, in which it may have been deleted, or led elsewhere."""
+        if self.replica.deleted:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self.require_reader(reader, wanted.current_leader_epoch)
+        return self.read(wanted, reader, budget, is_new=is_new)
+
     def _hear_follower(self, wanted: FetchPartition, reader: Reader) -> None:
         """A follower's fetch offset says what it has."""
         offset, log = wanted.fetch_offset, self.replica.log
@@ -344,7 +353,7 @@ class ClassicPartitions:
         for partition, wanted, reader, is_new, cold in asked:
             answer: Any = cold
             if cold is None:
-                answer = _outcome(partial(partition.read, wanted, reader, left, is_new=is_new))
+                answer = _outcome(partial(partition.read_late, wanted, reader, left, is_new))
             if isinstance(answer, Question):
                 answer = answer.asked[-1]
             if not isinstance(answer, PartitionData | KafkaError):
@@ -359,7 +368,7 @@ def _outcome(work: Callable[[], T]) -> T | KafkaError:
     try:
         return work()
     except KafkaError as error:
-        return error
+        return error.without_frames()
 
 
 def _fill(answer: PartitionData, read: Callable[[], ReadInfo]) -> PartitionData:

@@ -20,7 +20,7 @@ async def outcomes_of(
         try:
             outcomes = [await calls[0]]
         except KafkaError as error:
-            outcomes = [error]
+            outcomes = [error.without_frames()]
     else:
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
     return outcomes

@@ -40,7 +40,7 @@ async def pin_files(
         try:
             answers = await coordinators.submit(coordinator_id, request)
         except KafkaError as error:
-            answers = [error] * len(part)
+            answers = [error.without_frames()] * len(part)
         for (place, _), answer in zip(part, answers, strict=True):
             results[place] = results[place] or answer
 
