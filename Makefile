@@ -18,7 +18,8 @@ help: ## Show this list
 
 setup: $(STAMP) ## Create .venv with skylog and everything the tests need
 
-# What a broker needs. Spark and the test tools, ten times as large, are installed only by `setup`.
+# The dependencies of a broker. Spark and the test tools, ten times as large, come with `setup`
+# only.
 $(RUNTIME): requirements.txt requirements-native.txt pyproject.toml setup.py $(wildcard src/skylog/*/*.c src/skylog/*/*.h)
 	@tools/check_python.sh $(PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
@@ -32,7 +33,7 @@ $(STAMP): $(RUNTIME) requirements-dev.txt
 	$(PIP) --require-hashes -r requirements-dev.txt
 	@touch $@
 
-native: setup ## Build the C modules anew, warnings as errors
+native: setup ## Rebuild the C modules, with warnings as errors
 	CFLAGS=-Werror $(BIN)/python setup.py -q build_ext --inplace
 	@$(BIN)/python -c "from skylog.kernel.native import native_libraries as found; \
 	  raise SystemExit(not all(found().values()) and f'not built: {found()}')"
@@ -51,18 +52,18 @@ interop: setup ## Install real clients and Kafka's tools, run them against skylo
 	@tools/interop_setup.sh
 	$(BIN)/pytest -m interop tests
 
-judge-franz-go: setup ## franz-go's own integration suite against skylog
+judge-franz-go: setup ## Run franz-go's integration suite against skylog
 	@tools/interop_setup.sh
 	$(BIN)/python tools/judge.py franz-go
 
-judge-kafka-python: setup ## kafka-python's own integration suite against skylog
+judge-kafka-python: setup ## Run kafka-python's integration suite against skylog
 	$(BIN)/python tools/judge.py kafka-python
 
-judge-librdkafka: setup ## librdkafka's own integration suite against clusters of skylog
+judge-librdkafka: setup ## Run librdkafka's integration suite against clusters of skylog
 	@tools/interop_setup.sh librdkafka
 	$(BIN)/python tools/judge.py librdkafka
 
-lint: setup ## ruff, mypy, import contracts, size and drift checks
+lint: setup ## Run ruff, mypy, import contracts, size and drift checks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -75,7 +76,7 @@ sim: setup ## Simulate histories of the state machines beyond those in the suite
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; \
 	  $(BIN)/pytest -n auto tests/property --hypothesis-profile=seeded --hypothesis-seed=$$seed || exit 1; done
 
-sanitize: setup ## Hostile input through every C source under ASan and UBSan (SECONDS=600)
+sanitize: setup ## Run all C code on damaged input under ASan and UBSan (SECONDS=600)
 	$(BIN)/python tools/sanitize.py --seconds $(SECONDS)
 
 chaos: setup ## Kill, pause and restart the nodes of a cluster under load (SECONDS=600 SEED=1 CHAOS="--network --disks")
@@ -90,7 +91,7 @@ docs: setup ## Regenerate the reference pages
 generate: setup ## Regenerate the message classes from Kafka's schemas
 	$(BIN)/python tools/generate_messages.py "$$(tools/kafka_jars.sh)/json"
 
-lock: ## Update the pinned requirements, with hashes and without addresses
+lock: ## Update the pinned requirements, with hashes and without index addresses
 	tools/lock.sh
 
 clean: ## Remove everything that make setup and the tests created

@@ -1,4 +1,4 @@
-"""skylog beside Apache Kafka on this machine: one table.
+"""Compare skylog with Apache Kafka on this machine and print one table.
 
 python -m bench [--quick] [--only NAME] [--rounds N] [--json FILE]
 """
@@ -44,11 +44,11 @@ def _options() -> argparse.Namespace:
         "--only",
         action="append",
         choices=sorted([*SCENARIOS, *FAMILIES]),
-        help="this part alone; repeatable",
+        help="only this part; repeatable",
     )
-    parser.add_argument("--rounds", type=int, help="rounds that take turns (3)")
+    parser.add_argument("--rounds", type=int, help="alternating rounds (3)")
     parser.add_argument("--records", type=int, help="records of a throughput run (500,000)")
-    parser.add_argument("--json", type=Path, help="write all figures here too")
+    parser.add_argument("--json", type=Path, help="also write all samples to this file")
     return parser.parse_args()
 
 
@@ -88,7 +88,7 @@ def _write(path: Path, machine: dict[str, Any], figures: list[Figure]) -> None:
 
 def main() -> None:
     given = _options()
-    # So that whatever ends the bench, its clusters end with it.
+    # However the bench ends, its clusters are stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     plan, machine = _plan(given), _machine()
     figures: list[Figure] = []

@@ -1,7 +1,7 @@
-"""Compaction by brokers: the same batches in one log of each, and one pass of its cleaner.
+"""Compaction by brokers: one pass of each cleaner over the same batches.
 
-The pass is watched from outside, in the same way on both sides: it is set off by the topic's
-settings, and is over when the cleaner's checkpoint says so.
+Both sides are observed from outside in the same way: a change of the topic's settings starts the
+pass, and the cleaner's checkpoint shows its end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from skylog.wire.messages.produce_request import (
 )
 
 CHOSEN = (CASES[0], CASES[1], CASES[2], CASES[4])
-# Both look for work this often; it is part of what is measured, up to one such pause.
+# How often both cleaners look for work; up to one such pause is part of the measurement.
 BACKOFF_MS = 20
 LOOK_SECONDS = 0.01
 PASS_SECONDS_MAX = 120
@@ -56,7 +56,7 @@ class Pass(NamedTuple):
     bytes_after: int
     seconds: float
     cpu_seconds: float
-    # The most memory that was resident, and how much of it had not been before.
+    # Peak resident memory, and how much of it the pass added.
     peak_bytes: int
     added_bytes: int
 
@@ -70,7 +70,7 @@ def compaction(plan: Plan) -> list[Figure]:
     peak = Figure("peak memory of the broker while it compacts", "MB", None)
     added = Figure("of which a pass has added, at most", "MB", None)
     total = (MEGABYTES_QUICK if plan.quick else MEGABYTES) * MEGABYTE
-    # The second one so that nobody waits a minute to hear what has been synced.
+    # The second one so that the bench does not wait a minute to see what has been synced.
     settings = {
         "log.cleaner.backoff.ms": str(BACKOFF_MS),
         "log.flush.offset.checkpoint.interval.ms": "1000",
@@ -94,7 +94,7 @@ def compaction(plan: Plan) -> list[Figure]:
 
 
 def _pass(cluster: Cluster, case: Case, topic: str, total: int) -> Pass:
-    """Fill a topic that nobody cleans, then let it be cleaned."""
+    """Fill a topic that is not compacted, then have it compacted."""
     topics = clients.Topics(cluster.bootstrap)
     topics.create([topic], partitions=1, **{"segment.bytes": str(SEGMENT_BYTES)})
     asyncio.run(_fill(cluster.bootstrap, topic, batches(case, total)))
@@ -121,7 +121,7 @@ def _pass(cluster: Cluster, case: Case, topic: str, total: int) -> Pass:
 
 
 def _await_sync(cluster: Cluster, topic: str, offset: int) -> None:
-    """Rolled segments are synced in the background, and neither side is to wait for that."""
+    """Rolled segments are synced in the background; neither pass shall wait for that."""
     deadline = time.monotonic() + PASS_SECONDS_MAX
     path = cluster.directory / "data" / "recovery-point-offset-checkpoint"
     while _offset_in(path, topic) < offset:
@@ -132,7 +132,7 @@ def _await_sync(cluster: Cluster, topic: str, offset: int) -> None:
 
 
 def _offset_in(path: Path, topic: str) -> int:
-    """What a checkpoint file says of the topic's partition; -1 if nothing."""
+    """The offset of the topic's partition in a checkpoint file; -1 without one."""
     try:
         lines = path.read_text().splitlines()
     except FileNotFoundError:
@@ -153,7 +153,7 @@ def _configure(cluster: Cluster, topic: str, wanted: dict[str, str]) -> None:
 
 
 async def _fill(bootstrap: str, topic: str, wanted: Iterator[bytearray]) -> None:
-    """One request for each batch, so that they lie in the log as they were made."""
+    """One request for each batch, so that the log keeps them as they are."""
     address = parse_bootstrap(bootstrap)[0]
     connection = await open_connection(address, ClientSettings((address,)), real_system())
     request = MetadataRequest([MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)

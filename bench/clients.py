@@ -1,4 +1,4 @@
-"""The load: librdkafka in a process of its own, and Kafka's own performance tools.
+"""The load: librdkafka in a separate process, and Kafka's performance tools.
 
 ``python -m bench.clients produce|consume|latency|acks …`` is that process; it prints one JSON line.
 """
@@ -33,16 +33,16 @@ MEBIBYTE = 1 << 20
 CLIENT_SECONDS_MAX = 600
 # The heap that kafka-producer-perf-test.sh and kafka-consumer-perf-test.sh ask for.
 TOOL_HEAP = "-Xmx512M"
-# Of the records of Kafka's producer tool, the share that it sends before it counts.
+# The share of records that Kafka's producer tool sends as a warm-up.
 JAVA_WARMUP_SHARE = 5
 PLAIN: Mapping[str, Any] = {}
-# By default librdkafka fetches nothing for a second once 64 MB wait for the application, so that
-# a broker which outruns the application looks slow. This one asks again at once.
+# By default librdkafka fetches nothing for a second once 64 MB wait for the application, so a
+# broker that is faster than the application looks slow. With this setting it fetches again at once.
 EAGER: Mapping[str, Any] = {"fetch.queue.backoff.ms": 5}
 EAGER_NOTE = "fetch.queue.backoff.ms=5"
 
 
-# -- the side of the bench -------------------------------------------------------------------
+# -- called by the bench ---------------------------------------------------------------------
 
 
 def librdkafka(
@@ -54,7 +54,7 @@ def librdkafka(
     *,
     niceness: int = 0,
 ) -> dict[str, float]:
-    """Run a client of librdkafka and take what it measured."""
+    """Run a client of librdkafka and return its measurements."""
     command = [sys.executable, "-m", "bench.clients", role, bootstrap, topic, str(count)]
     command += ["--partitions", str(partitions)]
     if niceness:
@@ -64,7 +64,7 @@ def librdkafka(
 
 
 def output_of(command: list[str], name: str) -> str:
-    """What a client in a process of its own has said."""
+    """The output of a client process."""
     done = subprocess.run(
         command,
         check=False,
@@ -79,7 +79,7 @@ def output_of(command: list[str], name: str) -> str:
 
 
 def _tool(classpath: str, name: str, arguments: list[str]) -> str:
-    # Without a configuration of its own, log4j would write of itself to where the figures go.
+    # Without a configuration, log4j would write about itself to the output with the figures.
     command = ["java", TOOL_HEAP, *JVM, "-cp", classpath, f"org.apache.kafka.tools.{name}"]
     return output_of([*command, *arguments], name)
 
@@ -105,7 +105,7 @@ def java_produce(
         )  # fmt: skip
     rates = re.findall(r"\(([\d.]+) MB/sec\)", output)
     if not rates:
-        raise RuntimeError(f"ProducerPerformance said nothing to count:\n{output[-2000:]}")
+        raise RuntimeError(f"ProducerPerformance printed no result:\n{output[-2000:]}")
     return float(rates[-1]) * MEBIBYTE / MEGABYTE
 
 
@@ -124,7 +124,7 @@ def java_consume(classpath: str, bootstrap: str, topic: str, count: int) -> floa
 
 
 class Topics:
-    """Creates and deletes topics, and waits until it is so."""
+    """Creates and deletes topics, and waits until that is done."""
 
     def __init__(self, bootstrap: str) -> None:
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -141,7 +141,7 @@ class Topics:
             future.result()
 
 
-# -- the side of the client ------------------------------------------------------------------
+# -- the client's process --------------------------------------------------------------------
 
 
 def _fail(error: Any) -> None:
@@ -150,7 +150,7 @@ def _fail(error: Any) -> None:
 
 
 def produce(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str, float]:
-    """Send as fast as the client's own queue allows; ends when all is acknowledged."""
+    """Send as fast as the client's queue allows; ends when everything is acknowledged."""
     undelivered: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: Any) -> None:
@@ -180,7 +180,7 @@ def produce(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str
 def consume(
     bootstrap: str, topic: str, count: int, partitions: int, settings: Mapping[str, Any] = PLAIN
 ) -> dict[str, float]:
-    """Read from the beginning until ``count`` records have come; counts from the first on."""
+    """Read ``count`` records from the beginning; the time starts with the first."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", **settings})
     consumer.assign([TopicPartition(topic, i, OFFSET_BEGINNING) for i in range(partitions)])
     first = consumer.consume(1, 60)
@@ -201,9 +201,9 @@ def consume(
 
 
 def latency(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str, float]:
-    """From when a record was due to be sent until the application has it, in ms.
+    """From the time when a record was due until the application has it, in ms.
 
-    The schedule does not wait for anybody, so a stall is counted for all records that it delays.
+    The schedule waits for nothing, so a stall counts for all records that it delays.
     """
     delays: list[float] = []
     ready = threading.Event()
@@ -228,7 +228,7 @@ def latency(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str
     receiver = threading.Thread(target=receive)
     receiver.start()
     rest = os.urandom(RECORD_BYTES - 8)
-    while not ready.wait(0.05):  # records of time zero until the consumer hears them
+    while not ready.wait(0.05):  # records of time zero until the consumer receives them
         producer.produce(topic, bytes(8) + rest, partition=0)
         producer.flush()
     started = time.perf_counter_ns()
@@ -248,7 +248,7 @@ def latency(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str
 
 
 def acks(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str, float]:
-    """From when a record was due to be sent until it was acknowledged, in ms."""
+    """From the time when a record was due until it was acknowledged, in ms."""
     delays: list[float] = []
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
     value = os.urandom(RECORD_BYTES)

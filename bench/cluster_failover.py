@@ -1,7 +1,7 @@
-"""How long a producer waits when a node of three is killed: skylog beside Apache Kafka.
+"""How long a producer waits when one of three nodes is killed: skylog and Apache Kafka.
 
-One producer goes on sending to a partition whose leader is killed with SIGKILL. What counts is the
-time from then to the first acknowledgement of a record that was sent later, with the defaults of
+A producer keeps sending to a partition whose leader is killed with SIGKILL. Measured is the time
+from the kill to the first acknowledgement of a record that was sent after it, with the defaults of
 brokers (broker.session.timeout.ms is 9 s on both sides) and client.
 """
 
@@ -29,10 +29,10 @@ from bench.three import NODES, Three, wait_until
 
 RECORDS_PER_SECOND = 200
 PARTITIONS = 12
-# So many records are acknowledged before the leader dies.
+# Records that are acknowledged before the leader is killed.
 WARM_RECORDS = RECORDS_PER_SECOND
 FAILOVER_SECONDS_MAX = 90
-# Each takes a session's time four times, and its figures lie close together.
+# Each takes four session timeouts, and the figures vary little.
 ROUNDS = 2
 COORDINATOR_GOAL = Goal(3, ratio=False)
 BATCHES, QUICK_BATCHES = 1_000_000, 100_000
@@ -49,11 +49,11 @@ def first_after(acknowledged: Iterable[Times], moment: float) -> float | None:
 
 
 class Load:
-    """A producer that sends to one partition, at a steady rate, until ``with`` ends."""
+    """A producer that sends to one partition at a steady rate until ``with`` ends."""
 
     def __init__(self, bootstrap: str, topic: str, partition: int) -> None:
         settings = {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0}
-        self._producer = Producer({**settings, "log_level": 0})  # that a node dies is no news
+        self._producer = Producer({**settings, "log_level": 0})  # errors are expected
         self._topic, self._partition = topic, partition
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -97,7 +97,7 @@ class Load:
 
 
 def failovers(plan: Plan) -> list[Figure]:
-    """Of a leader, of a leader that is the active controller, and of a coordinator."""
+    """Fail-over of a leader, of a leader that is the active controller, and of a coordinator."""
     plan = replace(plan, rounds=min(plan.rounds, ROUNDS))
     note = f"broker.session.timeout.ms=9000, as shipped; {plan.rounds} rounds"
     classic, diskless = (
@@ -156,7 +156,7 @@ def _first_after_kill(
     )
     killed = time.monotonic()
     cluster.node(node_id).kill()
-    # Answers that were on their way say nothing of who leads next.
+    # Responses that were already on their way do not come from the next leader.
     dead = time.monotonic()
     wait_until(
         "a record acknowledged after the kill",
@@ -167,7 +167,7 @@ def _first_after_kill(
 
 
 def _coordinator(plan: Plan) -> Figure:
-    """A follower's copy of a diskless coordinator, until it commits in the leader's place."""
+    """From the election of a diskless coordinator's follower until it commits."""
     batches = QUICK_BATCHES if plan.quick else BATCHES
     figure = Figure(
         f"coordinator of {batches:,} diskless batches, until its follower commits",

@@ -1,4 +1,4 @@
-"""10,000 diskless partitions on three nodes of skylog: what it costs to make and to have them.
+"""10,000 diskless partitions on three nodes of skylog: the cost of creating and of having them.
 
 Kafka is left out: 10,000 classic partitions with three replicas are 30,000 logs here.
 """
@@ -29,7 +29,7 @@ LOG_DIRECTORY = "__cluster_metadata-0"
 
 
 def partitions(plan: Plan) -> list[Figure]:
-    """Creation, size of metadata, CPU and memory while nobody uses them, and a restart; once."""
+    """Creation, size of metadata, CPU and memory when idle, and a restart; one round."""
     names = [f"topic-{number:02}" for number in range(QUICK_TOPICS if plan.quick else TOPICS)]
     count = f"{len(names) * PARTITIONS_PER_TOPIC:,} diskless partitions"
     created = Figure(f"creating {count}", "s", None, note="until all three nodes show them all")
@@ -56,7 +56,7 @@ def partitions(plan: Plan) -> list[Figure]:
 
 
 def _create(cluster: Three, names: Sequence[str], count: int) -> None:
-    """One request after the other, then until every node knows all leaders."""
+    """Create one topic after the other, and wait until every node knows all leaders."""
     topics = clients.Topics(cluster.bootstrap)
     for name in names:
         topics.create([name], count, **DISKLESS)
@@ -80,7 +80,7 @@ def _wait_shown(node: Cluster, names: Sequence[str], count: int) -> None:
 
 
 def _produce(cluster: Three, topic: str, partition: int) -> None:
-    """They are not only shown: one takes a record."""
+    """Check that one of them takes a record."""
     outcome: list[object] = []
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     producer.produce(
@@ -92,7 +92,7 @@ def _produce(cluster: Three, topic: str, partition: int) -> None:
 
 
 def _idle(plan: Plan, cluster: Three) -> list[float]:
-    """Percent of a core by node, once what is left of earlier work is done."""
+    """Percent of a core for each node, once earlier work is done."""
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
     while time.monotonic() < deadline:
         before = cluster.cpu_seconds()
@@ -109,7 +109,7 @@ def _idle(plan: Plan, cluster: Three) -> list[float]:
 
 
 def _idle_figures(count: str, before: Sequence[float], after: Sequence[float]) -> list[Figure]:
-    """Of the node that has most to do, usually the active controller, and what was added."""
+    """Of the busiest node, usually the active controller, and what the partitions added."""
     unit = "% of a core"
     empty = Figure("idle CPU of the busiest of three nodes, one topic", unit, None)
     full = Figure(f"idle CPU of the busiest of three nodes, {count}", unit, None)
@@ -122,7 +122,7 @@ def _idle_figures(count: str, before: Sequence[float], after: Sequence[float]) -
 
 
 def _restart_with_snapshots(cluster: Three) -> float:
-    """Seconds until a restarted node serves; it then writes a snapshot of what there is."""
+    """Seconds until a restarted node serves; it then writes a snapshot."""
     node = cluster.nodes[0]
     node.end()
     node.settings["metadata.log.max.snapshot.interval.ms"] = SNAPSHOT_AFTER_MS

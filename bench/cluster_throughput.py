@@ -1,7 +1,7 @@
-"""Three nodes of skylog beside three of Apache Kafka: producing, and what passes between brokers.
+"""Three nodes of skylog and three of Apache Kafka: producing, and the traffic between brokers.
 
 A classic topic has three replicas on both sides, and every record is acknowledged when all have it.
-A diskless topic copies nothing; it is held against Kafka's three replicas, for the same bytes.
+A diskless topic is not replicated; it is compared with Kafka's three replicas for the same bytes.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from bench.plan import Plan
 from bench.three import NODES, Between, Three
 
 PARTITIONS = 12
-# Each of three JVMs sees a third of the load, so it takes them longer to compile what is used.
+# Each of three JVMs gets a third of the load, so JIT compilation takes longer.
 WARM_UPS = 3
 CLASSIC_GOAL = Goal(0.7, higher_is_better=True)
 DISKLESS_GOAL = Goal(1.5, higher_is_better=True)
-# Coordinates of batches, which are replicated, and the requests of followers who wait for more.
+# For the replicated coordinates of batches, and the fetches of followers.
 BETWEEN_GOAL = Goal(0.02, ratio=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one producer did to a topic."""
+    """One run of a producer."""
 
     mb_per_second: float
     cpu_seconds: float
-    # By byte produced.
+    # For each byte produced.
     between: float
 
 
 class Rows:
-    """The figures of one kind of topic beside Kafka's classic one."""
+    """The figures of one kind of topic, and of Kafka's classic one."""
 
     def __init__(self, kind: str, rate: Goal, between: Goal | None, note: str) -> None:
         what = f"{kind}, {NODES} nodes"
@@ -57,7 +57,7 @@ class Rows:
 
 
 def throughput(plan: Plan) -> list[Figure]:
-    """Both policies of syncs; for a first look without syncs alone."""
+    """Without syncs and with them; with ``--quick`` only without."""
     classic = Rows("classic, 3 replicas", CLASSIC_GOAL, None, "both as shipped: no syncs")
     diskless = _diskless_rows(SHIPPED_NOTE)
     memory = Figure("resident memory of three brokers after a round", "MB", None)
@@ -79,7 +79,7 @@ def throughput(plan: Plan) -> list[Figure]:
 
 
 def _turns(plan: Plan, sides: Sequence[str]) -> list[tuple[int, str]]:
-    """Round and side; but for a first look, rounds below 0 come before and are not counted."""
+    """Round and side; rounds below 0 are the warm-up, which ``--quick`` leaves out."""
     warm_ups = 0 if plan.quick else WARM_UPS
     return [*((-left, side) for left in range(warm_ups, 0, -1) for side in sides),
             *plan.turns(sides)]  # fmt: skip
@@ -117,7 +117,7 @@ def _produce(plan: Plan, cluster: Three, topic: str, *, diskless: bool) -> Run:
     else:
         topics.create([topic], PARTITIONS, NODES)
     cluster.wait_in_sync()
-    os.sync()  # nobody pays for what the other side left to write
+    os.sync()  # neither side pays for the other's dirty pages
     before = cluster.cpu_seconds()
     with Between(cluster.peer_ports) as between:
         done = clients.librdkafka("produce", cluster.bootstrap, topic, plan.records, PARTITIONS)

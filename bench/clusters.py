@@ -1,4 +1,4 @@
-"""skylog and Apache Kafka as processes of their own, each as its makers ship it."""
+"""skylog and Apache Kafka as separate processes, each as shipped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 STOP_SECONDS_MAX = 60
 START_SECONDS_MAX = 120
 
-# What kafka-run-class.sh gives every JVM, and kafka-server-start.sh the broker's.
+# The options of kafka-run-class.sh for every JVM, and of kafka-server-start.sh for brokers.
 JVM = (
     "-server",
     "-XX:+UseG1GC",
@@ -33,7 +33,7 @@ JVM = (
 )
 BROKER_HEAP = ("-Xmx1G", "-Xms1G")
 
-# config/server.properties of the distribution, but for addresses and the directory.
+# config/server.properties of the distribution, except addresses and the directory.
 KAFKA_PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -70,7 +70,7 @@ def kafka_classpath() -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Held together while they are drawn, so that they differ."""
+    """All are bound at the same time, so that they differ."""
     with ExitStack() as held:
         found = []
         for _ in range(count):
@@ -81,8 +81,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def environment() -> dict[str, str]:
-    """Of skylog's processes: this tree, and as after an installation bytecode is kept, here
-    beside this run's other files."""
+    """For skylog's processes: this tree; bytecode is kept, as after an installation."""
     found = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     found.pop("PYTHONDONTWRITEBYTECODE", None)
     return {**found, "PYTHONPYCACHEPREFIX": str(BYTECODE)}
@@ -91,7 +90,7 @@ def environment() -> dict[str, str]:
 class Cluster(ABC):
     """A cluster of one node, or one node of a larger one; ``with`` stops it and removes its data.
 
-    ``ports`` are the broker's and the controller's, where others must know them beforehand.
+    ``ports`` are the broker's and the controller's, if other nodes must know them beforehand.
     """
 
     name: str
@@ -118,13 +117,13 @@ class Cluster(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """What must happen once before the first start."""
+        """Prepare the first start."""
 
     @abstractmethod
     def command(self) -> list[str]: ...
 
     def spawn(self) -> None:
-        """Start the process; it may not answer yet."""
+        """Start the process; it may not serve yet."""
         self._process = subprocess.Popen(
             self.command(),
             stdout=self._output,
@@ -139,7 +138,7 @@ class Cluster(ABC):
             raise RuntimeError(f"{self.name} ended by itself:\n{said[-4000:]}")
 
     def wait_ready(self) -> None:
-        """Until the broker's port takes connections."""
+        """Wait until the broker's port accepts connections."""
         self._wait_port(self._ports[0])
 
     def _wait_port(self, port: int) -> None:
@@ -156,24 +155,24 @@ class Cluster(ABC):
 
     @property
     def votes_with_others(self) -> bool:
-        """Whether this is one of several nodes, which are formatted for each other."""
+        """Whether this is one of several nodes, which are formatted with the same voters."""
         return "controller.quorum.voters" in self.settings
 
     def restart(self) -> None:
-        """The same node with nothing in its memory."""
+        """Restart the node, so that its memory is empty."""
         self.end()
         self.spawn()
         self.wait_ready()
 
     def kill(self) -> None:
-        """kill -9, and it is gone."""
+        """kill -9, and wait for the end of the process."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def end(self) -> None:
-        """Stop it in good order; it may be started again."""
+        """Shut it down cleanly; it may be started again."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -203,9 +202,8 @@ class Cluster(ABC):
 
 
 class Skylog(Cluster):
-    """With its embedded defaults; only addresses and the directory are given, and what
-    ``settings`` says. With ``put_ms`` its object store is like a bucket: nothing of it is at hand,
-    and a put takes so much longer than it would."""
+    """With its embedded defaults, except addresses, the directory and ``settings``. With ``put_ms``
+    its object store is like a bucket: nothing is at hand, and each put takes that much longer."""
 
     name = "skylog"
 
@@ -224,7 +222,7 @@ class Skylog(Cluster):
         return f"http://127.0.0.1:{self._http_port}/metrics"
 
     def prepare(self) -> None:
-        """A node of its own formats its directory when it first starts."""
+        """A single node formats its directory when it first starts."""
         if self.votes_with_others:
             command = self._program("format", "--cluster-id", CLUSTER_ID)
             subprocess.run(
@@ -236,7 +234,7 @@ class Skylog(Cluster):
             )
 
     def wait_ready(self) -> None:
-        """Its metrics come a little after its broker."""
+        """Its metrics are served a little later than its broker."""
         super().wait_ready()
         self._wait_port(self._http_port)
 

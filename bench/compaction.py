@@ -1,8 +1,8 @@
-"""Compaction of a local log: how fast a pass is, what memory it takes, and what it leaves.
+"""Compaction of a local log: speed and memory of a pass, and the size of what it leaves.
 
 python -m bench.compaction [--megabytes N]
 
-For cleaners of brokers, beside Kafka's, there is ``python -m bench --only compaction``.
+``python -m bench --only compaction`` compares the cleaners of brokers with Kafka's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Case:
     value_bytes: int
     records: int  # of a batch
     codec: int = 0
-    # Of how many records one is the newest of its key.
+    # One of this many records is the latest of its key.
     versions: int = 10
 
 
@@ -61,10 +61,10 @@ def resident_bytes(pid: int) -> int:
 
 
 class PeakMemory:
-    """The most memory that a process had resident, looked at every few milliseconds."""
+    """Peak resident memory of a process, sampled every few milliseconds."""
 
     def __init__(self, pid: int | None = None) -> None:
-        """Of this process, unless another is named."""
+        """``pid`` is this process by default."""
         self._pid = os.getpid() if pid is None else pid
         self.peak = self.before = resident_bytes(self._pid)
         self._enough = threading.Event()
@@ -103,7 +103,7 @@ def batches(case: Case, total: int) -> Iterator[bytearray]:
 
 
 def fill(log: Log, case: Case, total: int) -> int:
-    """Append these batches; returns how many records that is."""
+    """Append these batches; returns the number of their records."""
     done = 0
     for data in batches(case, total):
         log.appender.append([Batch(memoryview(data))], 0, SystemClock().now_ms())

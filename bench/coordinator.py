@@ -3,7 +3,7 @@
 python -m bench.coordinator [--full] [BATCHES ...]
 
 Batches are those of idempotent producers, 64 to a file, one of each partition, with sizes, counts
-and times that differ as those of real ones do. ``--full`` goes on to 10 million of them.
+and times as varied as real ones. ``--full`` goes up to 10 million.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ CLOCK = SystemClock()
 
 @dataclass(frozen=True)
 class Leads:
-    """What metadata says of the one replica: it leads."""
+    """The metadata of a partition with one replica, which leads."""
 
     leader_epoch: int
     partition_epoch: int
@@ -73,7 +73,7 @@ class Leads:
 
 @dataclass(frozen=True)
 class Host:
-    """See ``PartitionHost``. Nobody follows here, so nothing is asked of the controller."""
+    """See ``PartitionHost``. There are no followers, so the controller is never asked."""
 
     node_id: int = 0
     clock: Clock = CLOCK
@@ -120,7 +120,7 @@ class Broker:
 
 
 class Producers:
-    """One for each partition; they send batch after batch."""
+    """One producer for each partition; each sends batch after batch."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -166,7 +166,7 @@ class Producers:
 
 
 async def commit_all(runtime: CoordinatorRuntime, wanted: Sequence[FileToCommit]) -> float:
-    """Seconds, with some commits in flight at any time."""
+    """Seconds for all commits, with several in flight."""
     line = iter(wanted)
 
     async def writer() -> None:
@@ -179,14 +179,14 @@ async def commit_all(runtime: CoordinatorRuntime, wanted: Sequence[FileToCommit]
 
 
 async def commit_each(runtime: CoordinatorRuntime, producers: Producers, count: int) -> list[float]:
-    """Milliseconds of single commits, one after the other as a writer makes them."""
+    """Milliseconds of single commits, one after the other."""
     return await _each(lambda: runtime.submit(ask.CommitFile(producers.file())), count)
 
 
 async def find_each(
     runtime: CoordinatorRuntime, end_offset: int, rng: random.Random
 ) -> list[float]:
-    """Milliseconds of single finds, each of one partition at any offset."""
+    """Milliseconds of single finds, each for one partition at a random offset."""
 
     def find() -> Awaitable[object]:
         partition, offset = rng.randrange(PARTITIONS), rng.randrange(end_offset)
@@ -209,7 +209,7 @@ async def _each(call: Callable[[], Awaitable[object]], count: int) -> list[float
 async def commits_during_snapshot(
     runtime: CoordinatorRuntime, producers: Producers
 ) -> tuple[float, list[float]]:
-    """Seconds of the snapshot, milliseconds of the commits meanwhile."""
+    """Seconds of the snapshot, and milliseconds of commits during it."""
     started = time.perf_counter()
     ended: list[float] = []
     snapshot = asyncio.ensure_future(runtime.snapshot())
@@ -222,7 +222,7 @@ async def commits_during_snapshot(
 
 
 def metadata_bytes(producers: Producers) -> tuple[float, float]:
-    """Of one file, for each batch: plain, and with zstd."""
+    """Bytes of one file's metadata for each batch: plain, and with zstd."""
     state = MemoryState()
     for index in range(PARTITIONS):
         state.create_partition((TOPIC, index), "t")
@@ -272,7 +272,7 @@ async def _commits(
     before = broker.log.size
     for done in range(0, count, CHUNK_FILES):
         wanted = producers.files(min(CHUNK_FILES, count - done))
-        gc.freeze()  # a broker does not hold what it will be asked
+        gc.freeze()  # a broker does not hold the requests that it will get
         cpu_before = time.process_time()
         seconds += await commit_all(runtime, wanted)
         cpu_seconds += time.process_time() - cpu_before

@@ -1,8 +1,8 @@
-"""What a gigabyte costs one broker: CPU by librdkafka's produce and consume, diskless and classic.
+"""What a gigabyte costs one broker: CPU for producing and consuming, diskless and classic.
 
 ``python -m bench.cost [--records N] [--rounds N] [--only diskless|classic] [--sync]``. CPU time
-depends less on who else uses the machine than rates by the clock, so this is for comparing two
-states of the code, in turns: what the kernel takes for a write depends on the memory it finds.
+depends less on other work of the machine than throughput does, so use this to compare two versions
+of the code. Alternate them: the kernel's cost of a write depends on the state of its memory.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def _cost(pid: int, gigabytes: float, work: Callable[[], object]) -> Cost:
 
 
 def measure(kind: str, records: int, rounds: int, settings: dict[str, str]) -> None:
-    """Print one line for each role, and what the broker holds in the end."""
+    """Print one line for each role, and the broker's memory at the end."""
     gigabytes = records * clients.RECORD_BYTES / GIGABYTE
     found: dict[str, list[Cost]] = {role: [] for role in ROLES}
     with Skylog(settings) as cluster:
         topics = clients.Topics(cluster.bootstrap)
-        for number in range(-1, rounds):  # the first one warms up
+        for number in range(-1, rounds):  # the first one is a warm-up
             topic = f"round-{number}"
             topics.create([topic], PARTITIONS, **KINDS[kind])
             before = metrics(cluster)

@@ -1,11 +1,11 @@
-"""What it costs to turn record batches into Arrow columns, by codec, on one core.
+"""The cost of decoding record batches into Arrow columns, by codec, on one core.
 
 python -m bench.decode
 
-Each figure is the best of some rounds over 64 MiB of batches that lie apart in memory, so that no
-cache holds them: checksums verified, decompressed, every column built. Bytes are those of keys and
-values. Time is the processor's, so that other work on the machine counts less; the speed-up by a
-second thread alone is by the clock.
+Each figure is the best of several rounds over 64 MiB of batches, too much for the caches of the
+processor: checksums verified, decompressed, every column built. Bytes are those of keys and values.
+Time is CPU time, which depends less on other work of the machine; only the speed-up by a second
+thread is by the clock.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NUMBERS = ("partition", "offset", "timestamp")
 
 
 def measure(action: Callable[[], object]) -> float:
-    """Seconds of one core for one call: the best of some rounds."""
+    """CPU seconds of one call: the best of several rounds."""
     best = float("inf")
     for _ in range(ROUNDS):
         started = time.process_time()
@@ -55,7 +55,7 @@ def batch_of(record_bytes: int, codec: int, batch_bytes: int) -> tuple[bytes, in
 
 
 def placed(data: bytes, count: int, copies: int) -> list[tuple[BatchLocation, bytes]]:
-    """Copies of a batch, one after the other in the partition and apart in memory."""
+    """Copies of a batch, consecutive in the partition and separate in memory."""
     return [
         (
             BatchLocation("wal/key", 0, len(data), at * count, at * count + count - 1, -1, NOW, 0),
@@ -101,7 +101,7 @@ def codec_rows(record_bytes: int, codec: Compression) -> list[Row]:
 
 
 def small_batch_rows() -> list[Row]:
-    """Batches of ten records: what a batch costs, whatever is in it."""
+    """Batches of ten records: the fixed cost of a batch."""
     data, count = batch_of(100, Compression.NONE, 1000)
     batches = placed(data, count, 4000)
     seconds = measure(lambda: decode_all(verified(batches)))
@@ -109,7 +109,7 @@ def small_batch_rows() -> list[Row]:
 
 
 def parallel_rows() -> list[Row]:
-    """Two threads at once: 2.0 where the GIL is not in the way and cores are free."""
+    """Two threads at once: 2.0 if the GIL is released and cores are free."""
     rows = []
     for codec in (Compression.NONE, Compression.ZSTD):
         data, count = batch_of(100, codec, 1_000_000)

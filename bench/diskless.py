@@ -1,8 +1,8 @@
-"""Diskless topics beside Kafka's classic ones: speed, CPU, memory, uploads, reads, commits.
+"""Diskless topics compared with Kafka's classic ones: speed, CPU, memory, uploads, reads, commits.
 
-Objects lie in a directory on the same disk as Kafka's logs. Both are measured with either policy of
-syncs: without, as Kafka is shipped, answering from the page cache (our commits are synced all the
-same), and with, as skylog is shipped, where nothing is acknowledged before it is on disk.
+Objects are stored in a directory on the same disk as Kafka's logs. Both are measured without syncs
+and with them: without, as Kafka is shipped, records are acknowledged from the page cache (skylog
+still syncs commits); with, as skylog is shipped, only once they are on disk.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from skylog.diskless.coordinator import requests as ask
 PARTITIONS = 16
 DISKLESS = {"diskless.enable": "true"}
 SYNCED = {"log.flush.interval.messages": "1"}
-# The other side of a row, and what its settings are.
+# The settings of each kind of row.
 UNSYNCED = {"diskless.storage.file.sync": "false"}
 SHIPPED_NOTE = "Kafka as shipped; diskless.storage.file.sync=false"
 SYNCED_NOTE = "skylog as shipped; log.flush.interval.messages=1"
-# Consumers that read what one producer writes.
+# Consumers that read the records of one producer.
 GROUPS = 3
 AT_LEAST_KAFKA = Goal(1.0, higher_is_better=True)
 CPU_GOAL = Goal(0.8)
 MEMORY_GOAL = Goal(400, ratio=False)
-# Objects of 4 MiB; what a broker wrote it does not read, and others' objects once.
+# Objects of 4 MiB. A broker reads none that it wrote, and others once.
 PUTS_GOAL = Goal(0.25, ratio=False)
 OWN_GETS_GOAL = Goal(0, ratio=False)
 OTHER_GETS_GOAL = Goal(1, ratio=False)
 BATCHES_GOAL = Goal(20_000, higher_is_better=True, ratio=False)
 FIND_GOAL = Goal(5, ratio=False)
-# What a bucket is given by default: as many uploads a second as the interval would make.
+# The default for buckets: as many uploads a second as the interval would make.
 BUCKET_BUDGET = {"diskless.produce.puts.per.second": "4"}
-# Records that the broker's cache of 128 MiB holds.
+# As many records as the broker's cache of 128 MiB holds.
 CACHED_RECORDS = 100_000
 COMMITTED_FILES = 1_000
 FILES = "skylog_diskless_writer_files_total"
@@ -56,7 +56,7 @@ _METRIC = re.compile(r"^(\w+)(\{[^}]*\})? ([\d.e+-]+)$", re.MULTILINE)
 
 
 def metrics(cluster: Skylog) -> Mapping[str, float]:
-    """The node's counters; those with labels one by one, and added up."""
+    """The node's counters; those with labels singly and as a sum."""
     with urllib.request.urlopen(cluster.metrics_url, timeout=30) as answer:
         text = answer.read().decode()
     found: dict[str, float] = {}
@@ -69,7 +69,7 @@ def metrics(cluster: Skylog) -> Mapping[str, float]:
 
 @contextlib.contextmanager
 def clusters_of(plan: Plan) -> Iterator[dict[str, Cluster]]:
-    """skylog and Kafka with either policy of syncs; for a first look without alone."""
+    """skylog and Kafka, without syncs and with them; with ``--quick`` only without."""
     with contextlib.ExitStack() as stack:
         found: dict[str, Cluster] = {
             "skylog": stack.enter_context(Skylog(UNSYNCED)),
@@ -82,7 +82,7 @@ def clusters_of(plan: Plan) -> Iterator[dict[str, Cluster]]:
 
 
 class Pair:
-    """One row for each policy of syncs."""
+    """One row without syncs and one with them."""
 
     def __init__(self, what: str, unit: str, goal: Goal, note: str = "") -> None:
         more = f"; {note}" if note else ""
@@ -98,13 +98,13 @@ class Pair:
 
 
 def create(cluster: Cluster, topic: str, partitions: int = PARTITIONS) -> None:
-    """A diskless topic here, a classic one there."""
+    """A diskless topic on skylog, a classic one on Kafka."""
     configs = DISKLESS if isinstance(cluster, Skylog) else {}
     clients.Topics(cluster.bootstrap).create([topic], partitions, **configs)
 
 
 def turns(plan: Plan, sides: Sequence[str]) -> list[tuple[int, str]]:
-    """Round and side; but for a first look, each has a round before that is not counted."""
+    """Round and side; each side has a warm-up round, which ``--quick`` leaves out."""
     warm_up = [] if plan.quick else [(-1, side) for side in sides]
     return [*warm_up, *plan.turns(sides)]
 
@@ -124,7 +124,7 @@ def throughput(plan: Plan) -> list[Figure]:
             plan.say(f"diskless throughput, round {number + 1}, {side}")
             cluster, topic = clusters[side], f"round-{number}"
             create(cluster, topic)
-            os.sync()  # nobody pays for what the other side left to write
+            os.sync()  # neither side pays for the other's dirty pages
             for role, rate in rates.items():
                 done: list[float] = []
                 took = spent(
@@ -149,8 +149,8 @@ def _mb_per_second(plan: Plan, role: str, cluster: Cluster, topic: str) -> float
 
 
 def requests(plan: Plan) -> list[Figure]:
-    """What the store is asked for: by a producer at full speed, and by consumers that read what was
-    just written, from the broker that wrote it and from one that did not."""
+    """Requests to the store: by a producer at full speed, and by consumers of records just written,
+    from the broker that wrote them and from another."""
     note = ", ".join(f"{key}={value}" for key, value in BUCKET_BUDGET.items())
     puts = Figure("uploads at saturation", "per MiB", PUTS_GOAL, note=note)
     gigabyte = Figure("uploads at saturation", "per GB", None, note=note)
@@ -172,7 +172,7 @@ def requests(plan: Plan) -> list[Figure]:
 
 
 class _Reads:
-    """Rows of reading so many records while they are written, and after a restart."""
+    """Rows of reading records while they are written, and after a restart."""
 
     def __init__(self, plan: Plan, records: int) -> None:
         self.records = records
@@ -239,7 +239,7 @@ async def _commit(directory: Path) -> tuple[float, list[float]]:
     partitions = range(coordinator.PARTITIONS)
     await runtime.submit(ask.CreatePartitions([(coordinator.TOPIC, "t", partitions)]))
     wanted = producers.files(COMMITTED_FILES)
-    gc.freeze()  # a broker does not hold what it will be asked
+    gc.freeze()  # a broker does not hold the requests that it will get
     seconds = await coordinator.commit_all(runtime, wanted)
     gc.unfreeze()
     times = await coordinator.find_each(runtime, producers.end_offset, producers.rng)

@@ -1,7 +1,7 @@
-"""Kafka's Java producer on diskless topics: beside Apache Kafka, and over a store that is slow.
+"""Kafka's Java producer on diskless topics: compared with Apache Kafka, and over a slow store.
 
-At its defaults this producer has five requests of one 16 KiB batch for each partition under way, so
-what it can send is what a broker acknowledges in time.
+With its defaults this producer has five requests in flight, of one 16 KiB batch for each partition,
+so the latency of acknowledgements limits its throughput.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ MODES: Mapping[str, Mapping[str, str]] = {
     FIXED: {"diskless.produce.adaptive": "false"},
 }
 PUT_MS = (50, 100)
-# What a round trip takes besides the upload, at least.
+# The least that a round trip takes besides the upload.
 OVERHEAD_MS = 10
 
 
 def java(plan: Plan) -> list[Figure]:
-    """Beside Kafka, then over a slow store."""
+    """Compared with Kafka, then over a slow store."""
     return [*_beside_kafka(plan), *_slow_store(plan)]
 
 
@@ -69,7 +69,7 @@ def _beside_kafka(plan: Plan) -> list[Figure]:
             cluster = clusters[side]
             for at, (what, (_, settings, partitions)) in enumerate(zip(rates, cells, strict=True)):
                 if number < 0 and at != len(cells) - 1:
-                    continue  # one run is enough to warm up
+                    continue  # one run is enough as a warm-up
                 topic = f"java-{at}-{number}"
                 create(cluster, topic, partitions)
                 os.sync()
@@ -105,7 +105,7 @@ class _Cell:
 
 
 def _slow_store(plan: Plan) -> list[Figure]:
-    """Throughput, requests and uploads a second when a put takes as long as in a bucket."""
+    """Throughput, requests and uploads per second when a put takes as long as in a bucket."""
     rows: dict[tuple[int, str, str, int], _Cell] = {}
     cells = _cells(plan)
     for put_ms in PUT_MS[:1] if plan.quick else PUT_MS:
@@ -140,7 +140,7 @@ def _measure(
 ) -> None:
     before, began = metrics(cluster), time.perf_counter()
     rate = clients.java_produce(plan.classpath, cluster.bootstrap, topic, count, settings)
-    # The tool takes its time to start; while it sends is what it says itself.
+    # The tool is slow to start; it reports the time of sending itself.
     seconds = min(count * clients.RECORD_BYTES / 1e6 / rate, time.perf_counter() - began)
     after = metrics(cluster)
     cell.figure.add("skylog", rate)

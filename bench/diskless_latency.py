@@ -1,4 +1,4 @@
-"""How long an acknowledgement of a diskless topic takes, and whether old data delays new data."""
+"""Latency of acknowledgements on diskless topics, and the effect of a lagging reader."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from bench.measure import GIGABYTE, Figure, Goal
 from bench.plan import Plan
 
 PUT_MS = (0, 50, 200)
-# On the local store: at once, and a fifth more than the interval.
+# For the local store: adaptive, and a fifth more than the fixed interval.
 GOALS: Mapping[str, Goal] = {
     ADAPTIVE: Goal(20, ratio=False),
     FIXED: Goal(1.2 * INTERVAL_MS, ratio=False),
 }
 LAG_GOAL = Goal(1.5, ratio=False)
-# The lagging client yields to all others: the broker is measured, not who gets which core.
+# The lagging client yields to all others: the broker is measured, not the scheduler.
 LAGGING_NICENESS = 19
 
 
 def latency(plan: Plan) -> list[Figure]:
-    """Acknowledgements at a steady 1,000 records a second, from when a record was due."""
+    """Acknowledgements at a steady 1,000 records a second, from the time when a record was due."""
     figures: list[Figure] = []
     with contextlib.ExitStack() as stack:
         kafka = None if plan.quick else stack.enter_context(Kafka(plan.classpath))
@@ -50,7 +50,7 @@ def _acknowledgements(
         plan.say(f"diskless acknowledgements, {name}, round {number + 1}, {side}")
         topic, cluster = f"latency-{number}", sides[side]
         create(cluster, topic)
-        # The first fifth is not counted: it warms up.
+        # The first fifth is a warm-up and not counted.
         count = plan.latency_records // 2
         done = clients.librdkafka("acks", cluster.bootstrap, topic, count, PARTITIONS)
         rows[0].add(side, done["p50_ms"])
@@ -58,7 +58,7 @@ def _acknowledgements(
 
 
 def lagging(plan: Plan) -> list[Figure]:
-    """The tail's latency from end to end, alone and beside a reader that is far behind."""
+    """End-to-end latency of the tail, alone and beside a lagging reader."""
     behind = f"{plan.lag_records * clients.RECORD_BYTES / GIGABYTE:.1f} GB"
     alone = Figure("p99 end to end, diskless", "ms", None)
     beside = Figure(f"p99 end to end, diskless, beside a reader {behind} behind", "ms", None)
@@ -83,7 +83,7 @@ def lagging(plan: Plan) -> list[Figure]:
 
 
 def _tail(plan: Plan, cluster: Cluster, topic: str, *, lag: bool) -> float:
-    """p99 of the tail's reader, while the other one reads as often as there is time for."""
+    """p99 of the tail's reader, while the lagging one reads the old data again and again."""
     over = threading.Event()
 
     def read_old() -> None:

@@ -1,11 +1,12 @@
-"""How long a broker that follows a coordinator's log needs until it commits in the leader's place.
+"""How long a follower of a coordinator's log needs until it commits as the leader.
 
     python -m bench.failover [--batches 1000000]
 
-A leader commits so many batches, in files of 64. Another broker follows the same log; at the end
-it does not know yet that the last few files are committed. Then it leads. *Warm*: with the copy
-that it has kept. *Cold*: without it, from the leader's snapshot and the log behind it. The time
-until a cluster misses a broker (broker.session.timeout.ms) and elects another is not in it.
+A leader commits the batches in files of 64. Another broker follows the same log; at the end it does
+not know yet that the last few files are committed. Then it becomes the leader. *Warm*: with the
+copy that it has kept. *Cold*: without it, from the leader's snapshot and the log after it. The time
+until the cluster fences the old leader (broker.session.timeout.ms) and elects another is not
+included.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from skylog.log.host import LogHost
 from skylog.log.log import Log
 from skylog.wire.batch import Batch
 
-# The last of the log, which the follower has and does not know to be committed.
+# The end of the log, which the follower has but does not know to be committed.
 BEHIND_FILES = 10
 
 
@@ -73,14 +74,14 @@ class Replica:
         return partial(self._listeners.remove, listener)
 
     def require_in_sync(self) -> None:
-        """There is nobody else."""
+        """There are no other replicas."""
 
     def delete_records_before(self, offset: int) -> int:
         return self.log.trimming.delete_records_before(offset)
 
 
 class Brokers:
-    """Their coordinators, over one log."""
+    """The brokers' coordinators over one log."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -94,7 +95,7 @@ class Brokers:
         return DisklessCoordinators(store, RuntimeSettings(snapshot_bytes=1 << 40), CLOCK)
 
     def snapshots_for(self, name: str) -> None:
-        """What a follower fetches from its leader."""
+        """A source of the leader's snapshots for a follower."""
         target = self.directory / name / f"{METADATA}-0"
         target.mkdir(parents=True)
         for path in (self.directory / "leader").glob("*/*.checkpoint"):
@@ -106,7 +107,7 @@ class Brokers:
 
 
 class TakeOver(NamedTuple):
-    """How long it took from when the broker led."""
+    """Seconds since the broker's election."""
 
     loaded_ms: float
     committed_ms: float
@@ -126,7 +127,7 @@ async def take_over(
 
 
 async def measure(directory: Path, batches: int, *, cold: bool = True) -> dict[str, TakeOver]:
-    """By whether the new leader has a copy."""
+    """Keyed by whether the new leader has a copy."""
     brokers, producers = Brokers(directory), Producers(random.Random(1))
     leader, follower = brokers.open("leader"), brokers.open("warm")
     leading = Replica(brokers.log, 0)

@@ -1,4 +1,4 @@
-"""Many groups of consumers that do nothing but belong: the load of the bench of groups.
+"""Many consumer groups whose members only send heartbeats: the load of the groups bench.
 
 ``python -m bench.group_load consumer|classic …`` plays all members in one process, each at the
 pace of Kafka's own clients, and prints what forming, heartbeats and rebalances took. Members of a
@@ -40,7 +40,7 @@ Connect = Callable[[], Awaitable[ClientConnection]]
 
 
 class Phase(NamedTuple):
-    """What a phase took: by the clock, of the broker's CPU, and how many heartbeats were sent."""
+    """What a phase took: seconds, the broker's CPU, and the number of heartbeats."""
 
     seconds: float
     cpu_seconds: float
@@ -48,7 +48,7 @@ class Phase(NamedTuple):
 
 
 class Load:
-    """All groups; each member has a task that keeps its pace."""
+    """All groups; each member has a task that sends its heartbeats."""
 
     def __init__(self, protocol: str, connect: Connect, pid: int) -> None:
         self._protocol = protocol
@@ -60,7 +60,7 @@ class Load:
         self.groups: list[Group] = []
 
     async def prepare(self, prefix: str, count: int) -> None:
-        """Name the groups, and have their coordinator made ready."""
+        """Name the groups, and wait until their coordinator is ready."""
         connection = await self._connect()
         topic_id = await _topic_id(connection)
         self.groups = [Group(f"{prefix}-{n}", topic_id=topic_id) for n in range(count)]
@@ -69,7 +69,7 @@ class Load:
         await connection.close()
 
     async def add(self, size: int) -> Phase:
-        """So many join each group; their connections are there when that begins."""
+        """Add members to each group; they are connected before the first joins."""
 
         async def connect(group: Group) -> list[Member]:
             return [await self._new(group) for _ in range(size)]
@@ -131,7 +131,7 @@ class Load:
                 await asyncio.sleep(LOOK_SECONDS)
                 for task in self._tasks.values():
                     if task.done():
-                        task.result()  # nobody ends by itself, unless something failed
+                        task.result()  # a task that ended has failed
                 left = [group for group in left if not group.settled]
 
         async with asyncio.timeout(PHASE_SECONDS_MAX):
@@ -151,7 +151,7 @@ class Load:
 
 
 async def _live(member: Member) -> None:
-    # Members of many groups do not beat together.
+    # Members of different groups do not send heartbeats at the same time.
     await asyncio.sleep(member.interval_seconds * _CHANCE.random())
     while True:
         await member.beat()
@@ -200,8 +200,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.group_load", description=__doc__)
     parser.add_argument("protocol", choices=["consumer", "classic"])
     parser.add_argument("bootstrap")
-    parser.add_argument("pid", type=int, help="of the broker, whose CPU is counted")
-    parser.add_argument("prefix", help="of the groups' names")
+    parser.add_argument("pid", type=int, help="process id of the broker, whose CPU is counted")
+    parser.add_argument("prefix", help="prefix of the groups' names")
     parser.add_argument("--groups", type=int, default=1_000)
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--intervals", type=int, default=3, help="of heartbeats that are counted")

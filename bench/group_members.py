@@ -1,4 +1,4 @@
-"""Members of consumer groups that do nothing but belong, in both protocols."""
+"""Members of consumer groups that only send heartbeats, in both protocols."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ TOPIC: Final = "groups"
 PARTITIONS: Final = 20
 REBALANCE_TIMEOUT_MS: Final = 300_000
 CLASSIC_SESSION_MS: Final = 45_000
-# What Java's clients have as heartbeat.interval.ms; the other protocol's brokers say it.
+# heartbeat.interval.ms of Java's clients; in the consumer protocol the broker sets it.
 CLASSIC_INTERVAL_SECONDS: Final = 3.0
 LEAVE_EPOCH: Final = -1
-# The coordinator is not there yet, or not ready.
+# The coordinator is not available yet.
 _NOT_YET: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -56,10 +56,10 @@ class Group:
 
     name: str
     members: list[Member] = field(default_factory=list)
-    # What all members have to leave behind before the group counts as settled.
+    # The epoch that all members must leave before the group counts as settled.
     epoch_before: int = 0
     topic_id: Any = None
-    # That of all members, where they can share one.
+    # The connection of all members, if they can share one.
     connection: ClientConnection | None = None
 
     @property
@@ -92,7 +92,7 @@ class Member(ABC):
 
     @abstractmethod
     async def beat(self) -> None:
-        """One heartbeat, and whatever its answer asks for."""
+        """One heartbeat, and what its response asks for."""
 
     @abstractmethod
     async def leave(self) -> None: ...
@@ -130,7 +130,7 @@ class ConsumerMember(Member):
         await self.ask(ConsumerGroupHeartbeatRequest(self.group.name, self.id, self.epoch))
 
     async def _tell(self, **more: Any) -> None:
-        """What is assigned is owned at once, and the coordinator hears of it at once."""
+        """Take the assignment, and report it to the coordinator at once."""
         while True:
             request = ConsumerGroupHeartbeatRequest(self.group.name, self.id, self.epoch, **more)
             answer: ConsumerGroupHeartbeatResponse = await self.ask(request)

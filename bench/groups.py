@@ -14,14 +14,14 @@ from bench.measure import Figure
 from bench.plan import Plan, both
 
 MEMBERS = 10
-# Classic members need a connection each, so there are fewer.
+# Classic members need one connection each, so there are fewer.
 GROUPS = {"consumer": 1_000, "classic": 100}
 QUICK_SHARE = 10
 INTERVALS = 3
 
 
 def groups(plan: Plan) -> list[Figure]:
-    """Both protocols, with members that keep the pace of Kafka's clients."""
+    """Both protocols, with heartbeats as often as those of Kafka's clients."""
     rows = {protocol: _rows(protocol, _count(plan, protocol)) for protocol in GROUPS}
     with both(plan) as clusters:
         for side in SIDES:

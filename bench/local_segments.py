@@ -1,7 +1,7 @@
 """Diskless topics with local segments on and off: what copying costs, and what reading gains.
 
-The cache of objects is off on both sides, as for a broker that others write through: what a fetch
-does not find on the disk is asked of the store.
+The cache of objects is off in both cases, as on a broker that did not write the objects: a fetch
+reads from the store what it does not find on disk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOTE = "without a cache of objects"
 
 
 def local_segments(plan: Plan) -> list[Figure]:
-    """All rows; the two states take turns."""
+    """All rows; with and without local segments in turns."""
     rows = {state: _Rows(state) for state in SETTINGS}
     for number in range(plan.rounds):
         for state in sorted(SETTINGS, reverse=number % 2 == 0):

@@ -1,4 +1,4 @@
-"""What is measured and what it is held to: figures of several rounds, a goal, a verdict."""
+"""Measurements: figures of several rounds, a goal, a verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GIGABYTE = 1_000_000_000
 
 
 class Usage(NamedTuple):
-    """What a process and all its descendants have taken so far."""
+    """CPU and memory of a process and all its descendants so far."""
 
     cpu_seconds: float
     resident_bytes: int
@@ -36,7 +36,7 @@ def usage(pid: int) -> Usage:
 
 
 class Spent(NamedTuple):
-    """What an action took: by the clock, and of the broker's CPU."""
+    """What an action took: seconds, and the broker's CPU."""
 
     seconds: float
     cpu_seconds: float
@@ -71,11 +71,11 @@ class Figure:
 
     what: str
     unit: str
-    # None where nothing was promised.
+    # None if there is no goal.
     goal: Goal | None
     skylog: list[float] = field(default_factory=list)
     kafka: list[float] = field(default_factory=list)
-    # Settings that are not the default, and what else one must know to read the row.
+    # Settings other than defaults, and anything else needed to read the row.
     note: str = ""
 
     @property
@@ -97,6 +97,6 @@ class Figure:
 
 
 def spread(values: list[float]) -> float:
-    """Half of what lies between the extremes, as a share of the median."""
+    """Half of the range, as a share of the median."""
     middle = statistics.median(values)
     return (max(values) - min(values)) / 2 / middle if middle else 0.0

@@ -1,4 +1,4 @@
-"""What it costs to look at records: walk and validate, by codec, in C and in Python.
+"""The cost of walking and validating records, by codec, in C and in Python.
 
 python -m bench.records
 """
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 def measure(action: Callable[[], object]) -> float:
-    """Seconds for one call: the best of some rounds, each long enough to trust the clock."""
+    """Seconds for one call: the best of several rounds, each long enough for the clock."""
     best = float("inf")
     for _ in range(ROUNDS):
         calls, started = 0, time.perf_counter()
@@ -98,7 +98,7 @@ def recompress_rows() -> list[Row]:
 
 
 def small_rows() -> list[Row]:
-    """One record per batch, as a producer without linger sends: what a call costs."""
+    """One record per batch, as from a producer without linger: the fixed cost of a call."""
     rows = []
     for codec in Compression:
         data = bytearray(encode_batch([(b"key", b"value " * 20)], timestamp=NOW, codec=codec))
@@ -108,7 +108,7 @@ def small_rows() -> list[Row]:
 
 
 def parallel_rows() -> list[Row]:
-    """Two threads walking at once: 2.0 where the GIL is not in the way and cores are free."""
+    """Two threads walking at once: 2.0 if the GIL is released and cores are free."""
     data, count = sample(20, Compression.NONE)
     body = Batch(memoryview(data)).records()
     rows = []
@@ -129,7 +129,7 @@ def parallel_rows() -> list[Row]:
 
 
 def timed(work: Callable[[], None], threads: int) -> float:
-    """Seconds until so many threads have each done the work."""
+    """Seconds until all threads have done the work."""
     workers = [threading.Thread(target=work) for _ in range(threads)]
     started = time.perf_counter()
     for worker in workers:

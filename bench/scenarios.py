@@ -1,4 +1,4 @@
-"""What is done to both sides, in rounds that take turns; each scenario gives rows of the table."""
+"""Scenarios for both sides in alternating rounds; each returns rows of the table."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def throughput(plan: Plan) -> list[Figure]:
 
 def _round(plan: Plan, cluster: Cluster, name: str) -> dict[tuple[str, str], tuple[float, float]]:
     """(MB/s, CPU-seconds per GB) by client and role."""
-    os.sync()  # nobody pays for what the other side left to write
+    os.sync()  # neither side pays for the other's dirty pages
     topics = clients.Topics(cluster.bootstrap)
     gigabytes = plan.records * clients.RECORD_BYTES / GIGABYTE
     results = {}
@@ -135,7 +135,7 @@ def _latency_round(plan: Plan, cluster: Cluster, name: str) -> tuple[dict[str, f
 
 
 def start(plan: Plan) -> list[Figure]:
-    """From the start of the process to the first acknowledged record, in a topic made for it."""
+    """From the start of the process to the first acknowledged record, in a new topic."""
     note = "new directory; Kafka's was formatted beforehand"
     figure = Figure("start to first acknowledged record", "s", START_GOAL, note=note)
     memory = Figure("resident memory after the first record", "MB", MEMORY_GOAL)
@@ -164,7 +164,7 @@ def _start_once(plan: Plan, side: str) -> tuple[float, int]:
 
 
 def _first_record(cluster: Cluster) -> None:
-    """An impatient producer, so that its own pauses are not taken for the broker's."""
+    """A producer with short backoffs, so that its pauses do not count as the broker's."""
     outcome: list[object] = []
     producer = Producer(
         {
@@ -188,7 +188,7 @@ def _first_record(cluster: Cluster) -> None:
 
 
 def partitions(plan: Plan) -> list[Figure]:
-    """1,000 topics of 10 partitions on skylog alone: what they cost while nobody uses them."""
+    """1,000 topics of 10 partitions on skylog alone: their cost when idle."""
     count = plan.many_topics
     size = f"{count:,} topics × 10"
     everything = Figure(f"Metadata of all, {size}", "ms", Goal(300, ratio=False))
@@ -216,7 +216,7 @@ def partitions(plan: Plan) -> list[Figure]:
 
 
 def _settle(cluster: Cluster) -> None:
-    """Until what is left of creating topics is done, or much too long has passed."""
+    """Wait until the work of creating topics is done, or a generous timeout has passed."""
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
     while time.monotonic() < deadline:
         before = usage(cluster.pid).cpu_seconds

@@ -1,9 +1,9 @@
-"""A way to a server that is longer than it is: a proxy whose answers come some milliseconds later.
+"""A proxy that delays the responses of a server by some milliseconds.
 
 python -m bench.slow_link HOST:PORT MILLISECONDS
 
-It prints its own port, and for each line that it is given how many bytes have come from the server.
-Only time is added: as many answers as there are may be under way at once.
+It prints its port, and for each line of input the number of bytes received from the server so far.
+Only latency is added: any number of responses may be in flight at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import uvloop
 from bench.clusters import ROOT
 
 CHUNK_BYTES = 1 << 18
-# Chunks of one connection that are on their way; more wait in the server.
+# Chunks of one connection in flight; more wait in the server.
 CHUNKS_MAX = 64
 
 
@@ -36,7 +36,7 @@ class SlowLink:
         return self._process.stdout.readline() if self._process.stdout else ""
 
     def bytes(self) -> int:
-        """What the server has answered so far."""
+        """Bytes that the server has sent so far."""
         if self._process.stdin is not None:
             self._process.stdin.write("\n")
             self._process.stdin.flush()

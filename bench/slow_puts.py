@@ -1,6 +1,6 @@
-"""A node whose object store takes its time for each put, and has nothing at hand, as a bucket.
+"""A node whose object store delays each put, and has nothing at hand, like a bucket.
 
-``python -m bench.slow_puts MILLISECONDS server …``: all but the first argument are skylog's own.
+``python -m bench.slow_puts MILLISECONDS server …``: all arguments but the first are skylog's.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from skylog.objects.store import ObjectStore, Payload
 
 
 class SlowPuts:
-    """``inner``, some milliseconds later when something is put."""
+    """``inner``, with puts delayed by some milliseconds."""
 
-    at_hand = None  # every read is a request, too
+    at_hand = None  # every read is a request
 
     def __init__(self, inner: ObjectStore, put_ms: float) -> None:
         self._inner = inner

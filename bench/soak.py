@@ -1,11 +1,12 @@
-"""Does a node grow? Topics come and go, clients reconnect; its memory and open files are watched.
+"""Does a node grow? Topics are created and deleted, clients reconnect; memory and files are
+measured.
 
     python -m bench.soak [--minutes 2] [--override NAME=VALUE] [--json FILE]
 
-A process is started with small caches, so that what may fill up is full after the warm-up, the
-first quarter of the time. The verdict is about the rest: a line through the smallest of each few
-seconds, because what a garbage collector has not come to yet is no leak. The exit code is 1 if the
-node grows, or if it or a client failed.
+A node is started with small caches, so that they are full after the warm-up, the first quarter of
+the time. The verdict is about the rest: the slope of a line through the minimum of every few
+seconds, because memory that the garbage collector has not reached yet is no leak. The exit code is
+1 if the node grows, or if it or a client failed.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 MEBIBYTE: Final = 1 << 20
 SAMPLE_SECONDS: Final = 0.5
-# The smallest of so many samples counts.
+# The minimum of this many samples counts.
 GROUP: Final = 8
 WARM_UP: Final = 0.25
-# What a node may grow by in a minute. Caches fill up, allocators make noise, indexes are opened
-# when logs have grown; but each minute has hundreds of topics and clients, so a leak is larger.
+# Allowed growth per minute. Caches fill up, allocators add noise, indexes are opened when logs have
+# grown; but each minute has hundreds of topics and clients, so a leak is larger.
 RESIDENT_PER_MINUTE_MAX: Final = 4 * MEBIBYTE
 FILES_PER_MINUTE_MAX: Final = 20.0
 PARTITIONS: Final = 3
@@ -67,7 +68,7 @@ class Sample(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """Per minute, by a line through what was measured after the warm-up."""
+    """Per minute: the slope of a line through the samples after the warm-up."""
 
     resident_bytes: float
     files: float
@@ -109,7 +110,7 @@ def look(pid: int, began: float) -> Sample:
 
 @dataclass
 class Load:
-    """Clients of all kinds, each in a thread of its own, until ``stop``."""
+    """Clients of all kinds, each in its own thread, until ``stop``."""
 
     bootstrap: str
     stop: threading.Event = field(default_factory=threading.Event)
@@ -142,7 +143,7 @@ class Load:
         return {"bootstrap.servers": self.bootstrap, "log_level": 0, **more}
 
     def produce(self, turn: int) -> None:
-        """A producer that connects, sends for a while and goes; every second one is idempotent."""
+        """Producers that connect, send for a while and close; every second one is idempotent."""
         producer = Producer(self._client(**{"enable.idempotence": turn % 2 == 0, "linger.ms": 5}))
         for number in range(500):
             producer.produce("kept", b"x" * 1000, partition=number % PARTITIONS)
@@ -150,7 +151,7 @@ class Load:
         assert producer.flush(30) == 0, "records were not acknowledged"
 
     def consume(self, turn: int) -> None:
-        """A member of a group that joins, reads, commits and leaves; groups come and go, too."""
+        """Members that join, read, commit and leave; groups are deleted, too."""
         consumer = Consumer(
             self._client(**{"group.id": f"group-{turn % 5}", "auto.offset.reset": "earliest"})
         )
@@ -178,7 +179,7 @@ class Load:
             future.result(30)
 
     def knock(self, _turn: int) -> None:
-        """Connections that end in all kinds of ways."""
+        """Connections that end in different ways."""
         host, _, port = self.bootstrap.rpartition(":")
         for data in (b"", b"\0\0\0\x10garbage", b"\0\0\x10\0" + bytes(100)):
             with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 5) as s:

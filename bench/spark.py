@@ -1,11 +1,11 @@
-"""Spark on skylog's topics beside Spark's own Kafka source on Apache Kafka.
+"""Spark on skylog's topics compared with Spark's Kafka source on Apache Kafka.
 
 python -m bench --only spark [--quick]; its parts are spark-scan, spark-partition, spark-sink and
 spark-s3 (``spark_s3.py``)
 
-Diskless topics against classic ones, with the same records at the same offsets: answers of both
-sides are held equal. Objects lie in a directory on the same disk as Kafka's logs. Each round has
-a new session, so that its first query pays for everything that Spark does only once.
+Diskless topics against classic ones, with the same records at the same offsets: the results of both
+sides must be equal. Objects are stored in a directory on the same disk as Kafka's logs. Each round
+has a new session, so that its first query includes everything that Spark does only once.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from bench.spark_load import load
 from bench.spark_session import Spark, kafka_source, spark
 
 PARTITIONS = 4
-# Records have times of their own, of long ago, that both sides keep.
+# Records have their own old timestamps, which both sides keep.
 KEPT = {"retention.ms": "-1"}
 DISKLESS = {"diskless.enable": "true"}
-# The brokers of skylog serve Spark's Kafka source, too.
+# Spark's Kafka source is also run on skylog's brokers.
 SIDES = ("skylog", "kafka", "brokers")
 MILLION = 1_000_000
 SCAN_GOALS = {1024: Goal(2.0, higher_is_better=True), 100: Goal(4.0, higher_is_better=True)}
@@ -35,7 +35,7 @@ SINK_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What a topic holds."""
+    """The records of a topic."""
 
     record_bytes: int
     codec: str
@@ -56,7 +56,7 @@ def data_of(plan: Plan, record_bytes: int, codec: str = "none", partitions: int 
 
 
 def fill(cluster: Cluster, data: Data) -> None:
-    """A diskless topic here, a classic one there."""
+    """A diskless topic on skylog, a classic one on Kafka."""
     configs = KEPT | (DISKLESS if isinstance(cluster, Skylog) else {})
     clients.Topics(cluster.bootstrap).create([data.topic], data.partitions, **configs)
     load(
@@ -116,7 +116,7 @@ def run(
 
 
 class _Scans:
-    """The rows of one topic, and the answers that all sides must give."""
+    """The rows of one topic, and the results that all sides must return."""
 
     def __init__(self, data: Data) -> None:
         goal = SCAN_GOALS[data.record_bytes]
@@ -227,7 +227,7 @@ def partition(plan: Plan) -> list[Figure]:
 
 
 def sink(plan: Plan) -> list[Figure]:
-    """Rows of 1 KiB into a topic: staged and committed once here, at least once there."""
+    """Rows of 1 KiB into a topic: exactly once on skylog, at least once on Kafka."""
     goal = Goal(1.0, higher_is_better=True)
     rate = Figure("Spark sink, 1 KiB", "MB/s", goal, note="exactly once; Kafka's at least once")
     cpu = Figure("CPU of Spark and broker, sink, 1 KiB", "s/GB", None)

@@ -1,9 +1,9 @@
-"""Fills a topic for Spark to read: librdkafka with its defaults, in a process of its own.
+"""Fills a topic for Spark to read: librdkafka with its defaults, in a separate process.
 
 python -m bench.spark_load BOOTSTRAP TOPIC RECORDS RECORD_BYTES CODEC PARTITIONS
 
-The same arguments write the same records at the same offsets and times, so that both sides have
-one answer to a query. Values are words, which compress like text.
+The same arguments write the same records at the same offsets and times, so that a query has the
+same result on both sides. Values are words, which compress like text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from bench.clusters import ROOT
 
 KEY_BYTES = 8
-# A millisecond lies between records of the same partition.
+# Records of the same partition are a millisecond apart.
 TIME_BEGINS = 1_700_000_000_000
 VALUES = 4_096
 LOAD_SECONDS_MAX = 900
@@ -52,7 +52,7 @@ def produce(given: argparse.Namespace) -> None:
         if error is not None:
             failed.append(error)
 
-    # Idempotent, so that offsets are the same whatever is sent again.
+    # Idempotent, so that retries do not change offsets.
     producer = Producer(
         {
             "bootstrap.servers": given.bootstrap,

@@ -1,7 +1,7 @@
-"""One Spark session in a process of its own, which does what it is told line by line.
+"""One Spark session in a separate process, which runs the queries that it reads line by line.
 
-It runs under either PySpark, the one of this project or the one that Spark's Kafka source is
-compared with, so it needs nothing but PySpark. Each line is JSON: a query in, its answer out.
+It runs under either PySpark, the one of this project or the one with Spark's Kafka source, so it
+needs nothing but PySpark. Each line is JSON: a query in, its result out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Any]:
-    """So many rows of so many bytes into a topic."""
+    """Write generated rows to a topic."""
     started = time.perf_counter()
     rows_of(spark, asked["records"], asked["record_bytes"]).write.format(asked["format"]).options(
         **asked["options"]

@@ -1,4 +1,4 @@
-"""Spark scans of topics in an S3 server 20 ms away, and what a filter by time leaves out."""
+"""Spark scans of topics in an S3 server 20 ms away, in full and filtered by time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.spark_session import spark
 
 LATENCY_MS = 20
 BUCKET = "bench"
-# The share of records that the filter wants, and of the bytes that it may read.
+# The share of records that the filter selects, and of the bytes that it may read.
 LATE_SHARE = 0.01
 FILTER_GOAL = Goal(3, ratio=False)
 
@@ -59,7 +59,7 @@ def settings_of(port: int) -> dict[str, str]:
 
 
 def s3(plan: Plan) -> list[Figure]:
-    """A scan near and far, and one of the last records only; bytes are counted on the way."""
+    """Full scans near and far, and one of the last records only; the proxy counts bytes."""
     data = data_of(plan, 1024)
     link = f"{LATENCY_MS} ms"
     near = Figure(f"Spark scan from S3, {data}", "M rows/s", None)

@@ -1,5 +1,5 @@
-"""Spark sessions as the bench sees them: of this project's PySpark, and of the one whose Kafka
-source is compared with, each in a process of its own (``spark_process.py``)."""
+"""Spark sessions as the bench sees them: of this project's PySpark, and of the one with Spark's
+Kafka source, each in a separate process (``spark_process.py``)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 
-# Of Linux's util-linux; whatever it starts stays on that core as well.
+# From util-linux; its child processes stay on that core as well.
 ON_ONE_CORE = ("taskset", "--cpu-list", "0")
 
 
@@ -52,7 +52,7 @@ class Spark:
 
     @property
     def pid(self) -> int:
-        """Of the driver; the JVM and Python's workers descend from it."""
+        """The driver's; the JVM and Python's workers are its descendants."""
         return self._process.pid
 
     def ask(self, **asked: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class Spark:
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:
-        # What a JVM says of itself comes the same way.
+        # The JVM writes messages to the same pipe.
         lines = (line for line in self._process.stdout or () if line.startswith("{"))
         line = next(lines, None)
         if line is None:
@@ -77,7 +77,7 @@ class Spark:
 def spark(
     side: str, settings: Mapping[str, str] | None = None, *, one_core: bool = False
 ) -> Iterator[Spark]:
-    """A new session: skylog's source in this environment, or Spark's own in its own."""
+    """A new session: skylog's source, or Spark's Kafka source in a separate environment."""
     python, given = Path(sys.executable), {**SETTINGS, **(settings or {})}
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     if side != "skylog":

@@ -1,4 +1,4 @@
-"""The figures for people: one table, and the ratios as bars."""
+"""The printed figures: one table, and the ratios as bars."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def table(figures: list[Figure], title: str) -> Table:
 
 
 def bars(figures: list[Figure]) -> Table:
-    """skylog by Kafka on a scale of doublings; right of the middle is more than Kafka."""
+    """skylog by Kafka on a logarithmic scale; right of the middle is more than Kafka."""
     made = Table(
         title="skylog : Kafka, each step a doubling", title_justify="left", box=None, padding=(0, 1)
     )

@@ -1,7 +1,7 @@
-"""Three nodes on this machine, each broker and controller, the same for skylog and Apache Kafka.
+"""Three nodes on this machine, each broker and controller, for skylog and Apache Kafka alike.
 
-Voters are static. Brokers talk to each other over a listener of their own, so that what passes
-between them can be counted by the kernel, on both sides in the same way.
+Voters are static. Brokers talk to each other over a separate listener, so that the kernel can count
+the bytes between them, on both sides in the same way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RACKS = ("a", "b", "c")
 HOST = "127.0.0.1"
 WAIT_SECONDS_MAX = 120.0
 SAMPLE_SECONDS = 0.5
-# What shipped configurations of one node turn down, as the makers of both mean it for three.
+# The defaults for a cluster, which shipped configurations reduce for a single node.
 REPLICATED = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
@@ -118,7 +118,7 @@ class Three:
             node.wait_ready()
 
     def wait_in_sync(self) -> None:
-        """Until all brokers are there and every replica of every partition is in sync."""
+        """Wait until all brokers are registered and every replica is in sync."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
 
         def in_sync() -> bool:
@@ -148,7 +148,7 @@ class Three:
         self.stop()
 
     def stop(self) -> None:
-        # The last ones have nobody left to hand over to, and would wait for a controller.
+        # The last nodes would wait for a controller to hand their leaders over.
         for node in self.nodes:
             node.kill()
             node.stop()
@@ -165,10 +165,10 @@ async def _active_controller(nodes: Sequence[Cluster]) -> int:
 
 
 class Between:
-    """Bytes that pass over listeners while ``with`` lasts: what their servers have sent and
-    received, as the kernel counts it for each connection.
+    """Bytes over some listeners during ``with``: sent and received by their servers, as the kernel
+    counts them for each connection.
 
-    A connection that ends takes its counts with it, so they are looked at now and then.
+    The counts of a connection are lost when it ends, so they are sampled.
     """
 
     def __init__(self, ports: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Transactions: how many in a second, and how fast a topic is copied by them.
+"""Transactions: how many per second, and how fast they copy a topic.
 
 ``python -m bench.transactions rate|copy …`` is the client of librdkafka; it prints one figure.
 """
@@ -23,22 +23,22 @@ RATE_SECONDS = 6.0
 RATE_SECONDS_QUICK = 2.0
 COPY_PARTITIONS = 4
 RECORD_BYTES = 1024
-# Of the records of a throughput run, the share that is copied.
+# The share of a throughput run's records that is copied.
 COPY_SHARE = 5
 SOURCE = "bench/java/TransactionLoad.java"
 CLIENTS = ("Java", "librdkafka")
 CALL_SECONDS_MAX = 60
 # Records that a transaction of librdkafka copies, as many as Java's consumer hands out at once.
 COPY_BATCH = 2_000
-# Java's sender looks whether all records are sent, and then whether there is a commit to send. By
-# its source, a whole transaction may begin between the two looks on a busy machine, and then its
-# commit goes first. This is how a coordinator answers that; it may have other causes, too.
+# Java's sender checks whether all records are sent, and then whether there is a commit to send. By
+# its source, a transaction may begin between the two checks on a busy machine, and then its commit
+# is sent first. The coordinator answers with this error; it may have other causes, too.
 OVERTAKEN = "InvalidTxnStateException"
 ATTEMPTS = 3
 
 
 def transactions(plan: Plan) -> list[Figure]:
-    """Java's producer, which speaks version 2 of transactions, and librdkafka's, which does not."""
+    """Java's producer, with transactions of version 2, and librdkafka's, without."""
     rates = {
         (client, size): Figure(
             f"transactions, {size} partition{'s' if size > 1 else ''} each, {client}",
@@ -89,7 +89,7 @@ def transactions(plan: Plan) -> list[Figure]:
 def _rate(
     plan: Plan, cluster: Cluster, client: str, topic: str, size: int, seconds: float
 ) -> tuple[float, float]:
-    """Transactions in a second, and milliseconds of the broker's CPU for one."""
+    """Transactions per second, and the broker's CPU for one in milliseconds."""
     topics = clients.Topics(cluster.bootstrap)
     topics.create([topic], partitions=size)
     rates: list[float] = []
@@ -100,11 +100,11 @@ def _rate(
         except RuntimeError as error:
             if not left or OVERTAKEN not in str(error):
                 raise
-            plan.say("Java was refused a commit (INVALID_TXN_STATE): once more")
+            plan.say("a commit of Java's failed with INVALID_TXN_STATE: repeating the run")
         else:
             break
     topics.delete([topic])
-    # The warm-up, half as long, is in it, and the start of the client, which costs a broker little.
+    # Includes the warm-up, half as long, and the client's start, which costs a broker little.
     return rates[0], took.cpu_seconds * 1000 / (rates[0] * seconds * 1.5)
 
 
@@ -127,11 +127,11 @@ def _client(plan: Plan, client: str, given: list[str]) -> float:
     said = clients.output_of(command, client)
     found = [line for line in said.splitlines() if line.startswith("RESULT ")]
     if not found:
-        raise RuntimeError(f"{client} told no result:\n{said[-2000:]}")
+        raise RuntimeError(f"{client} printed no result:\n{said[-2000:]}")
     return float(found[-1].split()[1])
 
 
-# -- the side of the client ------------------------------------------------------------------
+# -- the client's process --------------------------------------------------------------------
 
 
 def _producer(bootstrap: str, transactional_id: str) -> Producer:
@@ -157,7 +157,7 @@ def rate(bootstrap: str, topic: str, partitions: int, seconds: float) -> float:
 
 
 def copy(bootstrap: str, source: str, target: str, count: int) -> float:
-    """Bytes in a second that are read, written again and committed, with their offsets."""
+    """Bytes per second that are read, written again and committed with their offsets."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -1,4 +1,4 @@
-"""Decode and encode typical messages, beside kio.
+"""Decode and encode typical messages, compared with kio.
 
 python -m bench.wire
 """
@@ -34,7 +34,7 @@ TOPIC_ID = Uuid(bytes(range(16)))
 
 
 class Row(NamedTuple):
-    """Microseconds per operation; kio's is None where it has no such operation."""
+    """Microseconds per operation; None where kio has no such operation."""
 
     name: str
     microseconds: float
@@ -122,7 +122,7 @@ CASES: list[tuple[str, Message, int]] = [
 
 
 def timed(action: Callable[[], object]) -> float:
-    """Microseconds of one call: the best of several rounds, so that a busy machine counts less."""
+    """Microseconds of one call: the best of several rounds, to reduce the effect of other work."""
     action()
     start = time.perf_counter()
     action()

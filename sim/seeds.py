@@ -1,4 +1,4 @@
-"""Plays seeds of a simulation in several processes: what all of them share."""
+"""Plays seeds of a simulation in several processes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Protocol
 
 Played = tuple[Counter[str], str | None]
-# With fewer seeds something may well not have happened.
+# With fewer seeds some events may be missing.
 _SEEDS_FOR_ALL_KINDS = 200
 
 
 class World(Protocol):
-    """One history. ``noted`` counts what happened, ``tail`` tells the last of it."""
+    """One history. ``noted`` counts events, ``tail`` prints the last ones."""
 
     noted: Counter[str]
 
@@ -31,7 +31,7 @@ class World(Protocol):
 
 
 def play(world: World, seed: int) -> Played:
-    """What happened in a seed's history, and the report of its failure."""
+    """The events of a seed's history, and the report if it failed."""
     try:
         world.play()
     except AssertionError as error:
@@ -44,7 +44,7 @@ def play(world: World, seed: int) -> Played:
 def main(
     name: str, about: str | None, play_seed: Callable[[int], Played], kinds: Sequence[str]
 ) -> int:
-    """The program: 1 if a seed fails, or if one of ``kinds`` never happened."""
+    """The program: returns 1 if a seed fails, or if one of ``kinds`` never happened."""
     parser = argparse.ArgumentParser(prog=name, description=about)
     parser.add_argument("--seeds", type=int, default=2000, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first one")

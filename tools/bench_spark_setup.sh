@@ -1,8 +1,8 @@
 #!/bin/sh
-# Install what `python -m bench.spark` compares with: pyspark 4.0.0 in an environment of its own, and
-# Spark's Kafka source of the same version with the libraries that it needs.
-# All of it lands in ${XDG_CACHE_HOME:-~/.cache}/skylog/spark-VERSION. Prints that directory. Does nothing
-# twice.
+# Install what `python -m bench --only spark` compares with: pyspark 4.0.0 in a separate
+# environment, and Spark's Kafka source of the same version with the libraries that it needs.
+# Everything goes to ${XDG_CACHE_HOME:-~/.cache}/skylog/spark-VERSION. Prints that directory. Skips
+# what is already there.
 set -eu
 
 version=4.0.0
@@ -41,7 +41,7 @@ cat >"$work/pom.xml" <<POM
   </dependencies>
 </project>
 POM
-# The rest of what it depends on is in pyspark.
+# pyspark has its other dependencies.
 wanted=spark-sql-kafka-0-10_2.13,spark-token-provider-kafka-0-10_2.13,kafka-clients,commons-pool2
 mvn -q -B -f "$work/pom.xml" dependency:copy-dependencies "-DincludeArtifactIds=$wanted" \
     "-DoutputDirectory=$base/lib" >&2 || fail "cannot fetch Spark's Kafka source"

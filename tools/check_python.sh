@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Says clearly what is missing before pip says it unclearly.
+# Fails with a clear message before pip fails with an unclear one.
 "${1:-python3}" - <<'PY' || exit 1
 import sys
 if sys.version_info < (3, 11):

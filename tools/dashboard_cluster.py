@@ -25,7 +25,7 @@ def slowest(title: str, more: str = "") -> Panel:
 
 def errors(more: str = "") -> Panel:
     failed = rate("skylog_request_errors_total", "api, error", more)
-    text = "Errors of single topics or partitions in an answer do not count."
+    text = "Without errors of single topics or partitions in a response."
     return Panel("Requests that failed", "reqps", (("{{api}} {{error}}", failed),), text)
 
 
@@ -42,13 +42,13 @@ def in_flight() -> Panel:
 
 
 def event_loop() -> Panel:
-    text = "A node does almost all its work in one loop: when this grows, everything is late."
+    text = "A node does almost all its work on one event loop: when this grows, everything is late."
     return quantiles("Lag of the event loop", "skylog_event_loop_lag_seconds", text=text)
 
 
 def native() -> Panel:
     query = ("{{library}}", "min by (library) (skylog_native{$of})")
-    return Panel("Libraries that run in C", "short", (query,), "0: Python does the work, slowly.")
+    return Panel("Libraries in C", "short", (query,), "0: the slow Python version is in use.")
 
 
 BROKERS: Final = {
@@ -58,7 +58,7 @@ BROKERS: Final = {
         slowest("Slowest requests (p99), without fetches", ', api!="FETCH"'),
         quantiles("Produce", "skylog_request_seconds", of_api("PRODUCE")),
         quantiles(
-            "Fetch", "skylog_request_seconds", of_api("FETCH"), "With the wait for new records."
+            "Fetch", "skylog_request_seconds", of_api("FETCH"), "Includes the wait for new records."
         ),
         rates("cps", "Batches refused", topic="skylog_topic_rejected_batches_total/topic"),
     ),

@@ -20,7 +20,7 @@ def seconds(title: str, stage: str) -> Panel:
 
 def ages(title: str, *stages: str) -> Panel:
     chosen = f'skylog_diskless_last_success_age_seconds{{$of, stage=~"{"|".join(stages)}"}}'
-    text = "An age that grows beyond some intervals is the first sign of trouble."
+    text = "An age of more than a few intervals is the first sign of trouble."
     return Panel(title, "s", (("{{stage}} {{instance}}", chosen),), text)
 
 
@@ -134,8 +134,8 @@ ROWS: Final = {
             throttled="skylog_objects_throttled_total/operation",
         ),
         totals(
-            "Records that were not written or not served",
-            "Anything but 0 deserves a look at the log.",
+            "Records not written or not served",
+            "If this is not 0, see the node's log.",
             failed_files=f"{WRITER}_failed_files_total",
             corrupt_batches=f"{READER}_corrupt_total",
             missing_objects=f"{READER}_missing_total",

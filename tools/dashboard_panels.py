@@ -1,4 +1,4 @@
-"""What panels of dashboards are made of: queries and their legends."""
+"""The parts of dashboard panels: queries and their legends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Query = tuple[str, str]
 
 @dataclass(frozen=True)
 class Panel:
-    """``queries`` are (legend, PromQL); ``$of`` stands for the nodes that were chosen."""
+    """``queries`` are (legend, PromQL); ``$of`` stands for the selected nodes."""
 
     title: str
     unit: str
@@ -21,7 +21,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Board:
-    """``found_by`` is a metric that just the nodes have which the dashboard is about."""
+    """``found_by`` is a metric that only the dashboard's nodes have."""
 
     title: str
     found_by: str
@@ -34,7 +34,7 @@ def rate(metric: str, by: str = "", more: str = "") -> str:
 
 
 def rates(unit: str, title: str, text: str = "", **metrics: str) -> Panel:
-    """A line for each metric, or for each value of the label that follows a slash."""
+    """A line for each metric, or for each value of the label after a slash."""
     queries = []
     for name, given in metrics.items():
         metric, _, label = given.partition("/")
@@ -64,5 +64,5 @@ def gauge(unit: str, title: str, metric: str, text: str = "") -> Panel:
 
 
 def largest(unit: str, title: str, metric: str, by: str, text: str = "") -> Panel:
-    """A line for each value of a label, whichever node has the largest."""
+    """A line for each value of a label: the largest of all nodes."""
     return Panel(title, unit, ((f"{{{{{by}}}}}", f"max by ({by}) ({metric}{{$of}})"),), text)

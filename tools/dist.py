@@ -1,9 +1,9 @@
 """Build the sdist and the wheel of this platform, and try both as a user would.
 
-The wheel is compiled by zig (``pip install ziglang``) for an old glibc, so that its tag is true on
-any compiler's machine. What was built is looked at, then installed into new environments: the wheel
-and the sdist without any compiler, and the sdist with one. In each a node starts, a record goes in
-and comes out, and the gauge ``skylog_native`` says what runs in C.
+The wheel is compiled by zig (``pip install ziglang``) for an old glibc, so that its tag does not
+depend on the building machine. The packages are checked, then installed into new environments: the
+wheel and the sdist without a compiler, and the sdist with one. In each a node starts, a record is
+produced and consumed, and the gauge ``skylog_native`` shows what runs in C.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RECORD = "out of a box"
 def run(
     command: list[str], environment: Mapping[str, str] | None = None, given: str | None = None
 ) -> str:
-    """What the command printed; its whole output and an exception if it fails."""
+    """Return the command's output; if it fails, print the output and raise."""
     done = subprocess.run(
         command,
         env=environment,
@@ -62,7 +62,7 @@ def run(
 
 
 def build(target: Path) -> tuple[Path, Path]:
-    """The sdist, and the wheel made of it."""
+    """Build the sdist, and the wheel from it."""
     shutil.rmtree(target, ignore_errors=True)
     option = f"--config-setting=--build-option=--plat-name={PLATFORM}"
     environment = {**os.environ, "CC": shlex.join(ZIG), "CFLAGS": "-Werror"}
@@ -72,7 +72,7 @@ def build(target: Path) -> tuple[Path, Path]:
 
 
 def check_wheel(wheel: Path) -> None:
-    """Its tag is that of the stable ABI and of a glibc that is all it needs."""
+    """Its tag names the stable ABI and a glibc that is new enough for it."""
     expect(wheel.name.endswith(f"-cp311-abi3-{PLATFORM}.whl"), f"the tag of {wheel.name}")
     with ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -87,7 +87,7 @@ def check_wheel(wheel: Path) -> None:
 
 
 def glibc_needed(module: bytes) -> tuple[int, ...]:
-    """The latest version of glibc whose symbols it uses: their names are in its string table."""
+    """The latest version of glibc whose symbols it uses, as its string table shows."""
     found = re.findall(rb"\0GLIBC_([0-9.]+)(?=\0)", module)
     return max((tuple(map(int, version.split(b"."))) for version in found), default=(0,))
 
@@ -108,7 +108,7 @@ def with_compiler() -> dict[str, str]:
 
 
 def try_install(package: Path, environment: Mapping[str, str], *, native: bool) -> None:
-    """Install it into a new environment and use it; ``native``: everything runs in C there."""
+    """Install it into a new environment and use it; ``native``: all C modules must be there."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         venv.create(home / "venv", with_pip=True)
@@ -136,7 +136,7 @@ def try_install(package: Path, environment: Mapping[str, str], *, native: bool) 
 def node(
     skylog: str, data: Path, log: Path, environment: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """A node's address, and that of its metrics."""
+    """Start a node; yields its address and that of its metrics."""
     settings = {**NODE_SETTINGS, "log.dirs": str(data)}
     overrides = [part for pair in settings.items() for part in ("--override", "=".join(pair))]
     with log.open("wb") as errors:
@@ -150,7 +150,7 @@ def node(
     assert process.stdout is not None
     said = ""
     try:
-        # The pipe closes when the process ends, so this waits for one or the other.
+        # The pipe closes when the process ends, so this cannot wait for ever.
         for line in process.stdout:
             said += line
             up = re.search(r"is up at (\S+);.*?(http://\S+/metrics)", said, re.DOTALL)

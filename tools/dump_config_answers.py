@@ -1,10 +1,10 @@
-"""Record what a broker answers about settings: the golden file of tests/golden/configs.
+"""Record a broker's responses about settings: the golden file of tests/golden/configs.
 
     python tools/dump_config_answers.py HOST:PORT > tests/golden/configs/answers.json
 
 The broker is a fresh Kafka with node id 1 that was started with
-tests/golden/configs/server.properties (in a directory where ``data`` was formatted). The answers of
-DescribeConfigs and the errors of IncrementalAlterConfigs are written as JSON.
+tests/golden/configs/server.properties (in a directory where ``data`` was formatted). The responses
+to DescribeConfigs and the errors of IncrementalAlterConfigs are written as JSON.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from skylog.wire.schema import Message
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
-# What is set before anything is described.
+# Settings that are altered before anything is described.
 SETUP = [
     (TOPIC, "changed", [("retention.ms", SET, "123456"), ("cleanup.policy", SET, "compact")]),
     (BROKER, "", [("log.retention.ms", SET, "7200000"), ("log.cleaner.threads", SET, "2")]),
@@ -63,7 +63,7 @@ DESCRIBED = [
     (CLIENT_METRICS, "plain"),
     (CLIENT_METRICS, "changed"),
 ]
-# Changes that are only validated; most of them are refused.
+# Changes that are only validated; most are invalid.
 TRIED = [
     (TOPIC, "plain", [("no.such", SET, "1")]),
     (TOPIC, "plain", [("retention.ms", SET, "soon")]),
@@ -199,7 +199,7 @@ def main() -> int:
         code, message = broker.alter(kind, name, changes, validate_only=False)
         if code:
             raise SystemExit(f"{name}: {message}")
-    time.sleep(2)  # until the broker has taken its own settings over
+    time.sleep(2)  # until the broker has applied its own settings
     described = [[kind, name, broker.describe(kind, name)] for kind, name in DESCRIBED]
     tried = [
         [kind, name, changes, *broker.alter(kind, name, changes, validate_only=True)]

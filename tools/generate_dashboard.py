@@ -2,7 +2,7 @@
 
     python tools/generate_dashboard.py [--check]
 
-A node is started and its /metrics read: a panel that names a metric which no node has is an error.
+A node is started and its /metrics read: a panel that names an unknown metric is an error.
 ``--check`` writes nothing and fails when a committed file differs.
 """
 
@@ -130,7 +130,7 @@ def variables(board: Board) -> list[dict[str, Any]]:
 
 
 def unknown_metrics(board: dict[str, Any], known: set[str]) -> list[str]:
-    """Metrics that a dashboard names and nobody has."""
+    """Metrics that a dashboard names and no node has."""
     return sorted(set(METRIC.findall(json.dumps(board))) - known)
 
 

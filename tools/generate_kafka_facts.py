@@ -2,8 +2,8 @@
 
     python tools/generate_kafka_facts.py JARS_DIR [--check]
 
-JARS_DIR holds Kafka's jars and those they need. Only facts are taken (name, type, default,
-allowed values, importance, dynamic scope); the texts of our reference are our own.
+JARS_DIR holds Kafka's jars and their dependencies. Only facts are taken (name, type, default,
+allowed values, importance, dynamic scope); descriptions are our own.
 ``--check`` writes nothing and fails when a committed file differs.
 """
 
@@ -37,7 +37,7 @@ def dump(jars: Path) -> str:
 
 def render(dumped: str, *, broker: bool) -> str:
     """One module: the facts about the broker's settings, or those about all others."""
-    # Only the broker's defaults name a directory in /tmp.
+    # Only the defaults of the broker have a directory in /tmp.
     lines = [HEADER.replace("{noqa}", "E501, S108" if broker else "E501")]
     section = ""
     for line in dumped.splitlines():

@@ -3,7 +3,7 @@
     python tools/generate_messages.py JSON_DIR [--check]
 
 JSON_DIR holds the ``common/message`` and ``common/metadata`` folders of Kafka's jars (see
-``tools/kafka_jars.sh``). Besides those, schemas of our own in ``schemas/`` are read.
+``tools/kafka_jars.sh``). Our own schemas are in ``schemas/``.
 ``--check`` writes nothing and fails when the committed files differ.
 """
 
@@ -61,7 +61,7 @@ def versions(text: str | None) -> str:
 
 
 def default_of(field: dict[str, Any], kind: str, array: bool, struct: bool) -> tuple[str, str]:
-    """A field's default in the constructor (UNSET: made afresh) and on the wire, as source."""
+    """A field's default in the constructor (UNSET: a new object) and on the wire, as source."""
     given = field.get("default")
     if given == "null":
         return "None", "None"
@@ -84,7 +84,7 @@ def default_of(field: dict[str, Any], kind: str, array: bool, struct: bool) -> t
 
 @dataclass(frozen=True)
 class ParsedField:
-    """The source of one field, in the places where a class mentions it."""
+    """The source of one field, for each place of a class."""
 
     name: str
     python: str
@@ -187,7 +187,7 @@ class Generator:
 
 
 def extend(fields: list[dict[str, Any]], path: str, extensions: dict[str, Any]) -> None:
-    """Add our fields to a message, and to the structures in it, which are named by their path."""
+    """Add our fields to a message, and to its structures, which are named by their path."""
     for field in fields:
         extend(field.get("fields", []), f"{path}.{field['type'].removeprefix('[]')}", extensions)
     fields += extensions.get(path, [])
@@ -205,14 +205,15 @@ def schemas(directory: Path) -> Iterator[dict[str, Any]]:
 
 
 def index(loaded: list[dict[str, Any]]) -> str:
-    """The table of all messages by type and key: names only, so that nothing is imported early."""
+    """The table of all messages by type and key: only names, so that modules are imported when
+    needed."""
     out = ['"""Generated: every message by type and key; do not edit."""', "", ""]
     kinds = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
     for kind in (*kinds, "diskless-record"):
         rows = sorted(
             (s["apiKey"], s["name"]) for s in loaded if s["type"] == kind and "apiKey" in s
         )
-        # Transaction and group coordinators number their records from zero, each on its own.
+        # Transaction and group coordinators each number their records from zero.
         unique: dict[int, list[str]] = {}
         for key, name in rows:
             unique.setdefault(key, []).append(name)
@@ -226,7 +227,7 @@ def index(loaded: list[dict[str, Any]]) -> str:
 
 
 def api_keys(loaded: list[dict[str, Any]]) -> str:
-    """The enum of Kafka's APIs, under the names that Kafka gives them."""
+    """The enum of Kafka's APIs, with Kafka's names."""
     rows = sorted(
         (s["apiKey"], snake(s["name"].removesuffix("Request")).upper())
         for s in loaded

@@ -2,8 +2,8 @@
 
     python tools/golden_messages.py KAFKA_DIR
 
-KAFKA_DIR is what ``tools/kafka_jars.sh`` printed. Values are drawn here, from a fixed seed, and
-handed to Java as JSON; each line of the result has a message's name, version, values and bytes.
+KAFKA_DIR is what ``tools/kafka_jars.sh`` prints. Values are drawn here, from a fixed seed, and
+passed to Java as JSON; each line of the result has a message's name, version, values and bytes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def schemas(directory: Path) -> dict[str, tuple[str, Schema]]:
 
 
 def plain(value: Any) -> Any:
-    """A message as JSON under our own names."""
+    """A message as JSON with our names."""
     if isinstance(value, Struct):
         return {f.name: plain(getattr(value, f.name)) for f in value.FIELDS}
     if isinstance(value, list):
@@ -58,7 +58,7 @@ def plain(value: Any) -> Any:
 
 
 def kafka_json(message: Struct, schema: Schema, common: dict[str, Schema], version: int) -> Any:
-    """A message as Kafka's JSON converters want it: their names, only fields of the version."""
+    """A message for Kafka's JSON converters: their names, only fields of the version."""
     out = {}
     for field, spec in zip(message.FIELDS, schema["fields"], strict=True):
         if version not in field.versions:
@@ -93,7 +93,7 @@ def draw() -> list[tuple[type[Message], int, Any]]:
 
 
 def shorten(value: Any) -> Any:
-    """Keep the committed file small; long values are tested elsewhere."""
+    """Shorten values to keep the committed file small; long ones are tested elsewhere."""
     for field in getattr(value, "FIELDS", ()):
         item = getattr(value, field.name)
         if isinstance(item, (str, bytes)) and field.type != "uuid":

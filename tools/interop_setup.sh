@@ -2,7 +2,7 @@
 # Install what `make interop` needs beyond .venv: Kafka's jars, kcat, kafkajs, a franz-go client, and
 # the object-storage servers versitygw (S3) and Azurite (Azure). With the argument librdkafka, build
 # librdkafka's own tests, too.
-# Everything but system packages lands in ${XDG_CACHE_HOME:-~/.cache}/skylog. Does nothing twice.
+# Everything but system packages goes to ${XDG_CACHE_HOME:-~/.cache}/skylog. Skips what is there.
 set -eu
 
 kafkajs=2.2.4
@@ -42,7 +42,7 @@ need() { # a command, and the package that has it
     command -v "$1" >/dev/null || fail "$1 is still missing after installing $2"
 }
 
-# Older Debians have a Go from before toolchains could be fetched; the module proxy has them.
+# The Go of older Debians cannot fetch toolchains by itself; the module proxy has them.
 modern_go() {
     major_minor=$(go env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
     if [ "${major_minor:-0}" -ge 21 ]; then
@@ -63,7 +63,7 @@ modern_go() {
     echo "$toolchain/bin/go"
 }
 
-# The compiler too: tests bring small Java programs as sources.
+# The compiler too: some tests compile small Java programs.
 need javac default-jdk-headless
 need unzip unzip
 need kcat kcat
@@ -71,14 +71,14 @@ need npm npm
 need node nodejs
 need go golang
 
-# Postgres's server programs stand outside of PATH; tests run a server of their own with them.
+# Postgres's server programs are not on PATH; tests start their own server with them.
 has_postgres() {
     command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
 }
 has_postgres || apt_install postgresql
 has_postgres || fail "initdb is still missing after installing postgresql"
 
-# SKYLOG_KAFKA_JARS may name jars that somebody else provides; maven is needed only without them.
+# SKYLOG_KAFKA_JARS may name a directory of jars; without it maven fetches them.
 if [ -z "${SKYLOG_KAFKA_JARS:-}" ]; then
     need mvn maven
     "$here/tools/kafka_jars.sh" >/dev/null || fail "cannot fetch Kafka's jars"
@@ -117,13 +117,13 @@ if [ "$(cat "$emulator/.complete" 2>/dev/null)" != "$azurite" ]; then
     echo "$azurite" >"$emulator/.complete"
 fi
 
-# The crate carries librdkafka's sources whole, tests included. What they call of a Kafka release is
-# a folder with jars in libs/ and commands in bin/.
+# The crate has all of librdkafka's sources, tests included. The tests expect a Kafka release as a
+# folder with jars in libs/ and commands in bin/.
 librdkafka_tests() {
     need cargo cargo
     need make make
     need g++ g++
-    # The tests of statistics and of transactions that are read are left out without RapidJSON.
+    # Without RapidJSON, tests of statistics and of reading transactions are skipped.
     has_header rapidjson/schema.h || apt_install rapidjson-dev
     has_header zstd.h || apt_install libzstd-dev
     has_header openssl/ssl.h || apt_install libssl-dev

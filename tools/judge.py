@@ -1,11 +1,11 @@
-"""Run a client's own integration suite against a skylog, and compare with what is expected.
+"""Run a client's integration suite against skylog, and compare the results with the expected ones.
 
     python tools/judge.py franz-go|kafka-python|librdkafka
 
-The suite comes with the client's package, where the tests of real clients pin a version, in that
-one. What is expected to fail stands in tests/judges/expected-<client>.txt, a test in each line with
-the reason after a #. Anything else that fails is an error, and so is a test of the list that passes
-or is gone: the list only gets shorter.
+The suite comes from the client's package, in the version that the interop tests pin, if they do.
+Expected failures are listed in tests/judges/expected-<client>.txt, one test in each line with the
+reason after a #. Any other failure is an error, and so is a listed test that passes or no longer
+exists: the list only gets shorter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from skylog.testing import Broker, Cluster
 ROOT = Path(__file__).parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "skylog"
 SUITE_SECONDS_MAX = 1200
-# What the suites take for granted of the broker that they are given.
+# Settings that the suites expect of a broker.
 SETTINGS = {
     "node.id": "0",
     "num.partitions": "4",
@@ -39,16 +39,16 @@ SETTINGS = {
     "log.level": "WARN",
 }
 
-# The records that go through each chain of franz-go's groups and transactions; its own default of
-# 500,000 is for a cluster on a large machine.
+# Records for each chain of franz-go's groups and transactions; its default of 500,000 is for a
+# cluster on a large machine.
 FRANZ_GO = {
     "KGO_TEST_RF": "1",
     "KGO_TEST_RECORDS": "20000",
     "KGO_TEST_MAX_TOPIC_PARTS": "8",
     "KGO_LOG_LEVEL": "none",
 }
-# The source archive of kafka-python leaves out a module of its tests; this is what they need of it
-# when the broker runs already.
+# The source archive of kafka-python lacks a module of its tests; they need only this of it when the
+# broker is already running.
 SERVICE = """
 SpawnedService = None
 
@@ -60,12 +60,12 @@ class ExternalService:
     def stop(self):
         pass
 """
-# A test of librdkafka with all its subtests; the runner's own limits are shorter.
+# For a test of librdkafka with all its subtests; the runner's own limits are shorter.
 LIBRDKAFKA_SECONDS_MAX = 1200
-# How many of them run at once: they wait more than they work.
+# Tests that run at once: they mostly wait.
 LIBRDKAFKA_AT_ONCE = 4
-# What librdkafka's scripts give the brokers that its tests meet, and Kafka's defaults: some of them
-# count the rebalances of members that come together.
+# The settings that librdkafka's scripts give to brokers, and Kafka's defaults: some tests count the
+# rebalances of members that join together.
 LIBRDKAFKA_CLUSTER = {
     "group.initial.rebalance.delay.ms": "3000",
     "broker.heartbeat.interval.ms": "2000",
@@ -84,7 +84,7 @@ LIBRDKAFKA_RESULT = re.compile(r"^=== (PASS|FAIL|SKIP) (\S+)", re.M)
 
 
 def expected_failures(text: str) -> dict[str, str]:
-    """Tests that may fail, and why. A line without a reason is refused."""
+    """Tests that may fail, and why. A line without a reason is an error."""
     found = {}
     for number, line in enumerate(text.splitlines(), 1):
         name, _, reason = (part.strip() for part in line.partition("#"))
@@ -96,9 +96,10 @@ def expected_failures(text: str) -> dict[str, str]:
 
 
 def complaints(results: Mapping[str, str], expected: Mapping[str, str], code: int) -> list[str]:
-    """What is not as expected, given each test's PASS, FAIL or SKIP and the suite's exit code."""
+    """Differences from what is expected, by each test's PASS, FAIL or SKIP and the suite's exit
+    code."""
     failed = {name for name, result in results.items() if result == "FAIL"}
-    # A test fails with its subtests; the list names the innermost.
+    # A test fails if a subtest does; the list names the innermost.
     outer = {name for name in failed if any(other.startswith(f"{name}/") for other in failed)}
     found = [f"{name} failed" for name in sorted(failed - outer - expected.keys())]
     for name in sorted(expected.keys() - failed):
@@ -112,7 +113,7 @@ def complaints(results: Mapping[str, str], expected: Mapping[str, str], code: in
 
 
 def franz_go(bootstrap: str) -> tuple[str, int]:
-    """The output of the tests in franz-go's kgo, and their exit code."""
+    """Run the tests of franz-go's kgo; returns their output and exit code."""
     fetched = sorted(CACHE.glob("go-*/bin/go"))
     go = str(fetched[-1]) if fetched else "go"
     pinned = ROOT / "tests" / "interop" / "go"
@@ -142,7 +143,8 @@ def go_results(output: str) -> dict[str, str]:
 
 
 def kafka_python(bootstrap: str) -> tuple[str, int]:
-    """The output of the integration tests in kafka-python's source archive, and their exit code."""
+    """Run the integration tests of kafka-python's source archive; returns their output and exit
+    code."""
     package = f"kafka-python=={version('kafka-python')}"
     with tempfile.TemporaryDirectory() as directory:
         fetch = ["pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", package]
@@ -184,7 +186,7 @@ def pytest_results(output: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Round:
-    """One way through librdkafka's tests: which of them, on what cluster, with what settings."""
+    """One run of librdkafka's tests: which tests, on which cluster, with which settings."""
 
     prefix: str
     arguments: tuple[str, ...] = ()
@@ -194,9 +196,9 @@ class Round:
     whose_source_has: str = ""
 
     def numbers(self, tests: Path) -> list[str]:
-        """Those of the tests; the ones that bring their own brokers say so in their names.
+        """Numbers of the tests; names tell which tests bring their own brokers.
 
-        The longest sources come first: they take longest, and shall not be waited for at the end.
+        The longest sources come first: they take longest, and the run should not end with them.
         """
         sources = {path: path.read_text() for path in tests.glob("0*-*.c*")}
         has = re.compile(self.whose_source_has)
@@ -225,7 +227,8 @@ ROUNDS = (
 
 
 def librdkafka() -> tuple[str, int]:
-    """The output of librdkafka's tests that need no control over brokers and sockets."""
+    """Run librdkafka's tests that need no control over brokers and sockets; returns their
+    output."""
     suites = sorted(CACHE.glob("librdkafka-tests-*/.complete"))
     if not suites:
         sys.exit("librdkafka's tests are not built: tools/interop_setup.sh librdkafka")
@@ -260,7 +263,7 @@ def librdkafka_round(suite: Path, each: Round) -> list[str]:
 
         def run(number: str) -> str:
             report = Path(directory) / f"{number}.json"
-            # Without tests of the library alone, of a network that is torn, and of known issues.
+            # Without tests of the library alone, of network partitions, and of known issues.
             command = ["./test-runner", "-p1", "-L", "-E", "-K", *each.arguments, number]
             said, code = librdkafka_test(command, suite / "tests", environment, report)
             found = librdkafka_report(number, report.read_text() if report.exists() else "", code)
@@ -273,7 +276,8 @@ def librdkafka_round(suite: Path, each: Round) -> list[str]:
 def librdkafka_test(
     command: list[str], directory: Path, environment: Mapping[str, str], report: Path
 ) -> tuple[str, int]:
-    """What the test says, and its exit code. One that hangs is killed with its whole process."""
+    """The output of the test, and its exit code. A test that hangs is killed with its process
+    group."""
     try:
         ran = subprocess.run(
             command,
@@ -290,7 +294,8 @@ def librdkafka_test(
 
 
 def librdkafka_report(number: str, report: str, code: int) -> dict[str, str]:
-    """Results by the report of a test's process; one that broke off is a failure of its own."""
+    """Results from the report of a test's process; a process that was cut short counts as a
+    failure."""
     kinds = {"PASSED": "PASS", "SKIPPED": "SKIP"}
     tests = json.loads(report)["tests"] if report else {}
     found = {

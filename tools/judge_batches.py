@@ -1,4 +1,4 @@
-"""Write what Kafka says of the cases in tests/golden/records/cases.py, and its own batches.
+"""Write Kafka's verdicts on the cases in tests/golden/records/cases.py, and batches of its own.
 
 Usage: python tools/judge_batches.py <folder of Kafka's jars>
 """

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Fetch the jars of Kafka 4.3.1, with those of Streams and Connect, by their Maven coordinates, and
 # unpack the message schemas in them.
-# Prints the directory that holds lib/ (the jars) and json/ (the schemas). Does nothing twice.
-# SKYLOG_KAFKA_JARS names the lib directory when it shall not be in the cache.
+# Prints the directory that holds lib/ (the jars) and json/ (the schemas). Skips what is there.
+# SKYLOG_KAFKA_JARS names another lib directory than the cache's.
 set -eu
 
 version=4.3.1
@@ -12,7 +12,7 @@ else
     lib=${XDG_CACHE_HOME:-$HOME/.cache}/skylog/kafka-$version/lib
 fi
 base=$(dirname "$lib")
-# A cache from before the jars of Streams and Connect were asked for is filled up.
+# An older cache without the jars of Streams and Connect is completed.
 if [ "$(cat "$base/.complete" 2>/dev/null)" = "$version" ] \
     && [ -f "$lib/connect-mirror-$version.jar" ]; then
     echo "$base"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pins with hashes and without addresses, so that any mirror will do.
+# Pin requirements with hashes and without index addresses, so that any mirror works.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin

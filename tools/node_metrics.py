@@ -1,4 +1,4 @@
-"""The metrics that nodes really have: read from the collectors of one that has everything on."""
+"""The metrics that nodes have: read from the collectors of a node with every feature enabled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Family(NamedTuple):
-    """One metric, whatever labels its samples have."""
+    """One metric, with samples of any labels."""
 
     name: str
     type: str

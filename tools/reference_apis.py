@@ -1,4 +1,4 @@
-"""docs/reference/apis.md: what the dispatch table says, for people."""
+"""docs/reference/apis.md: the dispatch table as a page."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from skylog.wire.apis import ApiKey
 INTRODUCTION = """# APIs
 
 Every API that a listener of a broker or of a controller serves: the versions, and the permission
-that a client needs where an authorizer is configured. A permission on the cluster is asked for
-before the handler runs; one on topics or groups for each of them that a request names. An API or
-version that is not here is not offered by ApiVersions, and asking for it ends the connection, as
-with Kafka. *unlisted*: of skylog's own, for its own tools; ApiVersions does not offer it, either.
+that a client needs if an authorizer is configured. A permission on the cluster is checked
+before the handler runs, one on topics or groups for each of them in the request. ApiVersions does
+not offer an API or version that is not in this table, and a request for it closes the connection,
+as in Kafka. *unlisted*: for skylog's own tools; ApiVersions does not offer it, either.
 """
 
 

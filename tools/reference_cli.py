@@ -1,4 +1,4 @@
-"""The page of the command line: what ``skylog COMMAND --help`` says, for all commands."""
+"""docs/reference: the page of the command line, from ``skylog COMMAND --help`` of all commands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from skylog.cli.main import app
 
 INTRODUCTION = """
 `skylog` starts nodes and talks to clusters, skylog's and Kafka's alike. `skylog COMMAND --help`
-says what stands here.
+shows the same text as this page.
 
-- **Output** is a table at a terminal, aligned text in a pipe, JSON with `--json`. Words on what is
-  going on go to standard error.
-- **Exit code**: 0 – done; 1 – it failed, and one line on standard error says why and what to do;
-  2 – the command cannot be understood, nothing was done; 130, 143 – ended by Ctrl-C, by SIGTERM.
-- **Security**: `--client-config FILE` takes what Kafka's own tools take with `--command-config`:
+- **Output** is a table on a terminal, aligned text in a pipe, JSON with `--json`. Progress messages
+  go to standard error.
+- **Exit code**: 0 – success; 1 – failure, and one line on standard error says why and what to do;
+  2 – the command is invalid and did nothing; 130, 143 – ended by Ctrl-C, by SIGTERM.
+- **Security**: `--client-config FILE` takes the file of `--command-config` of Kafka's tools:
 
 ```properties
 security.protocol=SASL_SSL
@@ -41,7 +41,7 @@ def cli_page(generated: str) -> str:
 
 
 def command_section(command: Any, name: str, parent: Any, level: int) -> list[str]:
-    """A command; or a group, and below it its commands."""
+    """A command, or a group followed by its commands."""
     context = command.context_class(command, info_name=name, parent=parent)
     lines = [f"{'#' * level} {context.command_path}", "", inspect.cleandoc(command.help or ""), ""]
     if hasattr(command, "list_commands"):

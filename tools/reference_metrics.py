@@ -13,7 +13,7 @@ note in the changelog. A counter starts at 0 when the node starts; a histogram h
 `_sum` and `_count`. [monitoring.md](../monitoring.md) says what to watch.
 """
 HEAD: Final = ("", "| Metric | Type | Labels | What it says |", "|---|---|---|---|")
-# Sections, by collector. What is not here is an error: a metric without a place is not found.
+# Sections, by collector. A collector that is not listed here is an error.
 TITLES: Final = {
     "RequestsCollector": "Requests and connections (every node)",
     "LoopLag": "Event loop (every node)",

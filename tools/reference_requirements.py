@@ -1,7 +1,7 @@
-"""docs/requirements.md: every demand of the specification, its check, and the tests for it.
+"""docs/requirements.md: every requirement of the specification, its check, and the tests for it.
 
-A test names what it performs in a comment: ``# ENG-19``; ``# ENG-19 partly`` when it performs a
-part of the check only.
+A test names its requirement in a comment: ``# ENG-19``; ``# ENG-19 partly`` if it covers only a
+part of the check.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TITLES = {
 
 
 def marks() -> dict[str, dict[str, bool]]:
-    """Requirement → test → whether it performs only a part of the check."""
+    """Requirement → test → whether it covers only a part of the check."""
     found: dict[str, dict[str, bool]] = defaultdict(dict)
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         test = ""
@@ -46,14 +46,14 @@ def requirements_page(generated: str) -> str:
     performed = marks()
     lines = [
         *(generated, "", "# Requirements", ""),
-        "Each demand of the specification with its check, and the tests that perform it. *partly*:",
-        "only a part of the check is performed. A row without a test is not proven yet.",
+        "Each requirement of the specification with its check, and the tests that perform it.",
+        "*partly*: the test covers a part of the check. A row without a test is not proven yet.",
     ]
     for prefix, title in TITLES.items():
         own = [entry for entry in entries if entry["id"].startswith(f"{prefix}-")]
         done = sum(1 for entry in own if entry["id"] in performed)
         lines += ["", f"## {title}: {done} of {len(own)}", ""]
-        lines += ["| ID | Demand | Check | Tests |", "|---|---|---|---|"]
+        lines += ["| ID | Requirement | Check | Tests |", "|---|---|---|---|"]
         for entry in own:
             tests = [
                 f"`{place}`{' *partly*' if partly else ''}"

@@ -1,7 +1,7 @@
-"""Run every C source under AddressSanitizer and UndefinedBehaviorSanitizer, over hostile input.
+"""Run every C source under AddressSanitizer and UndefinedBehaviorSanitizer, on damaged input.
 
 ``python tools/sanitize.py --seconds 600``; ``--first N --rounds 1`` repeats a round that failed.
-Two planted bugs must be found first, or the run would prove nothing. Needs gcc with its sanitizers.
+Two planted bugs must be found first, or the run would prove nothing. Needs gcc with sanitizers.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def check_planted(folder: Path) -> None:
             text=True,
         )
         if found not in done.stderr or bool(done.returncode) is not bool(found):
-            raise SystemExit(f"a planted bug, {found or 'none'}, was not told:\n{done.stderr}")
+            raise SystemExit(f"expected a report of {found or 'nothing'}:\n{done.stderr}")
 
 
 def main() -> None:

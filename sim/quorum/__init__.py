@@ -1,1 +1,2 @@
-"""The metadata quorum in one thread on virtual time: real machines, everything else a model."""
+"""The metadata quorum in one thread on virtual time: real state machines, everything else a
+model."""

@@ -1,4 +1,4 @@
-"""``python -m sim.quorum --seeds 2000 --first 0``: histories of the metadata quorum by the number.
+"""``python -m sim.quorum --seeds 2000 --first 0``: simulate metadata quorums.
 
 A seed that fails is printed with its last events, and ``--first SEED --seeds 1`` replays it.
 """
@@ -10,7 +10,7 @@ import sys
 from sim import seeds
 from sim.quorum.world import World
 
-# Every one of these must have happened to somebody, or the run proves little.
+# Each of these must have happened somewhere, or the run proves little.
 KINDS = (
     "append",
     "change",

@@ -1,4 +1,4 @@
-"""What must hold at every moment, whatever happens to the network and the nodes."""
+"""Invariants that hold at every moment, whatever happens to the network and the nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Checks:
-    """The history that everybody must agree on."""
+    """The history that all nodes must agree on."""
 
     def __init__(self) -> None:
         self.leaders: dict[int, ReplicaKey] = {}
@@ -25,11 +25,11 @@ class Checks:
         self.digests: list[int] = [0]
         self.voters: list[VoterSet] = []
         self.epochs: dict[ReplicaKey, int] = {}
-        # Voters whose disks are gone: they had what they had said.
+        # Voters whose disks were replaced: what they had acknowledged was durable then.
         self.lost: set[ReplicaKey] = set()
 
     def elected(self, node: SimNode, epoch: int) -> None:
-        """One leader in an epoch, and it has all that was ever committed."""
+        """One leader in an epoch, and it has everything that was ever committed."""
         assert epoch not in self.leaders, (
             f"{node.key.id} leads epoch {epoch}, and so did {self.leaders[epoch].id}"
         )
@@ -45,7 +45,7 @@ class Checks:
             self._same(node, offset)
 
     def saved(self, node: SimNode, election: ElectionState) -> None:
-        """Epochs never go back, nor does a vote change within one."""
+        """Epochs never decrease, and a vote never changes within one."""
         before = node.saved or ElectionState()
         assert election.epoch >= before.epoch, f"epoch {before.epoch} back to {election.epoch}"
         if election.epoch == before.epoch:
@@ -60,11 +60,11 @@ class Checks:
         if isinstance(request, VoteRequest) and answer.granted and not request.pre_vote:
             saved = node.saved or ElectionState()
             assert (saved.epoch, saved.voted) == (request.epoch, request.candidate), (
-                f"{node.key.id} gave a vote that it may forget"
+                f"{node.key.id} gave a vote that is not durable"
             )
 
     def advanced(self, node: SimNode, offset: int) -> None:
-        """A high watermark moved: up, over what everybody else sees there."""
+        """A high watermark only increases, over the same records as on all other nodes."""
         log = node.log
         assert offset > node.high_watermark, f"high watermark back to {offset}"
         assert offset <= log.end_offset, f"high watermark {offset} beyond {log.end_offset}"
@@ -79,7 +79,7 @@ class Checks:
         assert log.quorum_at(offset).voters in (None, self.voters[offset - 1]), "other voters"
 
     def majority(self, node: SimNode, offset: int, nodes: Mapping[int, SimNode]) -> None:
-        """What a leader commits is durable on a majority of the voters that it knows."""
+        """What a leader commits is durable on a majority of its voters."""
         entry = node.log.entry(offset - 1)
         assert entry is not None
         assert entry.epoch == node.machine.epoch, "committed without a record of the epoch"

@@ -1,4 +1,4 @@
-"""A log in memory that tells what was synced from what was not."""
+"""A log in memory that knows which records are synced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SNAPSHOT_PIECES = 3
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One record: what it says, a change of voters, or (None) the beginning of an epoch."""
+    """One record: a value, a change of voters, or (None) the beginning of an epoch."""
 
     epoch: int
     value: Any
@@ -31,7 +31,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class SimSnapshot:
-    """Stands for the state after the records before ``id.offset``: their digest, who votes."""
+    """The state at ``id.offset``: a digest of the records before it, and the voters."""
 
     id: SnapshotId
     digest: int
@@ -43,12 +43,12 @@ def digest_of(digest: int, entry: Entry) -> int:
     value = entry.value or 0
     if voters is not None:
         value = tuple((key.id, key.directory_id[-1]) for key in voters.keys)
-    # Of numbers alone: the same in every process.
+    # A hash of numbers, which is the same in every process.
     return hash((digest, entry.epoch, value))
 
 
 class SimLog:
-    """What ``MetadataLog`` is to a node, and its disk."""
+    """Stands in for ``MetadataLog`` and its disk."""
 
     def __init__(self, quorum: QuorumRecords) -> None:
         self.start_offset = 0
@@ -59,7 +59,7 @@ class SimLog:
         self._quorums: list[tuple[int, QuorumRecords]] = [(-1, quorum)]
         self._epochs: list[tuple[int, int]] = []
 
-    # -- what the machine asks -----------------------------------------------------------------
+    # -- for the machine -----------------------------------------------------------------------
 
     @property
     def end_offset(self) -> int:
@@ -103,7 +103,7 @@ class SimLog:
             return EpochEnd(self.snapshots[0].id.epoch, self.start_offset)
         return EpochEnd(epoch, end)
 
-    # -- what a node does ----------------------------------------------------------------------
+    # -- for the node --------------------------------------------------------------------------
 
     def snapshot(self, snapshot_id: SnapshotId) -> SimSnapshot | None:
         return next((each for each in self.snapshots if each.id == snapshot_id), None)
@@ -128,12 +128,12 @@ class SimLog:
         self._reindex()
 
     def add_snapshot(self, snapshot: SimSnapshot, *, cut: bool) -> None:
-        """Keep a snapshot of what this log holds, and perhaps forget the log before it."""
+        """Add a snapshot of this log, and perhaps drop the log before it."""
         self.snapshots.append(snapshot)
         if cut:
             kept = snapshot.id.offset - self.start_offset
             del self.entries[:kept]
-            # What is cut was synced, or comes back with a replay from the snapshot.
+            # What is dropped was synced, or is restored by the snapshot.
             self._durable = self._durable[kept:]
             self.start_offset = snapshot.id.offset
             self.snapshots = [snapshot]
@@ -157,7 +157,7 @@ class SimLog:
         return index < 0 or (index < len(self._durable) and self._durable[index] == entry)
 
     def crash(self, rng: Random) -> None:
-        """Some of what was not synced is lost, or all of it, with what was cut but not synced."""
+        """Lose some or all of what was not synced, truncations included."""
         shared = 0
         for mine, synced in zip(self.entries, self._durable, strict=False):
             if mine != synced:
@@ -167,7 +167,7 @@ class SimLog:
             self.entries = list(self._durable)
         else:
             del self.entries[shared + rng.randrange(len(self.entries) - shared + 1) :]
-        # Opening a log syncs what it finds, or begins at a snapshot that is ahead of it.
+        # Opening a log syncs what it finds, or starts at a snapshot that is ahead of it.
         latest = self.snapshots[-1] if self.snapshots else None
         if latest is not None and latest.id.offset > self.end_offset:
             self.install(latest)

@@ -1,4 +1,4 @@
-"""One node: the real machine, and what it wants done carried out on a model of a disk."""
+"""One node: the real machine, whose effects are carried out on a model of a disk."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 class CrashError(Exception):
-    """The node died in the middle of something."""
+    """The node crashed in the middle of something."""
 
 
 class SimNode:
-    """A process that can die and come back, and its disk."""
+    """A process that can crash and restart, and its disk."""
 
     def __init__(
         self, world: World, local: Voter, quorum: QuorumRecords, options: QuorumOptions
@@ -51,7 +51,7 @@ class SimNode:
         self.saved: ElectionState | None = None
         self.rng = random.Random(f"{world.seed}/{local.key.id}/{local.key.directory_id[-1]}")
         self.is_up = False
-        # Each life of the process has a number: answers to an earlier life find nobody.
+        # Each life of the process has a number: responses to an earlier life are dropped.
         self.life = 0
         self.skew_ms = 0
         self.drift = 0.0
@@ -63,7 +63,7 @@ class SimNode:
 
     @property
     def now_ms(self) -> int:
-        """What this node's clock shows; it is never the world's."""
+        """This node's clock, which differs from the world's."""
         return self.skew_ms + int(self.world.now_ms * (1 + self.drift))
 
     @property
@@ -90,7 +90,7 @@ class SimNode:
     # -- events --------------------------------------------------------------------------------
 
     def run(self, event: Any) -> bool:
-        """Let the machine see an event, do what it wants, and what it then wants to send."""
+        """Pass an event to the machine, carry out its effects, then send its requests."""
         try:
             self._act(event())
             self._act(self.machine.tick(self.now_ms))
@@ -107,7 +107,7 @@ class SimNode:
             self.run(list)
 
     def receive(self, request: PeerRequest, reply: Any, *, may_wait: bool) -> None:
-        """Answer a request, after everything that the answer relies on was done."""
+        """Answer a request, once everything that the response relies on is done."""
         if not self.is_up:
             return
         answer: Any = None
@@ -130,7 +130,7 @@ class SimNode:
             self.run(lambda: self.machine.answered(correlation_id, response, self.now_ms))
 
     def append(self, value: int) -> None:
-        """A client's record, if this node thinks that it leads."""
+        """Append a client's record, if this node believes that it leads."""
         if self.leads:
             self.log.append([Entry(self.machine.epoch, value)])
             self.sync_later()
@@ -215,7 +215,7 @@ class SimNode:
     def _install(self) -> None:
         snapshot = self._pieces[0]
         self._pieces = []
-        assert snapshot.id.offset > self.high_watermark, "a snapshot of what is known"
+        assert snapshot.id.offset > self.high_watermark, "a snapshot of records that the node has"
         self.log.install(snapshot)
         self.digest = snapshot.digest
         self.world.note("install")

@@ -1,7 +1,7 @@
 """Nodes, the network between them, time, and everything that goes wrong.
 
 A seed decides all of it: how many nodes there are, which kinds of faults there are and how often.
-After a while the faults stop, and then the quorum must find a leader, commit and agree.
+After a while the faults stop, and then the quorum must elect a leader, commit and agree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TRACE_KEPT: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which faults a seed brings, each as a probability or a time."""
+    """The faults of a seed, each as a probability or a time."""
 
     voters: int
     observers: int
@@ -183,7 +183,7 @@ class World:
             reply(None)
 
     def park(self, node: SimNode, request: FetchRequest, reply: Any) -> None:
-        """A fetch without news waits at the leader, and is then looked at anew."""
+        """A fetch without new records waits at the leader, and is then evaluated again."""
         life = node.life
 
         def again() -> None:
@@ -221,7 +221,7 @@ class World:
             node.start()
 
     def nemesis(self) -> None:
-        """Once in a while something goes wrong, and clients write."""
+        """Now and then inject a fault, and let clients write."""
         rng, plan = self.rng, self.plan
         nodes = list(self.nodes.values())
         for node in nodes:
@@ -260,7 +260,7 @@ class World:
         self._cut = set()
 
     def _change_voters(self) -> None:
-        """An operator adds or removes a voter at whoever thinks that it leads."""
+        """An operator adds or removes a voter, at a node that believes that it leads."""
         leaders = [node for node in self.nodes.values() if node.leads]
         if not leaders or not self.plan.dynamic:
             return
@@ -280,7 +280,7 @@ class World:
             self.note("change")
 
     def _replace_disk(self, node: SimNode) -> None:
-        """A voter comes back with an empty disk; more than one at a time nobody survives."""
+        """A voter comes back with an empty disk; a quorum survives one at a time."""
         known = {each.log.quorum.voters for each in self.nodes.values() if each.is_up}
         voters = node.machine.voters
         settled = len(known) == 1 and all(each.is_up for each in self.nodes.values())
@@ -295,7 +295,7 @@ class World:
     # -- the whole history ---------------------------------------------------------------------
 
     def play(self) -> None:
-        """Faults, then peace; AssertionError where anything does not hold."""
+        """Faults, then none; AssertionError if an invariant is violated."""
         self.nemesis()
         self.run_until(FAULTS_MS)
         self.faults = False
@@ -305,7 +305,7 @@ class World:
                 node.start()
         self._last = self._value = self._value + 1
         self._writes()
-        assert self.run_until(self.now_ms + PEACE_MS, self._agrees), "no progress in peace"
+        assert self.run_until(self.now_ms + PEACE_MS, self._agrees), "no progress without faults"
 
     def _writes(self) -> None:
         leaders = [node for node in self.nodes.values() if node.leads]

@@ -10,7 +10,7 @@ import sys
 from sim import seeds
 from sim.replication.world import World
 
-# Every one of these must have happened to somebody, or the run proves little.
+# Each of these must have happened somewhere, or the run proves little.
 KINDS = (
     "ack",
     "cut",

@@ -40,7 +40,7 @@ class Fetched:
     batches: tuple[SimBatch, ...] = ()
     high_watermark: int = -1
     start_offset: int = -1
-    # With OFFSET_OUT_OF_RANGE: where the leader's log ends, which a follower would ask next.
+    # With OFFSET_OUT_OF_RANGE: the leader's log end offset, which a follower would ask for next.
     end_offset: int = -1
 
 
@@ -71,7 +71,7 @@ class SimBroker:
         self.loaded = False
         self._registered_at = 0
 
-    # What a partition asks of its broker.
+    # What a partition needs of its broker.
 
     def now_ms(self) -> int:
         return self.world.now_ms
@@ -101,7 +101,7 @@ class SimBroker:
         self.epoch = -1
 
     def registered(self, epoch: int, version: int) -> None:
-        """From the version that tells of its registration on, metadata counts."""
+        """Metadata counts from the version with this registration on."""
         if epoch > self.epoch:
             self.epoch, self._registered_at = epoch, version
 
@@ -114,7 +114,7 @@ class SimBroker:
             self.log.crash(power=power)
 
     def learn(self, versions: list[Metadata], index: int) -> None:
-        """Read metadata up to a version; after a start, at once to what is new enough."""
+        """Read metadata up to a version; after a start, that version alone."""
         if self.epoch < 0 or index < self._registered_at:
             return
         first = self.seen + 1 if self.loaded else max(index, self.seen)
@@ -144,7 +144,7 @@ class SimBroker:
             and state.partition_epoch >= partition.partition_epoch
         )
         if newer and state.leader == self.node_id:
-            # Who hears late of its election may have been replaced since.
+            # A leader that learns late of its election may have been replaced since.
             current = self.world.controller.partition.leader_epoch == state.leader_epoch
             log = self.log if current else None
             self.world.checks.led(self.node_id, state.leader_epoch, log)
@@ -182,7 +182,7 @@ class SimBroker:
         partition = self.partition
         if partition is None or not partition.is_leader or self.log is None:
             return
-        # Replicas answer within the append, if there are none but this one.
+        # With no other replica, the append answers at once.
         offset = self.log.log_end_offset + len(values) - 1
         if acks_all:
             self._unacked.append((partition.leader_epoch, offset, values))
@@ -229,7 +229,7 @@ class SimBroker:
     # -- following -----------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """What a broker does unasked."""
+        """A broker's periodic work."""
         now_ms, partition = self.world.now_ms, self.partition
         if partition is None or self.epoch < 0 or self.log is None:
             return
@@ -255,7 +255,7 @@ class SimBroker:
             self.world.fetch(self, partition.leader_id, self._number, fetch)
 
     def fetched(self, number: int, answer: Fetched) -> None:
-        """As ``Fetcher`` does it."""
+        """Does what ``Fetcher`` does."""
         asked, state, partition, log = self._asked, self._state, self.partition, self.log
         if asked is None or asked[0] != number:
             return

@@ -1,4 +1,4 @@
-"""What must hold in every history, whatever goes wrong."""
+"""Invariants that hold in every history, whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from sim.replication.log import Record, SimLog
 
 
 class Checks:
-    """Watches all brokers at once."""
+    """Observes all brokers."""
 
     def __init__(self) -> None:
-        # What some broker has shown as committed, by offset.
+        # Records that some broker has shown as committed, by offset.
         self.committed: dict[int, Record] = {}
         self.acked: dict[int, int] = {}  # value, offset
         self.refused: set[int] = set()
         self.leaders: dict[int, int] = {}
         self._watermarks: dict[tuple[int, int, int], int] = {}
-        # A leader was elected that may lack records: what was committed before may be lost.
+        # An unclean leader election happened: committed records may be lost.
         self.lenient = False
 
     def led(self, broker: int, epoch: int, log: SimLog | None) -> None:
@@ -28,7 +28,8 @@ class Checks:
                 assert log.at(offset) == record, f"leader {broker} of {epoch} lacks {offset}"
 
     def moved(self, broker: int, life: int, epoch: int, log: SimLog, high_watermark: int) -> None:
-        """One record at an offset, on all brokers, for ever; a leader's watermark never falls."""
+        """One record at an offset, on all brokers, for ever; a leader's high watermark never
+        decreases."""
         key = broker, life, epoch
         assert high_watermark >= self._watermarks.get(key, 0), "the high watermark went back"
         assert high_watermark <= log.log_end_offset, "committed beyond the end"
@@ -45,7 +46,7 @@ class Checks:
         self.acked[value] = offset
 
     def settled(self, logs: dict[int, SimLog]) -> None:
-        """Once all is quiet: all logs are the same, and nothing that was promised is missing."""
+        """At the end all logs are the same, and no acknowledged record is missing."""
         ends = {broker: log.log_end_offset for broker, log in logs.items()}
         assert len(set(ends.values())) == 1, f"logs end at {ends}"
         start = max(log.log_start_offset for log in logs.values())
@@ -54,7 +55,7 @@ class Checks:
             for offset in range(start, log.log_end_offset):
                 assert log.at(offset) == some.at(offset), f"{broker} differs at {offset}"
         values = {record[1] for record in some.records}
-        assert not values & self.refused, "what was refused is there"
+        assert not values & self.refused, "a refused record is in the log"
         if self.lenient:
             return
         for value, offset in self.acked.items():

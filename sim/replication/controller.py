@@ -1,4 +1,4 @@
-"""The controller of one partition: its real decisions, and a history that brokers read."""
+"""The controller of one partition: the real decisions, and a metadata log that brokers read."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from skylog.replication.leader import IsrAnswer, IsrChange, Membership
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """One version of what brokers are told."""
+    """One version of the metadata."""
 
     partition: Partition
     brokers: dict[int, Membership]
-    # Whether this version's leader was elected although it may lack records.
+    # Whether this version's leader was elected uncleanly.
     unclean: bool = False
 
 
 class SimController:
-    """Never fails and never forgets: what is tried here is replication."""
+    """It never fails and forgets nothing: replication is under test, not the controller."""
 
     def __init__(self, replicas: list[int], min_isr: int, *, unclean: bool, elr: bool) -> None:
         first = Partition(
@@ -73,7 +73,7 @@ class SimController:
     # -- brokers -------------------------------------------------------------------------------
 
     def admit(self, broker: int) -> int:
-        """A broker that is there from the beginning."""
+        """Add a broker that exists from the beginning."""
         self.brokers[broker] = Membership(self._next_epoch, active=True)
         self.heard_ms[broker] = self.registered_at[broker] = 0
         self._next_epoch += 1
@@ -81,9 +81,9 @@ class SimController:
         return self.brokers[broker].broker_epoch
 
     def register(self, broker: int, life: int, now_ms: int) -> int:
-        """A broker that did not shut down cleanly may lack records: it must catch up again.
+        """A broker after an unclean shutdown may lack records: it must catch up again.
 
-        Who asks twice in one life is answered as before.
+        A retry in the same life gets the same response.
         """
         if self._lives.get(broker) == life:
             return self.brokers[broker].broker_epoch
@@ -115,7 +115,7 @@ class SimController:
                 self.fence(broker)
 
     def fence(self, broker: int) -> None:
-        """A broker counts no more until its next heartbeat."""
+        """Fence a broker until its next heartbeat."""
         known = self.brokers[broker]
         if known.active:
             self.brokers[broker] = replace(known, active=False)

@@ -1,4 +1,4 @@
-"""A partition's log in memory, with what a crash leaves of it. Stands in for ``log.log.Log``."""
+"""A partition's log in memory, with a model of crashes. Stands in for ``log.log.Log``."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class SimLog:
     records: list[Record] = field(default_factory=list)
     log_start_offset: int = 0
     high_watermark: int = 0
-    # What survives: a loss of power takes what is not synced, any crash the high watermark.
+    # What survives: a power failure loses what is not synced, any crash loses the high watermark.
     synced_offset: int = 0
     checkpointed: int = 0
     epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
 
     @property
     def appender(self) -> SimLog:
-        """It is all its parts."""
+        """Itself: it plays all parts of a log."""
         return self
 
     companions = trimming = appender

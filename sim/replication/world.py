@@ -1,7 +1,7 @@
 """Brokers, their controller, the network between them, time, and everything that goes wrong.
 
 A seed decides all of it. After a while the faults stop, and then all replicas must be in sync, hold
-the same records, and lack nothing that was promised.
+the same records, and lack no acknowledged one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TRACE_KEPT: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which faults a seed brings, each as a probability at each tick."""
+    """The faults of a seed, each as a probability per tick."""
 
     brokers: int
     replicas: int
@@ -111,7 +111,7 @@ class World:
         self._number = 0
         self._value = 0
         self._looked_at = 0
-        # Brokers that lost records and that the controller still takes for in sync.
+        # Brokers that lost records and are still in the controller's ISR.
         self._damaged: set[int] = set()
         self._cut: set[tuple[int, int]] = set()
         for broker in self.brokers:
@@ -122,7 +122,7 @@ class World:
 
     @property
     def fetch_records(self) -> int:
-        """How many records one fetch brings."""
+        """How many records one fetch returns."""
         return self.plan.fetch if self.faults else _FETCH_RECORDS
 
     def note(self, what: str) -> None:
@@ -138,7 +138,7 @@ class World:
         heapq.heappush(self._queue, (self.now_ms + delay_ms, self._number, work, args))
 
     def _send(self, source: int, target: int, work: Callable[..., None], *args: Any) -> None:
-        """A message to the life that its target lives now, late or never."""
+        """Send a message to the current life of its target; it arrives late or never."""
         if self.faults and (self.rng.random() < self.plan.loss or (source, target) in self._cut):
             self.noted["loss"] += 1
             return
@@ -161,7 +161,7 @@ class World:
                 return
         work(*args)
 
-    # -- what brokers and their controller say to each other -----------------------------------
+    # -- messages between brokers and the controller ------------------------------------------
 
     def ask_controller(self, broker: SimBroker, change: IsrChange) -> None:
         def decide(epoch: int) -> None:
@@ -186,7 +186,7 @@ class World:
         self._send(follower.node_id, leader_id, serve)
 
     def _register(self, broker: SimBroker, life: int) -> None:
-        """Asked again until it is answered."""
+        """Retry until there is a response."""
 
         def register() -> None:
             if broker.up and broker.life == life and broker.epoch < 0:
@@ -200,15 +200,15 @@ class World:
             self._at(60, self._register, broker, life)
 
     def _published(self) -> None:
-        """Note elections of leaders that may lack records, and what nobody promises to survive."""
+        """Record unclean elections, and losses that no guarantee covers."""
         for version in self.controller.history[self._looked_at :]:
             isr = set(version.partition.isr)
             self._damaged &= isr
             if isr and isr <= self._damaged:
-                # All others were taken out, for whatever reason, while its tail was lost.
+                # All others left the ISR while its tail was lost.
                 self.checks.lenient = True
             if version.unclean:
-                # The last leader there was may lead again without being in sync (KIP-966).
+                # The last known leader may lead again without being in sync (KIP-966).
                 assert self.plan.unclean or self.plan.elr, "an unclean election"
                 self.checks.lenient = True
                 self.note("unclean")
@@ -218,7 +218,7 @@ class World:
         broker.start()
         self._register(broker, broker.life)
 
-    # -- what happens --------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------
 
     def _tick(self, broker: SimBroker) -> None:
         self._at(1 + self.rng.randrange(2 * TICK_MS), self._tick, broker)
@@ -274,7 +274,7 @@ class World:
             self._cut_lines(broker)
 
     def _may_lose(self, broker: SimBroker) -> bool:
-        """Only while another replica that counts as in sync is up: more nobody promises."""
+        """Only while another in-sync replica is up: no guarantee covers more."""
         return any(
             self.brokers[each].up
             for each in self.controller.partition.isr
@@ -325,12 +325,12 @@ class World:
         self._quiesce()
 
     def _quiesce(self) -> None:
-        """Nobody writes any more: everybody has everything."""
+        """Without further writes, all replicas reach the same state."""
         object.__setattr__(self.plan, "produce", 0.0)
         self._run(self.now_ms + 1_500)
         state = self.controller.partition
         assert set(state.isr) == set(state.replicas), f"in sync: {state}"
-        assert not state.reassigning, f"reassigned for ever: {state}"
+        assert not state.reassigning, f"reassignment does not end: {state}"
         logs = {}
         for node_id in state.replicas:
             log = self.brokers[node_id].log
