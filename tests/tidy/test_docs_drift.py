@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,17 @@ def test_reference_pages_are_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "tools" / "generate_docs.py"), "--check"]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_files_that_the_architecture_names_exist() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)  # noqa: S607
+    files = [f"/{line}" for line in tracked.stdout.splitlines()]
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    named = re.findall(r"`([\w/]+\.(?:py|json|sql))`", page)
+    folders = re.findall(r"`([\w/]+/)`", page)
+    planned = ["groups/share/"]
+    assert [one for one in named if not any(file.endswith(f"/{one}") for file in files)] == []
+    assert [one for one in folders if not any(f"/{one}" in file for file in files)] == planned
 
 
 def test_the_diskless_coordinator_is_tested_at_every_level_and_measured() -> None:
