@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 from skylog.kernel.clock import Clock
@@ -30,51 +29,42 @@ class Followed(Protocol):
 class Alterations(Protocol):
     """Who asks the controller for changes of ISRs."""
 
+    def broker_epoch(self) -> int: ...
+
     def submit(self, partition: Partition, change: IsrChange) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaPorts:
-    """What partitions and their manager need of the broker."""
-
-    clock: Clock
-    lag_ms_max: int
-    brokers: Brokers
-    broker_epoch: Callable[[], int]
-    alterations: Alterations
-    fetchers: Followed
 
 
 class ReplicaManager:
     """Keeps the partitions that this broker holds."""
 
-    def __init__(self, node_id: int, logs: LogManager, ports: ReplicaPorts) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        logs: LogManager,
+        clock: Clock,
+        lag_ms_max: int,
+        brokers: Brokers,
+        alterations: Alterations,
+        fetchers: Followed,
+    ) -> None:
         self.node_id = node_id
+        self.clock = clock
+        self.lag_ms_max = lag_ms_max
+        self.brokers = brokers
         self._logs = logs
-        self._ports = ports
+        self._alterations = alterations
+        self._fetchers = fetchers
         self._topics: dict[str, dict[int, Partition]] = {}
         # Those with other replicas that this broker leads.
         self._led: dict[Partition, None] = {}
 
-    # What partitions ask for (``PartitionHost``).
-
-    @property
-    def clock(self) -> Clock:
-        return self._ports.clock
-
-    @property
-    def lag_ms_max(self) -> int:
-        return self._ports.lag_ms_max
-
-    @property
-    def brokers(self) -> Brokers:
-        return self._ports.brokers
+    # What partitions ask for, too (``PartitionHost``).
 
     def broker_epoch(self) -> int:
-        return self._ports.broker_epoch()
+        return self._alterations.broker_epoch()
 
     def alter_isr(self, partition: Partition, change: IsrChange) -> None:
-        self._ports.alterations.submit(partition, change)
+        self._alterations.submit(partition, change)
 
     # Metadata
 
@@ -94,7 +84,7 @@ class ReplicaManager:
             partitions[index] = partition
         partition.update(state)
         if len(state.replicas) > 1:
-            self._ports.fetchers.follow(partition)
+            self._fetchers.follow(partition)
         if partition.leader is not None:
             self._led[partition] = None
         else:
@@ -112,7 +102,7 @@ class ReplicaManager:
         self._topics.pop(topic, None)
 
     def _drop(self, partition: Partition) -> None:
-        self._ports.fetchers.forget(partition)
+        self._fetchers.forget(partition)
         self._led.pop(partition, None)
         partition.mark_deleted()
         del self._topics[partition.topic][partition.index]

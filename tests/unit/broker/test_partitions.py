@@ -17,7 +17,7 @@ from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
 from skylog.log.config import LogConfig
 from skylog.log.manager import LogManager
-from skylog.replication.manager import ReplicaManager, ReplicaPorts
+from skylog.replication.manager import ReplicaManager
 from tests.unit.broker.support import NODE, World, classic_partitions
 from tests.unit.replication.support import LAG_MS, Host, Nobody, state
 
@@ -128,18 +128,7 @@ async def manager(tmp_path: Path) -> AsyncIterator[ReplicaManager]:
     logs.lock()
     await logs.start(lambda topic: LogConfig())
     nobody, host = Nobody(), Host()
-    yield ReplicaManager(
-        NODE,
-        logs,
-        ReplicaPorts(
-            clock=host.clock,
-            lag_ms_max=LAG_MS,
-            brokers=host.brokers,
-            broker_epoch=host.broker_epoch,
-            alterations=nobody,
-            fetchers=nobody,
-        ),
-    )
+    yield ReplicaManager(NODE, logs, host.clock, LAG_MS, host.brokers, nobody, nobody)
     await logs.close()
 
 

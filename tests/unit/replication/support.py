@@ -64,5 +64,8 @@ class Nobody:
     def forget(self, partition: Partition) -> None:
         """As a fetcher would."""
 
+    def broker_epoch(self) -> int:
+        return 1
+
     def submit(self, partition: Partition, change: IsrChange) -> None:
         """As who asks the controller would."""

@@ -93,12 +93,12 @@ class Coordination:
     api: DisklessApi
     own_api: OwnApi
 
-    def assign(self, index: int, partition: Partition) -> None:
+    def assign(self, coordinator_id: int, partition: Partition) -> None:
         """This broker has a replica of a coordinator's log, in a new role or epoch."""
         if partition.is_leader:
-            self.local.partition_led(index, partition)
+            self.local.partition_led(coordinator_id, partition)
         else:
-            self.local.partition_followed(index, partition)
+            self.local.partition_followed(coordinator_id, partition)
 
 
 def open_plane(

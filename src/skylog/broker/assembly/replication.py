@@ -10,7 +10,7 @@ from skylog.replication.fetcher import FetchPorts, FetchSettings
 from skylog.replication.fetcher_pool import Fetchers
 from skylog.replication.late_transactions import LateTransactions
 from skylog.replication.leader import Brokers, Membership
-from skylog.replication.manager import ReplicaManager, ReplicaPorts
+from skylog.replication.manager import ReplicaManager
 from skylog.replication.throttle import UNLIMITED, ReplicationQuota, throttled_partitions
 
 if TYPE_CHECKING:
@@ -79,15 +79,9 @@ def open_replication(
         ),
         rules.fetchers,
     )
-    ports = ReplicaPorts(
-        clock=clock,
-        lag_ms_max=rules.lag_ms_max,
-        brokers=brokers_by_metadata(image),
-        broker_epoch=isr_updates.broker_epoch,
-        alterations=isr_updates,
-        fetchers=fetchers,
+    replicas = ReplicaManager(
+        node_id, logs, clock, rules.lag_ms_max, brokers_by_metadata(image), isr_updates, fetchers
     )
-    replicas = ReplicaManager(node_id, logs, ports)
     late = LateTransactions(replicas, clock, settings.transactions.timeout_ms_max)
     return Replication(replicas, fetchers, isr_updates, leader_quota, follower_quota, late)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from skylog.broker.background.backup import start_backup
 from skylog.diskless.files.claim import BucketClaim
@@ -20,41 +20,17 @@ from skylog.diskless.files.topics import TopicSweep
 from skylog.kernel.topics import DISKLESS_METADATA
 
 if TYPE_CHECKING:
-    from skylog.broker.assembly.diskless_engine import DisklessEngine
     from skylog.broker.background.tasks import Background
     from skylog.broker.metadata.configs import Configs
+    from skylog.broker.services import Services
     from skylog.controller.image import ClusterImage
     from skylog.diskless.files.backup import MetadataBackup
     from skylog.diskless.files.passes import Pass
     from skylog.diskless.plane import TopicPartition
-    from skylog.kernel.clock import Clock
-    from skylog.kernel.settings import BrokerSettings
     from skylog.kernel.settings.diskless import DisklessSettings
 
 # The filler runs for ever; if it fails, it is restarted.
 FILLER_RESTART_MS: Final = 1_000
-
-
-class Parts(Protocol):
-    """The parts of a broker that maintenance needs; ``services.Services`` has them."""
-
-    @property
-    def settings(self) -> BrokerSettings: ...
-
-    @property
-    def cluster_id(self) -> str: ...
-
-    @property
-    def image(self) -> ClusterImage: ...
-
-    @property
-    def configs(self) -> Configs: ...
-
-    @property
-    def diskless(self) -> DisklessEngine: ...
-
-    @property
-    def clock(self) -> Clock: ...
 
 
 @dataclass(slots=True)
@@ -69,26 +45,26 @@ class Maintenance:
 
 
 def start_maintenance(
-    parts: Parts,
+    services: Services,
     settings: DisklessSettings,
     background: Background,
     backup: MetadataBackup | None,
 ) -> Maintenance:
     """Start all passes; a cluster without diskless topics has none of their work."""
-    engine, plane, clock = parts.diskless, parts.diskless.plane, parts.clock
+    engine, plane, clock = services.diskless, services.diskless.plane, services.clock
     retention = RetentionPass(
         plane,
-        lambda: retention_limits(parts.image, parts.configs, plane.owns),
+        lambda: retention_limits(services.image, services.configs, plane.owns),
         clock,
         batches_max=settings.retention_batches,
     )
     cleaner = FileCleaner(plane, engine.store, clock, grace_ms=settings.grace_ms)
-    claim = BucketClaim(engine.store, parts.cluster_id)
+    claim = BucketClaim(engine.store, services.cluster_id)
     orphans = OrphanScanner(plane, claim, clock, grace_ms=settings.grace_ms)
     maintenance = Maintenance(retention, cleaner, orphans, backup, [])
 
     def has_diskless_topics() -> bool:
-        return parts.image.topic(DISKLESS_METADATA) is not None
+        return services.image.topic(DISKLESS_METADATA) is not None
 
     def every(
         interval_ms: int, name: str, work: Pass, first_ms: int, mine: Callable[[], bool]
@@ -112,14 +88,14 @@ def start_maintenance(
         every(interval_ms, "orphans", orphans, first_ms, plane.is_caretaker)
     topics = TopicSweep(
         plane,
-        lambda topic_id: parts.image.topic_by_id(topic_id) is not None,
+        lambda topic_id: services.image.topic_by_id(topic_id) is not None,
         clock,
         grace_ms=settings.grace_ms,
     )
     interval_ms = settings.cleaner_interval_ms
     every(interval_ms, "topics", topics, interval_ms, plane.owns_files)
     if backup is not None:
-        paced = start_backup(backup, parts.image, clock, settings.backup_interval_ms, background)
+        paced = start_backup(backup, services.image, clock, settings.backup_interval_ms, background)
         maintenance.passes.append(paced)
     if engine.local is not None:
         filler = engine.local.filler
