@@ -1,12 +1,12 @@
-"""A batch of a diskless topic: where its bytes lie, and what is known of its records. Pure.
+"""A batch of a diskless topic: where its bytes are, and what is known of its records. Pure.
 
-*Extent* and *stamp* go with a batch from the writer to the reader; a commit changes the stamp and
-nothing else. Messages and records have fields of their own (``coordinator/wire.py``), and tables
-have a column for each field.
+*Extent* and *stamp* stay with a batch from the writer to the reader; a commit changes only the
+stamp. Messages and records have their own fields (``coordinator/wire.py``), and tables have a
+column for each field.
 
-One of each is made for every batch of a commit and of a find. A call by keyword takes more than
-twice as long as ``tuple.__new__``, so there the values are given in the order of the fields; that
-is done in this module and in ``coordinator/wire.py`` only, and ``test_batch.py`` holds it together.
+One of each is created for every batch of a commit and of a find. A call by keyword takes more than
+twice as long as ``tuple.__new__``, so there the values are passed in the order of the fields; only
+this module and ``coordinator/wire.py`` do so, and ``test_batch.py`` checks the order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOG_APPEND_TIME: Final = 1
 
 
 class Extent(NamedTuple):
-    """Bytes of an object."""
+    """A range of bytes in an object."""
 
     object_key: str
     byte_offset: int
@@ -36,10 +36,10 @@ class Extent(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """The offsets and the times of a batch.
+    """The offsets and timestamps of a batch.
 
-    Before the commit the offsets are the producer's own and only say how many records there are.
-    The commit gives the first three fields.
+    Before the commit the offsets are the producer's own and only give the number of records. The
+    commit sets the first three fields.
     """
 
     base_offset: int
@@ -55,7 +55,7 @@ class Stamp(NamedTuple):
 
     @property
     def timestamp(self) -> int:
-        """What retention and ListOffsets go by: the commit's time for LogAppendTime."""
+        """The time used by retention and ListOffsets: the commit's time for LogAppendTime."""
         if self.timestamp_type == LOG_APPEND_TIME:
             return self.log_append_timestamp
         return self.batch_max_timestamp
@@ -66,7 +66,7 @@ class Stamp(NamedTuple):
 
 
 class ProducerStamp(NamedTuple):
-    """What an idempotent producer numbers a batch with; all are -1 for any other producer."""
+    """An idempotent producer's numbers for a batch; all are -1 for any other producer."""
 
     producer_id: int = -1
     producer_epoch: int = -1
@@ -81,10 +81,10 @@ class ProducerStamp(NamedTuple):
 NO_PRODUCER: Final = ProducerStamp()
 
 
-# Not frozen: one is made for every batch, and freezing takes four times as long.
+# Not frozen: one is created for every batch, and freezing takes four times as long.
 @dataclass(slots=True, kw_only=True)
 class BatchToCommit:
-    """A batch as it lies in its file."""
+    """A batch in its file, before its commit."""
 
     topic_id: Uuid
     partition: int
@@ -98,14 +98,14 @@ class BatchToCommit:
         return self.topic_id, self.partition
 
 
-# A batch that has got its offsets, on its way to where it is kept.
+# A batch that has its offsets, on its way to the state.
 Committed: TypeAlias = tuple[Extent, Stamp]
-# The same in a plan, which has to remember who sent it.
+# The same in a plan, which must remember the producer.
 Accepted: TypeAlias = tuple[Extent, Stamp, ProducerStamp]
 
 
 class BatchCoordinate(NamedTuple):
-    """Where a committed batch lies, and what its records are called. Never changes."""
+    """Where a committed batch is stored, and its offsets and timestamps. Never changes."""
 
     batch_id: int
     extent: Extent

@@ -1,7 +1,7 @@
-"""What bulk readers and writers ask of a control plane; a part of its contract. Pure: types only.
+"""Requests of bulk readers and writers to a control plane; part of its contract. Pure: types only.
 
-*Ranges*: readers plan pieces of about the same size and then ask where the batches of a piece lie.
-*Pins*: a writer's staged objects wait for their commit, longer than others may.
+*Ranges*: readers plan pieces of about the same size and then ask where the batches of a piece are.
+*Pins*: a writer's staged objects may wait longer for their commit than others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ TO_HIGH_WATERMARK: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class RangeRequest:
-    """Offsets of a partition; batches whose records are all older than ``min_timestamp`` not."""
+    """Offsets of a partition, without batches whose records are all older than
+    ``min_timestamp``."""
 
     topic_id: Uuid
     partition: int
@@ -57,7 +58,7 @@ class PlannedRange:
 
 @dataclass(frozen=True, slots=True)
 class LocatedRange:
-    """As a ``PlannedRange``, with the batches themselves."""
+    """Like a ``PlannedRange``, with the batches themselves."""
 
     error: ErrorCode
     batches: Sequence[BatchCoordinate] = ()
@@ -87,9 +88,9 @@ class BulkPlane(Protocol):
         """Pieces of ranges, in order; the nth begins at the first batch with n ``split_bytes``
         (> 0) before it.
 
-        Goes through ``max_batches`` (> 0) at most, in request order: a range of which
-        ``next_offset`` is not yet its end is asked for again from there. Errors as in a find, also
-        for an end above the high watermark.
+        Scans at most ``max_batches`` (> 0), in request order: a range whose ``next_offset`` is not
+        its end is requested again from there. Errors as in a find, also for an end above the high
+        watermark.
         """
 
     async def locate_batches(
@@ -98,10 +99,11 @@ class BulkPlane(Protocol):
         """The batches of ranges, under the same rules."""
 
     async def pin_files(self, pins: Sequence[PinRequest]) -> list[KafkaError | None]:
-        """Keep staged objects until their pins expire; again: the later end holds.
+        """Keep staged objects until their pins expire; of several pins the latest expiry counts.
 
-        INVALID_REQUEST for what is no staged key, lives too long, or was created too long ago and
-        is not pinned; UNKNOWN_TOPIC_OR_PARTITION for a partition without coordinator.
+        INVALID_REQUEST for a key that is not of a staged object, for a pin that lasts too long, and
+        for an unpinned object created too long ago; UNKNOWN_TOPIC_OR_PARTITION for a partition
+        without coordinator.
         """
 
     async def release_pins(self, keys: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
-"""A plane's properties: its durability, and the background work that this broker does for it.
+"""Properties of a plane: its durability, and the background work that this broker does for it.
 
-Retention, deleting files and the orphan scan are each done by one broker of the cluster, and only
-the plane knows which.
+Retention, file deletion and the orphan scan are each done by one broker of the cluster, and only
+the plane knows by which.
 
 Pure: types only.
 """
@@ -22,31 +22,31 @@ class Brokers(Protocol):
         ...
 
     def is_first(self) -> bool:
-        """Whether no other broker that is alive has a lower id than this one."""
+        """Whether this broker has the lowest id of those alive."""
         ...
 
 
 class PlaneDuties(Protocol):
-    """See ``plane.ControlPlane``. Answered at once, from what this broker knows now."""
+    """See ``plane.ControlPlane``. Answered at once, from what this broker knows."""
 
     @property
     def is_durable(self) -> bool:
         """Whether commits outlive the process, and all brokers of a cluster see them.
 
-        If not, the plane is for one broker, and an object that it does not know may be anybody's.
+        If not, the plane is for one broker, and objects unknown to it may belong to others.
         """
 
     def owns(self, partition: TopicPartition) -> bool:
-        """Whether this broker enforces the partition's retention; one broker of a cluster does."""
+        """Whether this broker enforces the partition's retention; exactly one broker does."""
 
     def owns_files(self) -> bool:
-        """Whether ``files_to_delete`` and ``known_topics`` may tell of work for this broker."""
+        """Whether ``files_to_delete`` and ``known_topics`` may return work for this broker."""
 
     def is_caretaker(self) -> bool:
         """Whether this broker runs the cluster-wide orphan scan."""
 
     def reaches_all(self) -> bool:
-        """Whether all coordinators can be asked now. If not, no object counts as an orphan."""
+        """Whether all coordinators can be reached now. If not, no object counts as an orphan."""
 
     def other_brokers(self) -> list[int]:
-        """Those that have a part of what ``describe_coordinators`` and ``list_files`` tell."""
+        """Those that have part of what ``describe_coordinators`` and ``list_files`` return."""

@@ -7,9 +7,9 @@
     …        batches of topic a, partition 1 …
     …        batches of topic b …
 
-Offsets inside the batches are the producers' own: which offsets the records have is known only to
-who committed the object. Readers go by coordinates and never parse on from one batch to the next,
-for bytes of batches that were refused stay where they are. Pure.
+Offsets inside the batches are the producers' own: only the control plane, to which the object was
+committed, knows the records' offsets. Readers use coordinates and never parse from one batch to the
+next, because the bytes of refused batches stay in the object. Pure.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ PieceT = TypeVar("PieceT", bound=Piece)
 
 @dataclass(frozen=True, slots=True)
 class Layout(Generic[PieceT]):
-    """An object ready to be written: its bytes in parts, not copied, and at which byte each piece
-    begins."""
+    """An object ready to be written: its bytes in parts, not copied, and the position of each
+    piece."""
 
     parts: Sequence[Buffer]
     size: int
@@ -59,7 +59,7 @@ class Layout(Generic[PieceT]):
 
 
 def arrange(pieces: Iterable[PieceT]) -> Layout[PieceT]:
-    """Order pieces that are given in order of arrival, and place them one after the other."""
+    """Order pieces given in order of arrival, and place them one after the other."""
     ordered = sorted(pieces, key=lambda piece: (piece.topic, piece.topic_id, piece.partition))
     parts: list[Buffer] = [HEADER]
     placed = []
@@ -74,7 +74,7 @@ def arrange(pieces: Iterable[PieceT]) -> Layout[PieceT]:
 
 
 def check_places(extents: Iterable[Extent], size: int) -> None:
-    """Refuse batches that are too small for one, overlap, or leave their object."""
+    """Refuse batches that are too small, overlap, or exceed their object."""
     end = len(HEADER)
     for _, byte_offset, byte_size in sorted(extents, key=_byte_offset):
         if byte_size < HEADER_BYTES:
@@ -91,14 +91,14 @@ def _invalid(why: str) -> KafkaError:
 
 
 def check_version(data: Buffer) -> None:
-    """An object of a version that this release does not know cannot be read."""
+    """An object of a version unknown to this release cannot be read."""
     if len(data) < len(HEADER) or data[0] != VERSION:
         found = data[0] if len(data) else "none"
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"a WAL object of version {found}")
 
 
 def batches_of(data: Buffer) -> list[tuple[int, Batch]]:
-    """Every batch of a whole object with its place, for tools that look into one."""
+    """Every batch of a whole object with its position, for tools that inspect one."""
     check_version(data)
     found = []
     position = len(HEADER)

@@ -1,4 +1,4 @@
-"""Who wants to hear of high watermarks."""
+"""Listeners for high watermarks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ log = get_logger("diskless.plane")
 
 
 class Listeners:
-    """A set of listeners; one that fails harms neither the commit nor the others."""
+    """A set of listeners; a failing one affects neither the commit nor the others."""
 
     __slots__ = ("_listeners", "_next")
 

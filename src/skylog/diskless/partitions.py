@@ -37,7 +37,7 @@ class DisklessPartition:
         self.leader_epoch = -1
         self.high_watermark = -1
         self.deleted = False
-        # What the broker serves clients with, made on first use.
+        # The partition as served to clients, created on first use.
         self.served: Any = None
         self._watchers: dict[Watcher, None] = {}
 
@@ -49,12 +49,12 @@ class DisklessPartition:
 
     def moved(self) -> None:
         for watcher in tuple(self._watchers):
-            # The number of new bytes is not known here: the watcher checks.
+            # The number of new bytes is unknown here: the watcher checks.
             watcher.partition_moved(0)
 
 
 class DisklessPartitions:
-    """All diskless partitions that metadata names."""
+    """All diskless partitions in metadata."""
 
     def __init__(self) -> None:
         self._topics: dict[Uuid, dict[int, DisklessPartition]] = {}
@@ -62,7 +62,7 @@ class DisklessPartitions:
     def assign(
         self, topic: str, topic_id: Uuid, index: int, leader_id: int, leader_epoch: int
     ) -> DisklessPartition:
-        """Bring a partition in line with metadata."""
+        """Update a partition to the current metadata."""
         partitions = self._topics.setdefault(topic_id, {})
         partition = partitions.get(index)
         if partition is None:

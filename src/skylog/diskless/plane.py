@@ -5,12 +5,12 @@ one suite, ``tests/contract/test_control_plane.py``, tests them; ``open_plane`` 
 ``broker/assembly/diskless_planes.py`` opens the configured one. ``duties.py`` has the properties of
 a plane. These rules hold for every call:
 
-- answers stand in the order of what was asked; an error concerns its own item only;
+- results are in the order of the request; an error concerns only its own item;
 - a call that *raises* ``KafkaError`` changed nothing, unless the error is ``ambiguous``: then it
   may have, and the caller repeats the same call. Every call may be repeated;
 - offsets are dense: a batch gets its partition's high watermark, and moves it by its record count;
-- a high watermark and a log start never move back;
-- a partition that the plane does not know is UNKNOWN_TOPIC_OR_PARTITION, with every number -1.
+- a high watermark and a log start never decrease;
+- a partition unknown to the plane is UNKNOWN_TOPIC_OR_PARTITION, with every number -1.
 
 Pure: types only.
 """
@@ -29,15 +29,15 @@ from skylog.kernel.ids import Uuid
 
 TopicPartition: TypeAlias = tuple[Uuid, int]
 Unsubscribe: TypeAlias = Callable[[], None]
-# Partition and its high watermark. Called on the event loop; must be short and must not raise.
+# A partition and its high watermark. Called on the event loop; must be short and must not raise.
 HighWatermarkListener: TypeAlias = Callable[[TopicPartition, int], None]
 # None: cluster metadata has no such diskless partition.
 CoordinatorOf: TypeAlias = Callable[[TopicPartition], int | None]
 
-# The one format of WAL objects (KIP-1164: WRITE_AHEAD_MULTI_SEGMENT).
+# The only format of WAL objects (KIP-1164: WRITE_AHEAD_MULTI_SEGMENT).
 WAL_FORMAT: Final = 1
 
-# What ListOffsets calls by a negative timestamp.
+# ListOffsets' negative timestamps.
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
@@ -45,13 +45,13 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 
-# The offset of DeleteRecords that means "all there is".
+# The offset of DeleteRecords that means "everything".
 DELETE_TO_HIGH_WATERMARK: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileToCommit:
-    """An uploaded WAL object and its batches, in the order in which they shall get offsets.
+    """An uploaded WAL object and its batches, in the order in which they get offsets.
 
     ``coordinator_ids`` are its owners: the coordinators that it is committed to, randomly permuted;
     only the topic plane has several.
@@ -63,7 +63,7 @@ class FileToCommit:
     format: int = WAL_FORMAT
     uploader_broker_id: int = -1
     coordinator_ids: Sequence[int] = ()
-    # Only the first answer again; RESOURCE_NOT_FOUND for a key that is new.
+    # Only repeat the first result; RESOURCE_NOT_FOUND for a new key.
     known_only: bool = False
 
 
@@ -83,7 +83,7 @@ class CommitResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FindRequest:
-    """The batches of a partition from the one that holds ``offset`` on."""
+    """The batches of a partition, starting with the one that contains ``offset``."""
 
     topic_id: Uuid
     partition: int
@@ -114,9 +114,9 @@ class DeleteRecordsResult(NamedTuple):
 
 
 class DescribeFileResult(NamedTuple):
-    """RESOURCE_NOT_FOUND: no such file. NONE and False: known, waits for its deletion.
+    """RESOURCE_NOT_FOUND: no such file. NONE and False: known, awaiting deletion.
 
-    ``pinned``: it may still be committed, and is known for that alone.
+    ``pinned``: it may still be committed, and is known only because of that.
     """
 
     error: ErrorCode
@@ -139,7 +139,7 @@ class PruneResult(NamedTuple):
 
 
 class LogInfo(NamedTuple):
-    """``byte_size`` counts the batches that WAL objects still hold for the partition."""
+    """``byte_size`` counts the partition's batches that are still in WAL objects."""
 
     error: ErrorCode
     log_start_offset: int = -1
@@ -186,25 +186,24 @@ class CoordinatorInfo:
 
 class ControlPlane(BulkPlane, PlaneDuties, Protocol):
     async def start(self) -> None:
-        """Make the plane ready; nothing else may be called before."""
+        """Must be called before anything else."""
 
     async def loaded(self) -> None:
-        """Wait until this broker's part of the plane can be asked, or is known to be
-        unavailable."""
+        """Wait until this broker's part of the plane can answer, or is known to be unavailable."""
 
     async def close(self) -> None: ...
 
     async def create_partitions(self, topics: Sequence[tuple[Uuid, str, int]]) -> None:
-        """(topic id, name, number of partitions in total). Adds what is missing, keeps the rest."""
+        """(topic id, name, total number of partitions). Creates missing ones, keeps the rest."""
 
     async def delete_topics(self, topic_ids: Sequence[Uuid]) -> None:
-        """Forget topics, their batches and their producers; unknown ids are done already."""
+        """Delete topics, their batches and their producers; unknown ids count as deleted."""
 
     def coordinator_of(self, partition: TopicPartition) -> int | None:
         """The id of the coordinator that orders the partition's batches, always the same.
 
-        Coordinators are independent: while commits of one are held up, those of others are not.
-        None: the partition is not known (a plane with one coordinator need not look).
+        Coordinators are independent: delayed commits of one do not delay those of others. None: the
+        partition is unknown (a plane with one coordinator need not check).
         """
 
     async def commit_file(self, file: FileToCommit) -> list[CommitResult]:
@@ -212,31 +211,31 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
 
         A file of several coordinators waits for all of them; see ``commit_part``.
 
-        *The same key again* gets the first result, without new offsets: accepted batches have their
-        offset with ``duplicate`` set, refused ones their error again. Another size, format or
-        number of batches under a known key is INVALID_REQUEST.
+        *The same key again* gets the first result, without new offsets: accepted batches their
+        offset with ``duplicate`` set, refused ones their error. Another size, format or number of
+        batches under a known key is INVALID_REQUEST.
 
         *Idempotent producers* (rules/commits.py): a lower epoch than the last is
-        INVALID_PRODUCER_EPOCH; one of the last 5 batches again is a duplicate with its first
-        offset; else the sequence must follow (0 after 2³¹−1, 0 in a new epoch) or it is
+        INVALID_PRODUCER_EPOCH; a repetition of one of the last 5 batches is a duplicate with its
+        first offset; otherwise the sequence must follow (0 after 2³¹−1, 0 in a new epoch) or it is
         OUT_OF_ORDER_SEQUENCE_NUMBER; an unknown or expired producer may start anywhere.
 
         *Raised for the whole file*, which is then not committed: INVALID_REQUEST for extents that
-        overlap, are empty or leave the file, and for an invalid key; KAFKA_STORAGE_ERROR (definite,
-        retriable with a new file) for a new key whose creation time is older than the commit age
-        limit or too far in the future. A file without an accepted batch is known, and waits for its
-        deletion from the start.
+        overlap, are empty or exceed the file, and for an invalid key; KAFKA_STORAGE_ERROR
+        (definite, retriable with a new file) for a new key whose creation time is older than the
+        commit age limit or too far in the future. A file without an accepted batch is known, and
+        awaits deletion from the start.
 
-        *A staged file* (its key says so) is committed as a whole: what would be the error of one of
-        its batches is raised, and nothing is known of it. A pin makes its age no matter; without
-        one, a key that is too old is INVALID_REQUEST.
+        *A staged file* (its key says so) is committed as a whole: the error of any of its batches
+        is raised, and nothing is remembered of the file. With a pin its age does not matter;
+        without one, a key that is too old is INVALID_REQUEST.
         """
 
     async def commit_part(self, file: FileToCommit, coordinator_id: int) -> list[CommitResult]:
-        """Commit what one coordinator has of a file, without waiting for the others.
+        """Commit one coordinator's part of a file, without waiting for the others.
 
-        ``file`` has the batches of that coordinator only (perhaps none) and all
-        ``coordinator_ids`` of the whole. What ``commit_file`` says of a file holds for the part.
+        ``file`` has only the batches of that coordinator (perhaps none) but all ``coordinator_ids``
+        of the whole file. The rules of ``commit_file`` apply to the part.
         """
 
     async def find_batches(
@@ -247,25 +246,25 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
     ) -> list[FindResult]:
         """Where the records from each offset on are; reads committed state only, never waits.
 
-        One budget of ``fetch_max_bytes`` for all, spent in request order: batches are granted while
-        they fit into the partition's limit and into what is left of the budget, as Kafka does with
-        its logs; the first batch of the whole request is granted in any case. A partition whose
-        batches do not fit is empty, with NONE and its real offsets.
+        All share one budget of ``fetch_max_bytes``, spent in request order: batches are granted
+        while they fit into the partition's limit and into what is left of the budget, as in Kafka;
+        the first batch of the whole request is always granted. If a partition's batches do not fit,
+        its result is empty, with NONE and its real offsets.
 
         Below the log start or above the high watermark: OFFSET_OUT_OF_RANGE, with both. At the high
-        watermark: empty. Pruned, though not deleted: OFFSET_MOVED_TO_TIERED_STORAGE.
+        watermark: empty. Pruned, but not deleted: OFFSET_MOVED_TO_TIERED_STORAGE.
         """
 
     async def list_offsets(
         self, requests: Sequence[tuple[Uuid, int, int]], *, from_offset: int = 0
     ) -> list[ListOffsetsResult]:
-        """(topic id, partition, timestamp or a negative name).
+        """(topic id, partition, timestamp or a special negative timestamp).
 
-        Timestamps and MAX_TIMESTAMP choose a batch and give its coordinate: the first by offset
-        whose timestamp is at least the asked one, or is the largest. ``timestamp`` is the batch's,
-        ``offset`` the first of it that is not deleted (MAX_TIMESTAMP: its last). The caller decodes
-        that batch for the record; should none of its records above the log start qualify, it asks
-        again with ``from_offset`` behind the batch. Nothing found: NONE and -1.
+        Timestamps and MAX_TIMESTAMP select a batch and return its coordinate: the first by offset
+        whose timestamp is at least the given one, or is the largest. ``timestamp`` is the batch's,
+        ``offset`` its first that is not deleted (MAX_TIMESTAMP: its last). The caller decodes the
+        batch to find the record; if none of its records above the log start qualify, it asks again
+        with ``from_offset`` after the batch. Nothing found: NONE and -1.
 
         EARLIEST is the log start, EARLIEST_LOCAL the first offset in a WAL object, LATEST the high
         watermark, LATEST_TIERED and EARLIEST_PENDING_UPLOAD -1: the caller knows tiered data.
@@ -276,8 +275,8 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
     ) -> list[DeleteRecordsResult]:
         """(topic id, partition, first offset to keep, or -1 for the high watermark).
 
-        Below the log start: success, which changes nothing. Above the high watermark or below -1:
-        OFFSET_OUT_OF_RANGE. A batch goes when its last offset is below the log start.
+        Below the log start: success, without effect. Above the high watermark or below -1:
+        OFFSET_OUT_OF_RANGE. A batch is removed once its last offset is below the log start.
         """
 
     async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]: ...
@@ -287,31 +286,33 @@ class ControlPlane(BulkPlane, PlaneDuties, Protocol):
     ) -> list[RetentionResult]:
         """(topic id, partition, retention bytes, retention ms); a negative limit is off.
 
-        The log starts at the first batch from which on all fits into the bytes and which is not
-        older than the time, at the high watermark if there is none; but at most ``max_batches``
-        (> 0) of a partition go in one call, the oldest first.
+        The log start moves to the first batch from which everything fits into the bytes and which
+        is not older than the time, or to the high watermark if there is none; but one call deletes
+        at most ``max_batches`` (> 0) of a partition, the oldest first.
         """
 
     async def prune_to(self, requests: Sequence[tuple[Uuid, int, int]]) -> list[PruneResult]:
-        """(topic id, partition, offset): tiered storage has all below; let go of WAL batches there.
+        """(topic id, partition, offset): tiered storage has everything below; drop WAL batches
+        there.
 
-        The log start, which users see, stays. Above the high watermark: OFFSET_OUT_OF_RANGE.
+        The log start, which users see, is unchanged. Above the high watermark: OFFSET_OUT_OF_RANGE.
         """
 
     async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
-        """Files without live batches since before that time, longest first; limit 0 = all."""
+        """Files without live batches since before that time, oldest first; limit 0 = all."""
 
     async def confirm_deleted(self, keys: Sequence[str]) -> None:
         """Their objects are deleted: forget these files. Other files are ignored."""
 
     async def list_files(self, after: str, limit: int) -> list[FileInfo]:
-        """Files by key, from the first that is greater than ``after`` on; at most ``limit`` (> 0).
+        """Files by key, from the first that is greater than ``after``; at most ``limit`` (> 0).
 
-        For looking at: a file that is committed or deleted meanwhile may be there or not.
+        For inspection: files committed or deleted meanwhile may or may not be included.
         """
 
     async def describe_coordinators(self) -> list[CoordinatorInfo]:
-        """What coordinators have. Counts all of it, so not for every second."""
+        """Details of the coordinators. Counts everything, so it should not be called every
+        second."""
 
     async def known_topics(self) -> list[Uuid]:
         """The topics that have partitions here, each once, in any order."""

@@ -1,10 +1,9 @@
 """Which source answers a fetch at an offset: tiered segments, a log on disk, WAL objects. Pure.
 
-The offsets of a partition fall into half-open regions, and one record may lie in several of them:
-in a WAL object, in the copy on this broker's disk and in a tiered segment. A read goes to the first
-that has the offset, in the order of preference in which they are listed, and ends at the edge of
-its region at the latest. Offsets in no region are left to the WAL: only the control plane knows the
-actual ends of the log.
+The offsets of a partition fall into half-open regions, and a record may be in several of them: in a
+WAL object, in the copy on this broker's disk and in a tiered segment. A read goes to the first that
+has the offset, in the listed order of preference, and ends at the edge of its region at the latest.
+Offsets in no region are left to the WAL: only the control plane knows the actual ends of the log.
 
     regions listed (first wins)                          an offset     source
     local copy [4000, 5500), following: tail 5500        4000 … 5499   LOCAL
@@ -22,7 +21,7 @@ from typing import NamedTuple
 
 
 class Source(Enum):
-    """Who answers a fetch."""
+    """The source that answers a fetch."""
 
     TIERED = "tiered"
     LOCAL = "local"
@@ -32,7 +31,7 @@ class Source(Enum):
 
 
 class Region(NamedTuple):
-    """``start`` ≤ offset < ``end``; nothing, where the start is not below the end."""
+    """``start`` ≤ offset < ``end``; empty if the start is not below the end."""
 
     start: int
     end: int
@@ -41,7 +40,7 @@ class Region(NamedTuple):
 def source_of(
     offset: int, regions: Iterable[tuple[Source, Region | None]], tail: int | None = None
 ) -> Source:
-    """Who answers at ``offset``. ``tail`` is the log's end, if that is known for certain here."""
+    """The source for ``offset``. ``tail`` is the log's end, if that is known for certain here."""
     for source, region in regions:
         if region is not None and region.start <= offset < region.end:
             return source

@@ -28,7 +28,7 @@ from skylog.wire.validation import validate
 
 @dataclass(frozen=True, slots=True)
 class StagedBatch:
-    """A batch as its writer describes it, and the rules of its topic."""
+    """A batch as described by its writer, and the rules of its topic."""
 
     topic_id: Uuid
     partition: int
@@ -44,7 +44,7 @@ class StagedObject:
 
 
 class Refused(Exception):  # noqa: N818 - reads as what it says
-    """Some batches of an object: their errors, in the order of the batches, None for good ones."""
+    """Some batches of an object are invalid: an error or None for each batch, in order."""
 
     def __init__(self, errors: Sequence[KafkaError | None]) -> None:
         super().__init__(str(next(filter(None, errors))))
@@ -67,19 +67,20 @@ def staged_key(text: str, owner: str) -> ObjectKey:
 
 
 def check_extents(size: int, batches: Sequence[StagedBatch]) -> None:
-    """Before any of it is read: an object of a size that is taken, and batches that lie in it."""
+    """Before reading it: the object must have an allowed size, and the batches must be within
+    it."""
     if not batches:
         raise _invalid("an object without batches")
     if size > STAGED_OBJECT_BYTES_MAX:
         raise KafkaError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"an object of {size} bytes; allowed are {STAGED_OBJECT_BYTES_MAX}",
+            f"an object of {size} bytes; the limit is {STAGED_OBJECT_BYTES_MAX}",
         )
     check_places((batch.extent for batch in batches), size)
 
 
 def check_object(data: bytes, staged: StagedObject, now_ms: int) -> list[BatchToCommit]:
-    """The batches as they are committed; may take long. Raises ``Refused``."""
+    """The batches to commit; may take long. Raises ``Refused``."""
     if data[: len(HEADER)] != HEADER:
         raise _invalid(f"an object of version {data[0]}, not {VERSION}")
     view = memoryview(data)
@@ -102,7 +103,7 @@ def _checked(view: memoryview, staged: StagedBatch, now_ms: int) -> BatchToCommi
     size = batch_size(piece, 0)
     if size != extent.byte_size:
         raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"{extent.byte_size} bytes with a batch of {size}"
+            ErrorCode.CORRUPT_MESSAGE, f"{extent.byte_size} bytes for a batch of {size}"
         )
     said = Batch(piece)
     if said.has_producer or said.producer_epoch >= 0 or said.is_transactional:
@@ -153,20 +154,20 @@ class StagedCommits:
         self._broker_id = broker_id
 
     async def commit(self, staged: StagedObject) -> list[CommitResult]:
-        """Raises ``Refused``, or a KafkaError for the whole object, which is committed then only
-        if the error is ambiguous."""
+        """Raises ``Refused``, or a KafkaError for the whole object, which may be committed only if
+        the error is ambiguous."""
         check_extents(staged.size, staged.batches)
         first = await self._first_answer(staged)
         if first is not None:
             return first
         data = await self._read(staged)
-        # A pinned object may be days old: its timestamps are judged by when it was written.
+        # A pinned object may be days old: its timestamps are compared to when it was written.
         created_ms = staged.key.created_ms or self._clock.now_ms()
         batches = await self._validators.run(lambda: check_object(data, staged, created_ms))
         return await self._plane.commit_file(self._file(staged, batches))
 
     async def _first_answer(self, staged: StagedObject) -> list[CommitResult] | None:
-        """What an earlier commit answered, whatever has become of object and topic since then."""
+        """The result of an earlier commit, even if object and topic have been deleted since."""
         asked = [
             BatchToCommit(
                 topic_id=batch.topic_id,
@@ -184,7 +185,7 @@ class StagedCommits:
             if error.code is ErrorCode.RESOURCE_NOT_FOUND:
                 return None
             raise
-        # A file of several coordinators may be known to some of them only.
+        # A file of several coordinators may be known to only some of them.
         missing = any(result.error is ErrorCode.RESOURCE_NOT_FOUND for result in results)
         return None if missing else results
 
@@ -197,7 +198,7 @@ class StagedCommits:
         )
 
     async def _read(self, staged: StagedObject) -> bytes:
-        """The whole object, once it is known to have the claimed size."""
+        """The whole object, after checking that it has the stated size."""
         try:
             info = await self._store.head(staged.key)
             if info.size != staged.size:

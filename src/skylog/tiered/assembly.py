@@ -1,9 +1,9 @@
 """Pure: batches of one partition → a Kafka-format segment with its indexes.
 
-What ``kafka-dump-log`` reads and what Kafka's remote log manager uploads: ``.log``, ``.index``,
-``.timeindex``, ``.snapshot`` (the producers as they are at the segment's end) and
-``leader-epoch-checkpoint``. The index rules are those of ``log/segment.py``; a test holds the files
-of both equal.
+These are the files that ``kafka-dump-log`` reads and Kafka's remote log manager uploads: ``.log``,
+``.index``, ``.timeindex``, ``.snapshot`` (the producer state at the segment's end) and
+``leader-epoch-checkpoint``. The index rules are those of ``log/segment.py``; a test compares the
+files of both.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ from skylog.wire.batch import NO_TIMESTAMP, Batch
 from skylog.wire.buffers import Buffer
 
 INDEX_INTERVAL_BYTES: Final = 4096
-# Indexes hold positions and relative offsets in 31 bits.
+# Indexes have 31 bits for positions and relative offsets.
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment's data besides its log. ``producers`` is the state of its own batches, without
-    earlier ones."""
+    """A segment's data besides its log. ``producers`` is the state of its own batches alone."""
 
     base_offset: int
     last_offset: int
@@ -51,7 +50,7 @@ class Segment:
         return file_name(self.base_offset, LOG_SUFFIX)
 
     def files(self, snapshot: bytes) -> Mapping[str, bytes]:
-        """The files beside the log, by name."""
+        """The other files of the segment, by name."""
         name = file_name(self.base_offset, "")
         return {
             f"{name}{INDEX_SUFFIX}": self.offset_index,
@@ -63,9 +62,9 @@ class Segment:
 
 @dataclass(slots=True)
 class SegmentAssembler:
-    """Receives batches in the order of their offsets, each as it is served to consumers.
+    """Takes batches in offset order, each as it is served to consumers.
 
-    Their bytes, one after the other, are the log.
+    Their concatenated bytes are the log.
     """
 
     base_offset: int
@@ -86,7 +85,7 @@ class SegmentAssembler:
         self._max_timestamp_offset = self.base_offset
 
     def add(self, data: Buffer) -> None:
-        """One batch with its true base offset; INVALID_REQUEST when it does not follow."""
+        """One batch with its real base offset; INVALID_REQUEST if it does not follow."""
         batch = Batch(data)
         if batch.base_offset <= self._last_offset:
             raise _refused(f"offset {batch.base_offset} after {self._last_offset}")
@@ -120,7 +119,7 @@ class SegmentAssembler:
             self._indexed_timestamp = self._max_timestamp
 
     def finish(self) -> Segment:
-        """The segment; INVALID_REQUEST when nothing was added."""
+        """The segment; INVALID_REQUEST if nothing was added."""
         if not self.size:
             raise _refused("a segment without batches")
         self._index_timestamp()
@@ -137,9 +136,8 @@ class SegmentAssembler:
 
 
 def snapshots(segments: Iterable[Segment], earlier: Iterable[ProducerEntry] = ()) -> list[bytes]:
-    """The producer snapshot at the end of each segment, given in order; ``earlier`` is the one
-    before them. Segments are assembled apart from each other, what they say is put together here.
-    """
+    """The producer snapshot at the end of each segment, in order; ``earlier`` is the one before
+    them. Segments are assembled independently; their producer states are combined here."""
     known = {entry.producer_id: entry for entry in earlier}
     made = []
     for segment in segments:

@@ -1,1 +1,1 @@
-"""The diskless coordinator (KIP-1164): orders batches and knows where their bytes lie."""
+"""The diskless coordinator (KIP-1164): orders batches and knows where their bytes are."""

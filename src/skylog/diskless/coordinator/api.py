@@ -1,7 +1,7 @@
 """The diskless coordinator's wire APIs (93-98, 100): requests to calls, results to responses.
 
-For brokers only. Errors are in the items of the response, as these APIs have no top-level error; a
-request that takes too long has an unknown outcome, REQUEST_TIMED_OUT.
+For brokers only. These APIs have no top-level error, so errors are in the items of the response. If
+a request takes too long, its outcome is unknown: REQUEST_TIMED_OUT.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DisklessApi:
     async def create_partitions(
         self, request: create_request.DisklessCreatePartitionsRequest
     ) -> create_response.DisklessCreatePartitionsResponse:
-        """Many topics in one write: a starting broker asks for all of them."""
+        """Many topics in one write: a starting broker asks for all of its topics."""
         response = create_response.DisklessCreatePartitionsResponse()
         for first in range(0, len(request.topics), DISKLESS_TOPICS_PER_WRITE_MAX):
             topics = request.topics[first : first + DISKLESS_TOPICS_PER_WRITE_MAX]
@@ -77,7 +77,7 @@ class DisklessApi:
         return response
 
     def _indexes(self, topic: create_request.DisklessCreatableTopic) -> dict[int, list[int]] | None:
-        """The partitions below the number by their coordinators; None if one has none yet."""
+        """The requested partitions by coordinator; None if one has no coordinator yet."""
         indexes: dict[int, list[int]] = {}
         for index in range(topic.num_partitions):
             coordinator_id = self._coordinator_of((topic.topic_id, index))
@@ -149,7 +149,7 @@ class DisklessApi:
     ) -> commit_response.DisklessCommitFileResponse:
         """The sender has divided the file: each coordinator's part succeeds or fails by itself.
 
-        After the time-out, known results are returned; the rest may be requested again.
+        After the timeout, known results are returned; the rest may be requested again.
         """
 
         async def commit(
@@ -279,7 +279,7 @@ class DisklessApi:
         return results, min((ms for ms in oldest if ms is not None), default=None)
 
     def _asked(self, coordinator_id: int) -> list[int]:
-        """-1: all that are led here, which must be one at least."""
+        """-1: all that are led here; there must be at least one."""
         led = self._coordinators.led()
         coordinator_ids = led if coordinator_id < 0 else [coordinator_id]
         if not coordinator_ids or not set(coordinator_ids) <= set(led):
@@ -290,7 +290,7 @@ class DisklessApi:
 def _not_created(topic: create_request.DisklessCreatableTopic) -> tuple[ErrorCode, str | None]:
     if topic.num_partitions < 1:
         return ErrorCode.INVALID_PARTITIONS, f"{topic.num_partitions} partitions"
-    # Cluster metadata has not come this far yet.
+    # The cluster metadata here is too old.
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
 
 
@@ -307,7 +307,7 @@ def _file(request: commit_request.DisklessCommitFileRequest) -> FileToCommit:
 
 
 def _parts(request: commit_request.DisklessCommitFileRequest) -> dict[int, FileToCommit]:
-    """The coordinators' parts of the file, as its sender has divided it."""
+    """The coordinators' parts of the file, as divided by the sender."""
     file = _file(request)
     check_file(file)
     parts: dict[int, FileToCommit] = {}
@@ -316,7 +316,7 @@ def _parts(request: commit_request.DisklessCommitFileRequest) -> dict[int, FileT
         coordinator_id, last = one.coordinator_id, first + one.batch_count
         if coordinator_id in parts or coordinator_id not in request.owner_ids or not first <= last:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"coordinator {coordinator_id} of this commit"
+                ErrorCode.INVALID_REQUEST, f"invalid coordinator {coordinator_id} in this commit"
             )
         parts[coordinator_id] = replace(file, batches=file.batches[first:last])
         first = last

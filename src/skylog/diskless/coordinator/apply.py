@@ -88,7 +88,7 @@ def _commit(
     if known is not None:
         if known.live_batches:
             return
-        # Its object was deleted; replicas that applied that deletion no longer know the file.
+        # Its object was deleted; replicas that have applied the deletion no longer know the file.
         store.forget_file(record.object_key)
     log_offset = offset if record.log_offset < 0 else record.log_offset
     committed_ms = timestamp_ms if record.committed_ms < 0 else record.committed_ms
@@ -138,7 +138,7 @@ def _add_batches(
     place: tuple[str, int],
     rules: PlaneRules,
 ) -> int:
-    """``place``: the object of the batches, and where its commit stands in the log."""
+    """``place``: the object of the batches, and the log offset of its commit."""
     log = store.log(partition)
     if log is None:
         return 0
@@ -208,7 +208,7 @@ def _remove_below(
         log._replace(
             byte_size=log.byte_size - freed,
             wal_start_offset=max(log.wal_start_offset, offset),
-            # Only a snapshot starts a partition behind batches that it no longer has.
+            # Only a snapshot starts a partition beyond batches that it no longer has.
             high_watermark=max(log.high_watermark, offset),
         ),
     )

@@ -1,4 +1,4 @@
-"""Commits of one file for several coordinators of one broker go in one request (KIP-1164).
+"""Commits of one file to several coordinators of one broker share a request (KIP-1164).
 
 The parts of a file become ready together, when its upload is done: those of the same event-loop
 iteration are bundled. A later part, whose coordinator was busy with an earlier file, is sent on its
@@ -44,7 +44,7 @@ class CommitBundles:
     async def commit(
         self, node_id: int, coordinator_id: int, file: FileToCommit
     ) -> list[CommitResult]:
-        """What became of one coordinator's part."""
+        """The results of one coordinator's part."""
         loop = asyncio.get_running_loop()
         at = (node_id, file.object_key)
         bundle = self._open.get(at)

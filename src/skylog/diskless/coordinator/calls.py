@@ -1,4 +1,4 @@
-"""Calls to the brokers that lead coordinators; none waits for a broker that no longer leads.
+"""Calls to the brokers that lead coordinators; no call waits for a broker that no longer leads.
 
 Errors follow the control plane's contract: a request that could not be sent is
 COORDINATOR_NOT_AVAILABLE; a change that may have been made is REQUEST_TIMED_OUT, of unknown
@@ -16,12 +16,12 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.waiting import end_tasks
 from skylog.wire.schema import Message
 
-# None or below 0: it has no leader now.
+# None or negative: it has no leader now.
 LeaderOf = Callable[[int], int | None]
 
 
 class Peers(Protocol):
-    """The way to other brokers; ``broker.peers.BrokerPeers`` is one."""
+    """Sends requests to other brokers; implemented by ``broker.peers.BrokerPeers``."""
 
     async def send(
         self,
@@ -32,7 +32,7 @@ class Peers(Protocol):
         lane: str = "",
         timeout_ms: int | None = None,
     ) -> Any:
-        """A KafkaError that is not ambiguous says that nothing was sent."""
+        """A KafkaError that is not ambiguous means that nothing was sent."""
         ...
 
 
@@ -62,7 +62,8 @@ class CoordinatorCalls:
         timeout_ms: int,
         changes: bool = False,
     ) -> Any:
-        """Ask a broker about coordinators that it leads. ``changes``: it may have had an effect."""
+        """Ask a broker about coordinators that it leads. ``changes``: the request may have
+        effects."""
         loop = asyncio.get_running_loop()
         call = _UnderWay(node_id, coordinator_ids, loop.create_future())
         sent = loop.create_task(
@@ -80,14 +81,14 @@ class CoordinatorCalls:
             self._under_way.discard(call)
             call.deposed.cancel()
         if not sent.done():
-            raise _not_answered(f"broker {node_id} leads no more", changes)
+            raise _not_answered(f"broker {node_id} no longer leads", changes)
         try:
             return sent.result()
         except KafkaError as error:
             raise _not_answered(str(error), changes and error.ambiguous) from error
 
     def leaders_changed(self) -> None:
-        """Whoever waits for a broker that was deposed need not wait until its time is over."""
+        """Calls to a deposed broker fail now instead of at their timeout."""
         for call in self._under_way:
             led = all(
                 self._leader_of(coordinator_id) == call.node_id
@@ -102,7 +103,7 @@ class CoordinatorCalls:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._sent.discard(task)
         if not task.cancelled():
-            task.exception()  # somebody may have gone on without it
+            task.exception()  # its caller may no longer wait for it
 
 
 def _not_answered(why: str, unknown: bool) -> KafkaError:

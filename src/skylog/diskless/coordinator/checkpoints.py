@@ -33,7 +33,7 @@ class Checkpoints:
             self._task = asyncio.get_running_loop().create_task(self._beside_turns(state))
 
     async def between_turns(self, state: StateStore, executor: Executor) -> None:
-        """Block all turns for it, if necessary."""
+        """Checkpoint while no turn runs, if necessary."""
         if self._needs_quiet:
             self._needs_quiet = False
             await self._checkpoint(state, executor)
@@ -51,5 +51,5 @@ class Checkpoints:
         try:
             return await executor.run(state.checkpoint)
         except (OSError, sqlite3.Error) as error:  # a lasting error also shows in turns
-            _log.warning("no checkpoint", coordinator=self._coordinator_id, why=str(error))
+            _log.warning("checkpoint failed", coordinator=self._coordinator_id, why=str(error))
             return 0

@@ -1,4 +1,4 @@
-"""Pure: one CommitFile, from the judged plan to its record and its answer."""
+"""Pure: one CommitFile, from the validated plan to its record and its reply."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PlannedCommit:
         overlay.add_file(offset, self.file.object_key, pending)
 
     def changed(self, offset: int) -> dict[TopicPartition, Changed] | None:
-        """What it does to partitions, known before it is applied; None: to pins, too."""
+        """Its effect on partitions, known before it is applied; None if it also affects pins."""
         if is_staged(self.file.object_key):
             return None
         return {
@@ -50,7 +50,7 @@ class PlannedCommit:
 def plan_commit(
     file: FileToCommit, coordinator_id: int, overlay: Overlay, now_ms: int, rules: PlaneRules
 ) -> PlannedCommit:
-    """A key that is new here; KafkaError refuses the whole file."""
+    """Plan the commit of a key that is new here; a KafkaError refuses the whole file."""
     if coordinator_id not in file.coordinator_ids or len(set(file.coordinator_ids)) != len(
         file.coordinator_ids
     ):
@@ -73,7 +73,8 @@ def join_pending(file: FileToCommit, pending: PendingFile) -> list[CommitResult]
 def repeat_committed(
     file: FileToCommit, known: FileState | Pin, overlay: Overlay
 ) -> list[CommitResult]:
-    """The first result again. A file that arrived only by hand-over has none: it is refused."""
+    """Repeat the first result. A file that is only known from a hand-over has none: it is
+    refused."""
     pin = overlay.pin(file.object_key)
     answers = overlay.answers(file.object_key) or (pin.answers if pin else None) or None
     commits.check_repeat(file, known.size, known.format, len(answers) if answers else None)

@@ -1,4 +1,4 @@
-"""FindBatches (98): where batches lie, and waiting until there are more."""
+"""FindBatches (98): where batches are stored, and waiting until there are more."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class FindApi:
         results: Sequence[FindResult],
         request: find_request.DisklessFindBatchesRequest,
     ) -> list[int]:
-        """How many bytes the logs have, for those who want no batches; -1: not told."""
+        """The size of the logs in bytes, for requests that want no batches; -1: unknown."""
         if request.fetch_max_bytes or all(result.high_watermark < 0 for result in results):
             return [-1] * len(asked)
         infos = await outcome_of(
@@ -83,7 +83,7 @@ class FindApi:
     async def _wait(
         self, request: find_request.DisklessFindBatchesRequest
     ) -> find_response.DisklessFindBatchesResponse:
-        """Until something is committed at a coordinator; the answer has high watermarks alone."""
+        """Wait until a coordinator commits something; the response has only high watermarks."""
         seconds = min(max(request.wait_ms, 0), DISKLESS_WAIT_MS_MAX) / 1000
         waited = self._coordinators.wait(request.coordinator_id, request.since, seconds)
         outcome = await outcome_of(waited, request.timeout_ms)
@@ -105,7 +105,7 @@ class FindApi:
     async def _find(
         self, request: find_request.DisklessFindBatchesRequest, asked: Sequence[FindRequest]
     ) -> list[FindResult]:
-        """With ``wait_ms``, an answer of nothing waits until a commit brings something."""
+        """With ``wait_ms``, an empty result waits until a commit brings something."""
         limits = (request.fetch_max_bytes, request.max_batches_per_partition)
         if request.allow_follower:
             return await self._find_behind(asked, limits)
@@ -134,7 +134,7 @@ class FindApi:
     async def _find_behind(
         self, asked: Sequence[FindRequest], limits: tuple[int, int]
     ) -> list[FindResult]:
-        """From coordinators that lead here, else from their copies, which may be a little old."""
+        """From coordinators led here, else from their standbys, which may be slightly behind."""
         results = await self._plane.find_batches(asked, *limits)
         for place, (one, result) in enumerate(zip(asked, results, strict=True)):
             coordinator_id = self._coordinator_of((one.topic_id, one.partition))

@@ -15,9 +15,10 @@ from skylog.kernel.limits import DISKLESS_TAIL_BATCHES_MAX
 
 
 class Following:
-    """What commits do is known when they are committed, what others do once they are applied.
+    """The effects of file commits are known once they are committed, those of other records once
+    they are applied.
 
-    ``moved`` hears of high watermarks.
+    ``moved`` is called with new high watermarks.
     """
 
     def __init__(self, moved: Callable[[TopicPartition, int], None]) -> None:
@@ -25,7 +26,7 @@ class Following:
         self.begin(0)
 
     def begin(self, end_offset: int) -> None:
-        """Anew, behind what the cache has."""
+        """Start with an empty tail at the end of the cache."""
         self.end_offset = end_offset
         self._tail = Tail(DISKLESS_TAIL_BATCHES_MAX)
 
@@ -34,7 +35,7 @@ class Following:
         return find_batches(self._tail, request)
 
     def list_offsets(self, request: ListOffsets) -> list[ListOffsetsResult]:
-        """Those that have names; raises NotInTail for others, too."""
+        """Offsets such as the latest or earliest; raises NotInTail for all others, too."""
         found = []
         for topic_id, index, timestamp in request.requests:
             named = named_offset(timestamp, self._tail.log((topic_id, index)))
@@ -44,7 +45,7 @@ class Following:
         return found
 
     def commits(self, batches: Iterable[PendingBatch], high_watermark: int) -> None:
-        """Those that are committed now, but none behind something that must be applied first."""
+        """Follow the batches committed now, up to the first that must be applied before."""
         for batch in batches:
             if batch.end_offset > high_watermark:
                 return
@@ -55,7 +56,7 @@ class Following:
                 self._follow(batch.changed)
 
     def turn(self, turn: Turn) -> None:
-        """What it has applied that was not known before."""
+        """Follow what the turn has applied and was not known before."""
         self._follow(turn.changed, turn.topics_deleted)
         if turn.committed:
             self.end_offset = max(self.end_offset, turn.committed[-1].end_offset)

@@ -1,4 +1,4 @@
-"""Commits wait a moment for others, and go to the cache together: a transaction has its price."""
+"""Delays commits briefly so that several enter the cache together: each transaction is costly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skylog.kernel.limits import DISKLESS_GATHERED_SECONDS_MAX
 
 
 class Gathering:
-    """``wake`` is called when those that wait have waited long enough."""
+    """``wake`` is called when the delay is over."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -18,7 +18,7 @@ class Gathering:
         self._is_over = False
 
     def leave(self, turn: Turn) -> None:
-        """Take out of a turn what may still wait."""
+        """Remove from a turn the commits that can still wait."""
         if self._is_over or not turn.committed or not turn.may_gather:
             return
         turn.committed = ()
@@ -27,7 +27,7 @@ class Gathering:
             self._timer = loop.call_later(DISKLESS_GATHERED_SECONDS_MAX, self._end)
 
     def begin(self) -> None:
-        """Anew: nothing waits."""
+        """Reset: nothing waits."""
         self._is_over = False
         if self._timer is not None:
             self._timer.cancel()

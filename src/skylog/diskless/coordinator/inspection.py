@@ -15,7 +15,7 @@ from skylog.kernel.errors import KafkaError
 
 
 async def describe_coordinators(coordinators: DisklessCoordinators) -> list[CoordinatorInfo]:
-    """Those of this broker; one that is being loaded says just that."""
+    """The coordinators of this broker; one that is being loaded has only its state."""
     return [
         await describe(coordinators.get(coordinator_id)) for coordinator_id in coordinators.led()
     ]
@@ -79,7 +79,7 @@ def file_infos(page: Iterable[tuple[FileState, int]]) -> list[FileInfo]:
 
 
 def merged_pages(pages: Iterable[Sequence[FileInfo]], limit: int) -> list[FileInfo]:
-    """Pure: one page of several, of coordinators or of brokers, which may know the same files."""
+    """Pure: merges pages of coordinators or brokers, which may know the same files."""
     files: dict[str, FileInfo] = {}
     for page in pages:
         for one in page:

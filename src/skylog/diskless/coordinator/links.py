@@ -32,10 +32,10 @@ _CONFIRMED: Final = (
 
 
 class Links(Protocol):
-    """The way to the other replicas of a coordinator's log."""
+    """Requests to the other replicas of a coordinator's log."""
 
     async def fetch_snapshot(self, coordinator_id: int, snapshots: Snapshots) -> None:
-        """Bring the latest snapshot of another replica, the leader's if there is one."""
+        """Fetch the latest snapshot of another replica, preferably the leader's."""
         ...
 
     async def confirm(self, coordinator_id: int, isr: Sequence[int], leader_epoch: int) -> None:
@@ -44,7 +44,7 @@ class Links(Protocol):
 
 
 class ReplicaLinks:
-    """See ``Links``. ``replicas``: of a coordinator's log, the leader first."""
+    """See ``Links``. ``replicas`` returns those of a coordinator's log, the leader first."""
 
     def __init__(
         self,

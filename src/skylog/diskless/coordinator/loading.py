@@ -1,4 +1,4 @@
-"""Builds a coordinator from its cache, or from snapshot and log when the cache is in any doubt."""
+"""Builds a coordinator from its cache, or from snapshot and log if the cache is in any doubt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = get_logger("diskless.coordinator")
 
 
 class StateFactory(Protocol):
-    """The directory of a coordinator's cache. Blocks, for the coordinator's thread."""
+    """The storage of a coordinator's cache. Blocks; used on the coordinator's thread."""
 
     def open(self) -> StateStore:
         """The existing cache, or an empty one."""
@@ -36,9 +36,9 @@ class StateFactory(Protocol):
 
 
 class SqliteFactory:
-    """A file. One that is damaged, foreign or of another version is replaced by an empty one.
+    """A file. If it is damaged, foreign or of another version, an empty one replaces it.
 
-    All of it is read and checked when it is first opened; after that this process alone has had it.
+    All of it is read and checked when it is first opened; later only this process has used it.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
@@ -52,7 +52,7 @@ class SqliteFactory:
             return SqliteState(self._path, self._identity, check=check)
         # SQLite quotes damaged bytes in its messages, which are then not valid text.
         except (UnusableDatabase, sqlite3.Error, UnicodeDecodeError) as error:
-            _log.warning("cache of a coordinator dropped", path=str(self._path), why=str(error))
+            _log.warning("coordinator cache dropped", path=str(self._path), why=str(error))
             self.drop()
             return SqliteState(self._path, self._identity)
 
@@ -61,7 +61,7 @@ class SqliteFactory:
 
 
 class MemoryFactory:
-    """Nothing outlasts the coordinator."""
+    """Nothing outlasts the process."""
 
     def open(self) -> StateStore:
         return MemoryState()
@@ -100,16 +100,16 @@ class Loader:
         self._create = create
 
     async def load(self) -> CoordinatorMachine:
-        """Everything up to the log's end, which must be committed, is applied."""
+        """Applies everything up to the log's end, which must be committed."""
         await self._executor.run(self._snapshots.remove_unfinished)
         machine = self._create(await self._executor.run(self._factory.open))
         try:
             if await self._fits(machine.state.applied):
                 await self._replay(machine)
                 return machine
-            _log.info("coordinator is rebuilt", coordinator=machine.coordinator_id)
+            _log.info("rebuilding coordinator", coordinator=machine.coordinator_id)
         except Exception as error:  # noqa: BLE001 - damage shows in any way; the log has it all
-            _log.warning("cache of a coordinator cannot be used", why=repr(error))
+            _log.warning("coordinator cache unusable", why=repr(error))
         return await self._rebuild(machine)
 
     async def _fits(self, applied: Applied) -> bool:
@@ -139,12 +139,12 @@ class Loader:
                     load = partial(self._snapshots.load, number)
                     await self._executor.run(partial(load_snapshot, machine, load, number.offset))
             except StorageError as error:
-                _log.error("snapshot of a coordinator cannot be used", why=str(error))
+                _log.error("coordinator snapshot unusable", why=str(error))
                 continue
             await self._replay(machine)
             return machine
         raise StorageError(
-            f"coordinator {machine.coordinator_id}: no whole snapshot reaches the log's start,"
+            f"coordinator {machine.coordinator_id}: no complete snapshot reaches the log's start,"
             f" {self._log.start_offset}"
         )
 

@@ -18,7 +18,7 @@ from skylog.wire.batch import Batch
 
 
 class Syncs(Protocol):
-    """How it becomes durable."""
+    """Makes the log durable."""
 
     def sync(self) -> None: ...
 
@@ -34,7 +34,7 @@ class MetadataLog(StoredLog, Protocol):
 
 
 class MetadataPartition(Protocol):
-    """A partition that this broker leads; ``replication.partition.Partition`` is one."""
+    """A partition that this broker leads; implemented by ``replication.partition.Partition``."""
 
     @property
     def log(self) -> MetadataLog: ...
@@ -62,12 +62,12 @@ class MetadataPartition(Protocol):
 
 
 class CoordinatorLog:
-    """One per time of leading the partition. All calls come from the event loop."""
+    """One for each term of leadership. All calls come from the event loop."""
 
     def __init__(
         self, partition: MetadataPartition, executor: Executor, *, sync: bool = True
     ) -> None:
-        """``sync``: what no follower has is on disk before it counts as committed."""
+        """``sync``: without followers, records are synced before they count as committed."""
         self._partition = partition
         self._executor = executor
         self._syncs = sync
@@ -88,7 +88,7 @@ class CoordinatorLog:
 
     @property
     def high_watermark(self) -> int:
-        """It never goes back: what followers had is committed, even if they have left."""
+        """It never decreases: what followers had stays committed, even after they leave the ISR."""
         high_watermark = self._partition.log.high_watermark
         if self._must_sync:
             high_watermark = min(high_watermark, self._synced)
@@ -124,7 +124,7 @@ class CoordinatorLog:
             self._unsubscribe = None
 
     def require_in_sync(self) -> None:
-        """Better checked before a write is handled: one that cannot be appended costs a reload."""
+        """Check this before handling a write: one that cannot be appended costs a reload."""
         try:
             self._partition.require_in_sync()
         except KafkaError as error:
@@ -162,7 +162,7 @@ class CoordinatorLog:
             await asyncio.wait({self._sync_task})
 
     async def read(self, offset: int) -> AsyncIterator[list[Batch]]:
-        """The batches from ``offset`` up to what is the end now, as many at a time as were read."""
+        """The batches from ``offset`` to the current end, as many at a time as one read returns."""
         log, end_offset = self._partition.log, self.end_offset
         async for batches in read_log(
             log, self._executor, offset, end_offset, DISKLESS_LOAD_READ_BYTES
@@ -170,17 +170,17 @@ class CoordinatorLog:
             yield batches
 
     def prune(self, offset: int) -> None:
-        """Let go of what a snapshot holds."""
+        """Delete what a snapshot covers."""
         self._partition.delete_records_before(offset)
 
     def _committed(self, _high_watermark: int) -> None:
         if self._moved is not None:
-            self._start_sync()  # the last follower may have gone since the append
+            self._start_sync()  # the last follower may have left since the append
             self._moved()
 
 
 class FollowedLog:
-    """A replica of a coordinator's log on a broker that does not lead it: its committed part."""
+    """A replica of a coordinator's log on a broker that does not lead it: the committed part."""
 
     def __init__(self, log: StoredLog, executor: Executor) -> None:
         self._log = log
@@ -192,7 +192,7 @@ class FollowedLog:
 
     @property
     def end_offset(self) -> int:
-        """As far as this replica knows what is committed."""
+        """The high watermark as far as this replica knows it."""
         return min(self._log.high_watermark, self._log.log_end_offset)
 
     @property

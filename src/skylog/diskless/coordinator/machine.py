@@ -1,8 +1,8 @@
 """The diskless coordinator as a machine: pure decisions over its state.
 
-``handle`` handles a write on the committed state plus what is pending, and returns records; it adds
-them to the overlay, under their future offsets. ``apply`` applies committed records to the state.
-``read`` and ``find`` use committed state only.
+``handle`` decides on a write, given the committed state plus what is pending, and returns records;
+``note`` adds them to the overlay, under their future offsets. ``apply`` applies committed records
+to the state. ``read`` and ``find`` use committed state only.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class CoordinatorMachine:
     def handle(self, request: Write, now_ms: int) -> Decision:
         """A KafkaError refuses the whole request.
 
-        Records that are refused later, because the log takes no batch as large, must not be seen by
-        later writes: so ``note`` is a separate step.
+        Later writes must not see records that are refused afterwards because the log takes no batch
+        of that size: so ``note`` is a separate step.
         """
         match request:
             case CommitFile(file):
@@ -126,7 +126,7 @@ class CoordinatorMachine:
         return Decision(planned.plan.results, [planned.record], commit=planned)
 
     def _committed_pin(self, object_key: str) -> Pin | None:
-        """It remembers a file that is deleted and forgotten."""
+        """The pin remembers a file that has been deleted and forgotten."""
         pin = self._overlay.pin(object_key)
         return pin if pin is not None and pin.is_committed else None
 
@@ -173,7 +173,7 @@ class CoordinatorMachine:
             if pending is None:
                 results.append(RetentionResult(UNKNOWN))
                 continue
-            # Only committed batches count; while a deletion is in progress even those are too many.
+            # Only committed batches count; while a deletion is pending, the counts are too high.
             if log is None or partition in starts or self._overlay.starts_pending(partition):
                 start = starts.get(partition, pending.log_start_offset)
                 results.append(RetentionResult(ErrorCode.NONE, log_start_offset=start))
@@ -204,7 +204,7 @@ class CoordinatorMachine:
         return Decision(results, [RecordsPrunedRecord(*at, start) for at, start in starts.items()])
 
     def _receive(self, request: ReceiveFile, now_ms: int) -> Decision:
-        """Take a file over. One that is unknown here may still be committed, for a while."""
+        """Take over a file. One that is unknown here may still be committed for a while."""
         file = request.file
         if self.coordinator_id not in file.coordinator_ids:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"no owner of {file.object_key}")
@@ -254,14 +254,14 @@ class CoordinatorMachine:
         return Decision(results, pinned)
 
     def _release_pins(self, request: ReleasePins) -> Decision:
-        """Also pending pins: the record of a release comes after theirs."""
+        """Pending pins included: the record of a release comes after theirs."""
         known = [key for key in request.keys if self._overlay.may_be_pinned(key)]
         return Decision(None, [FilePinnedRecord(key, expires_ms=-1) for key in known])
 
     # Pending and committed records
 
     def note(self, decision: Decision, offset: int) -> None:
-        """Its records go to the log, from ``offset`` on: the next write sees them."""
+        """The records are about to be appended at ``offset``: the next write sees them."""
         for index, record in enumerate(decision.records):
             self._note(record, offset + index, decision)
 
@@ -309,7 +309,7 @@ class CoordinatorMachine:
         self.state.set_applied(applied._replace(timestamp_ms=timestamp_ms))
 
     def expires_by(self, timestamp_ms: int) -> bool:
-        """Whether a batch of that time makes old things be forgotten, which may be many."""
+        """Whether a batch of that time triggers an expiry, which may delete much."""
         return records.is_expiry_due(self.state.applied.timestamp_ms, timestamp_ms)
 
     def restore(self, batch: Sequence[Message], end_offset: int, timestamp_ms: int) -> None:

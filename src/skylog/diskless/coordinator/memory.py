@@ -1,4 +1,4 @@
-"""The coordinator's state in dictionaries, for tests and simulation: the plain meaning of it."""
+"""The coordinator's state in dictionaries, for tests and simulation: the reference semantics."""
 
 from __future__ import annotations
 
@@ -210,8 +210,8 @@ class MemoryState:
         yield deepcopy(self)
 
     def checkpoint(self) -> int:
-        """Nothing lies on disk."""
+        """Nothing is on disk."""
         return 0
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""

@@ -1,9 +1,9 @@
-"""The commit history of a coordinator, for brokers with waiting consumers.
+"""A coordinator's recent high watermarks, for brokers with waiting consumers.
 
-A waiting broker gives the position up to which it knows everything (``since``) and gets what
-advanced after it, each partition once. Positions only grow, also from one leader to the next: they
-start at the time at which the coordinator was loaded, in millionths of a millisecond. A broker with
-a position of an earlier leader, or one that is too old, gets all partitions.
+A waiting broker sends the position up to which it knows everything (``since``) and gets what
+advanced after it, each partition once. Positions only grow, also across leaders: they start at the
+time when the coordinator was loaded, in millionths of a millisecond. A broker whose position is of
+an earlier leader, or too old, gets all partitions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Moves:
 
     def __init__(self, now_ms: int, kept_max: int = DISKLESS_MOVES_KEPT_MAX) -> None:
         self._place = now_ms * _PLACES_PER_MS
-        # What moved up to here may have been forgotten.
+        # Moves up to here may have been forgotten.
         self._forgotten = self._place
         self._kept_max = kept_max
         self._moved: OrderedDict[TopicPartition, tuple[int, int]] = OrderedDict()
@@ -44,7 +44,7 @@ class Moves:
                 waiter.set_result(None)
 
     def after(self, since: int) -> dict[TopicPartition, int] | None:
-        """What moved since then; None when that is not known any more."""
+        """What moved since then; None if that is no longer known."""
         if not self._forgotten <= since <= self._place:
             return None
         moved: dict[TopicPartition, int] = {}
@@ -55,7 +55,7 @@ class Moves:
         return moved
 
     async def wait(self, since: int, seconds: float) -> None:
-        """Until something moves after that place, or the time is over."""
+        """Wait until something moves after that position, or the time is up."""
         if since != self._place:
             return
         waiter = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""What becomes of a request between brokers: its result, or an error for each of its items."""
+"""The outcome of a request between brokers: its result, or an error for each of its items."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def outcome_of(work: Awaitable[T], timeout_ms: int) -> T | KafkaError:
 
 
 def error_of(outcome: object) -> tuple[ErrorCode, str | None]:
-    """Only one code says that the outcome is not known."""
+    """Only one code means that the outcome is unknown."""
     if not isinstance(outcome, KafkaError):
         return ErrorCode.NONE, None
     code = ErrorCode.REQUEST_TIMED_OUT if outcome.ambiguous else outcome.code
@@ -34,7 +34,7 @@ def message_of(outcome: object) -> str | None:
 
 
 def items(outcome: Any, count: int, result_of: Any) -> Any:
-    """An error of the whole, in each item."""
+    """Copies an error of the whole request into each item."""
     if isinstance(outcome, KafkaError):
         return [result_of(*error_of(outcome))] * count
     return outcome

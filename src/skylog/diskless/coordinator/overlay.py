@@ -1,4 +1,4 @@
-"""What is appended and not yet committed, over the committed state: what the next write sees."""
+"""Pending records over the committed state, as the next write must see it."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Overlay:
         self._files: dict[str, tuple[int, PendingFile]] = {}
         self._received: dict[str, tuple[int, None]] = {}
         self._pinned: dict[str, tuple[int, None]] = {}
-        # Partitions deleted and perhaps created again: nothing that is stored of them holds.
+        # Partitions that were deleted, and perhaps created again: stored values do not apply.
         self._dropped: dict[TopicPartition, tuple[int, None]] = {}
-        # By offset: a table and what was changed in it.
+        # By offset: a table, and the keys changed in it.
         self._changes: deque[tuple[int, dict[Any, tuple[int, Any]], Iterable[Any]]] = deque()
 
     def __len__(self) -> int:
@@ -50,7 +50,7 @@ class Overlay:
         return self._state.log(partition) if pending is None else pending[1]
 
     def starts_pending(self, partition: TopicPartition) -> bool:
-        """Whether a deletion is pending; the committed counts are too high then."""
+        """Whether a deletion is pending; then the committed counts are too high."""
         pending, committed = self._logs.get(partition), self._state.log(partition)
         if pending is None:
             return False

@@ -1,6 +1,6 @@
 """APIs of our own between brokers (506–509): hand-over, pins, ranges, snapshots.
 
-KIP-1164 has none for these. As with its own APIs, what takes too long has an unknown outcome.
+KIP-1164 has none for these. As with its APIs, a timed-out request has an unknown outcome.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class OwnApi:
     async def fetch_snapshot(
         self, request: DisklessFetchSnapshotRequest
     ) -> DisklessFetchSnapshotResponse:
-        """A chunk of a snapshot of any replica; the first chunk has the digest of the whole."""
+        """A chunk of any replica's snapshot; the first chunk has the digest of the whole."""
         snapshots = self._coordinators.snapshots(request.coordinator_id)
         if snapshots is None:
             return DisklessFetchSnapshotResponse(error_code=ErrorCode.NOT_COORDINATOR)

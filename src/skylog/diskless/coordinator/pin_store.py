@@ -1,4 +1,4 @@
-"""Pins of a coordinator: what their records do, and where they are kept."""
+"""Pins of a coordinator: the effects of their records, and their storage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ANSWER: Final = Struct(">ihqq")
 
 
 def apply_pin(store: StateStore, record: FilePinnedRecord) -> None:
-    """A pin, a longer one, or (in a snapshot) one with its answers; without expiry, none."""
+    """Set or extend a pin; in a snapshot, with its results. Without expiry, remove it."""
     key = record.object_key
     if record.expires_ms < 0:
         store.pins.remove(key)
@@ -38,7 +38,7 @@ def apply_pin(store: StateStore, record: FilePinnedRecord) -> None:
 
 
 def _of_file(store: StateStore, key: str) -> Pin | None:
-    """An object that was committed before it was pinned."""
+    """A pin for an object that was committed before it was pinned."""
     file = store.file(key)
     if file is None:
         return None
@@ -46,7 +46,7 @@ def _of_file(store: StateStore, key: str) -> Pin | None:
 
 
 def note_committed(store: StateStore, key: str, size: int, format_: int, answers: Any) -> None:
-    """The pin of a file that is committed now keeps its answers."""
+    """The pin of a file that is now committed keeps its results."""
     pin = store.pins.get(key)
     if pin is not None:
         store.pins.put(pin._replace(size=size, format=format_, answers=tuple(answers)))

@@ -42,7 +42,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class Findable(Protocol):
-    """What finds read: a ``StateView``, or the tail of one."""
+    """What a find reads: a ``StateView``, or a tail."""
 
     def log(self, partition: TopicPartition) -> offsets.LogState | None: ...
 
@@ -118,7 +118,7 @@ def retention(
     now_ms: int,
     max_batches: int,
 ) -> RetentionResult:
-    """The new log start, and what is deleted by it."""
+    """The new log start, and what it deletes."""
     if limits.off:
         return RetentionResult(ErrorCode.NONE, log_start_offset=log.log_start_offset)
     oldest = list(islice(state.batches(partition, 0), max_batches + 1))

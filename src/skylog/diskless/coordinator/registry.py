@@ -1,5 +1,5 @@
-"""The diskless coordinators of a broker: one per partition of ``__diskless_metadata`` it leads, and
-a warm copy of each one whose log it follows."""
+"""The diskless coordinators of a broker: one for each partition of ``__diskless_metadata`` that it
+leads, and a standby for each one that it follows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class NamedPartition(MetadataPartition, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Led:
-    """A coordinator that leads here, and what belongs to its time of leading."""
+    """A coordinator led here, and what belongs to this term."""
 
     runtime: CoordinatorRuntime
     replica: Replica
@@ -74,7 +74,7 @@ class DisklessCoordinators:
         links: Links | None = None,
         timers: Timers | None = None,
     ) -> None:
-        """``links`` lead to the brokers that have the same logs."""
+        """``links`` connect to the other replicas of the logs."""
         self._store = store
         self._settings = settings
         self._clock = clock
@@ -82,7 +82,7 @@ class DisklessCoordinators:
         self._timers: Timers = LoopTimers() if timers is None else timers
         self._led: dict[int, _Led] = {}
         self._followed: dict[int, _Followed] = {}
-        # Coordinators of the same number that have not let go of their files yet.
+        # Earlier coordinators with the same id that have not released their files yet.
         self._closing: dict[int, asyncio.Task[None]] = {}
         self._loading: dict[CoordinatorRuntime, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -114,24 +114,24 @@ class DisklessCoordinators:
         rounds = LeadershipRounds(lambda: self._ask_replicas(runtime))
         led = _Led(runtime, replica, moves, rounds)
         self._led[coordinator_id] = led
-        # Not when the task runs: by then this one may be closing, and wait for the task.
+        # Taken now: when the task runs, this one may be closing, and wait for the task.
         self._start_loading(led, self._closing.pop(coordinator_id, None))
 
     def partition_followed(self, coordinator_id: int, partition: NamedPartition) -> None:
-        """Another broker leads the partition, or a new one: keep a copy of its coordinator."""
+        """Another broker leads the partition: keep a standby of its coordinator."""
         self.partition_resigned(coordinator_id)
         if self._ended:
             return
         replica = self._store.open(coordinator_id, partition.topic_id, "standby")
         standby = Standby(replica, partition, self._settings.rules, self._links)
-        # Unlike a coordinator that is loaded, nobody waits for it.
+        # Unlike the loading of a coordinator, nothing waits for this.
         task = asyncio.get_running_loop().create_task(
             self._follow(standby, replica, self._closing.get(coordinator_id))
         )
         self._followed[coordinator_id] = _Followed(standby, replica, task)
 
     def partition_resigned(self, coordinator_id: int) -> None:
-        """This broker neither leads nor follows the partition any more, or not as it did."""
+        """This broker's role for the partition has ended."""
         led = self._led.pop(coordinator_id, None)
         if led is not None:
             led.runtime.unload()
@@ -147,7 +147,7 @@ class DisklessCoordinators:
             )
 
     def get(self, coordinator_id: int) -> CoordinatorRuntime:
-        """NOT_COORDINATOR when it is not here."""
+        """NOT_COORDINATOR if it is not here."""
         return self._get(coordinator_id).runtime
 
     def _get(self, coordinator_id: int) -> _Led:
@@ -178,7 +178,7 @@ class DisklessCoordinators:
         return None if standby is None else standby.snapshots
 
     def all(self) -> list[int]:
-        """As far as this broker can tell by itself."""
+        """Those that this broker knows by itself."""
         return self.led()
 
     def all_led(self) -> bool:
@@ -188,7 +188,7 @@ class DisklessCoordinators:
         return {}
 
     async def submit(self, coordinator_id: int, request: Write | StrictRead) -> Any:
-        """A strict read is answered once this broker is known to lead still."""
+        """A strict read is answered once leadership is confirmed."""
         led = self._get(coordinator_id)
         if not isinstance(request, StrictRead) or len(led.runtime.log.isr) <= 1:
             return await led.runtime.submit(request)
@@ -201,7 +201,7 @@ class DisklessCoordinators:
             await links.confirm(runtime.coordinator_id, log.isr, log.leader_epoch)
 
     async def find_behind(self, coordinator_id: int, request: FindBatches) -> list[FindResult]:
-        """From the copy of a coordinator that leads elsewhere."""
+        """From the standby of a coordinator that is led elsewhere."""
         standby = self.standby(coordinator_id)
         if standby is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
@@ -210,9 +210,10 @@ class DisklessCoordinators:
     async def wait(
         self, coordinator_id: int, since: int, seconds: float
     ) -> tuple[dict[TopicPartition, int], int]:
-        """The high watermarks that moved after a place (see ``moves.py``), and the place of now.
+        """The high watermarks that moved after a position (see ``moves.py``), and the current
+        position.
 
-        Returns at once when that is not known, with those of all partitions.
+        Returns those of all partitions at once if the position is unknown.
         """
         led = self._get(coordinator_id)
         moved = led.moves.after(since)
@@ -241,7 +242,7 @@ class DisklessCoordinators:
             await asyncio.wait(tuple(self._tasks))
 
     async def close(self) -> None:
-        """Let all go; what metadata still gives to this broker is left alone."""
+        """Unload all; later changes of metadata are ignored."""
         self._ended = True
         for coordinator_id in (*self._led, *self._followed):
             self.partition_resigned(coordinator_id)
@@ -273,19 +274,19 @@ class DisklessCoordinators:
         except StorageError:
             if links is None:
                 raise
-            # Another replica may have the snapshot from which the log goes on.
+            # Another replica may have the snapshot at which the log continues.
             await links.fetch_snapshot(coordinator_id, led.replica.snapshots)
             if self._led.get(coordinator_id) is led:
                 await led.runtime.load()
         if led.runtime.state is State.ACTIVE:
-            # Commits may have gone unheard while others led.
+            # Listeners may have missed commits while others led.
             for at, high_watermark in await led.runtime.find(HighWatermarks()):
                 led.moves.note(at, high_watermark)
                 self._listeners.tell(at, high_watermark)
 
     def _reload_later(self, led: _Led, error: Exception) -> None:
         coordinator_id = led.runtime.coordinator_id
-        _log.error("coordinator had to be unloaded", coordinator=coordinator_id, why=str(error))
+        _log.error("coordinator failed, unloaded", coordinator=coordinator_id, why=str(error))
 
         def reload() -> None:
             if self._led.get(coordinator_id) is led:

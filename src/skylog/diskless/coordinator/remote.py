@@ -1,7 +1,7 @@
 """Coordinators on other brokers: converts requests to messages and responses to results.
 
-Each kind of call has its own lanes, so that none waits behind another: commits (one lane for each
-coordinator), finds, strict reads and changes, and what runs in the background.
+Each kind of call has its own lanes, so that none waits behind another: commits (a lane for each
+coordinator), finds, strict reads and changes, and background work.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RemoteCoordinators:
     async def submit(
         self, node_id: int, coordinator_id: int, request: ask.Write | ask.StrictRead
     ) -> Any:
-        """As of a coordinator of this broker; NOT_COORDINATOR for what only its leader does."""
+        """As for a coordinator of this broker; NOT_COORDINATOR for what only the leader runs."""
         at = (node_id, coordinator_id)
         match request:
             case ask.CommitFile(file):
@@ -138,12 +138,12 @@ class RemoteCoordinators:
     async def _describe_files(
         self, at: tuple[int, int], keys: Sequence[str]
     ) -> list[DescribeFileResult]:
-        """A coordinator that cannot say which files it knows raises."""
+        """Raises if a coordinator cannot say which files it knows."""
         files = [describe.DisklessFile(key) for key in keys]
         message = describe.DisklessDescribeFilesRequest(files, at[1], DISKLESS_CALL_TIMEOUT_MS)
         response = await self._ask(at, message, BACKGROUND)
         if len(response.files) != len(keys):
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not every file is described")
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the response lacks some files")
         results = []
         for one in response.files:
             code = wire.error_code(one.error_code)
@@ -161,7 +161,7 @@ class RemoteCoordinators:
             message = topics.DisklessDeleteTopicsRequest(gone, at[1], DISKLESS_CALL_TIMEOUT_MS)
             answers = (await self._ask(at, message, BACKGROUND, changes=True)).responses
         else:
-            # The coordinator takes those below the number that cluster metadata gives it.
+            # The coordinator creates those that cluster metadata assigns to it, below this number.
             wanted = [
                 create.DisklessCreatableTopic(topic_id, name, max(indexes) + 1)
                 for topic_id, name, indexes in request.topics
@@ -201,7 +201,7 @@ class RemoteCoordinators:
         if response.error_code:
             raise wire.failure(response.error_code, response.error_message)
         if len(response.pins) != len(pins):
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "not every pin", ambiguous=True)
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "some pins are missing", ambiguous=True)
         return [
             wire.failure(one.error_code, one.error_message) if one.error_code else None
             for one in response.pins
@@ -232,7 +232,7 @@ class RemoteCoordinators:
     async def _describe_logs(
         self, at: tuple[int, int], partitions: Sequence[TopicPartition]
     ) -> list[LogInfo]:
-        """A find tells where a log begins and ends whatever it finds."""
+        """A find returns the log's start and end whatever it finds."""
         requests = [FindRequest(*partition, offset=0, max_bytes=0) for partition in partitions]
         response = await self._ask(at, find_message(requests, 0, 1), FIND)
         infos = []
@@ -291,7 +291,7 @@ def find_message(
 
 def _for_its_leader(request: object) -> KafkaError:
     kind = type(request).__name__
-    return KafkaError(ErrorCode.NOT_COORDINATOR, f"{kind} is done by the coordinator's leader")
+    return KafkaError(ErrorCode.NOT_COORDINATOR, f"{kind} runs only on the coordinator's leader")
 
 
 def _pin(request: PinRequest) -> pin.DisklessPin:

@@ -24,8 +24,7 @@ _DATABASE: Final = "state.sqlite"
 class Replica:
     """The cache and the snapshots of one coordinator, in their own directory.
 
-    ``thread`` alone uses the cache; the log is read and synced, and snapshots kept, in
-    ``background``.
+    Only ``thread`` uses the cache; ``background`` reads and syncs the log, and stores snapshots.
     """
 
     coordinator_id: int
@@ -73,7 +72,7 @@ class ReplicaStore:
         self._factories: dict[Path, StateFactory] = {}
 
     def open(self, coordinator_id: int, topic_id: Uuid, role: str) -> Replica:
-        """For one term of leading or following, on its own thread."""
+        """For one term as leader or follower, on its own thread."""
         identity = f"{topic_id}-{coordinator_id}"
         directory = self._directory / identity
         if directory not in self._factories:

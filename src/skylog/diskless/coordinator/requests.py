@@ -18,7 +18,7 @@ from skylog.kernel.ids import Uuid
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitions:
-    """(topic id, name, partitions that this coordinator shall have); known ones are kept."""
+    """(topic id, name, partitions that this coordinator should have); existing ones are kept."""
 
     topics: Sequence[tuple[Uuid, str, Sequence[int]]]
 
@@ -90,7 +90,7 @@ class ListOffsets:
 
     @property
     def by_name(self) -> bool:
-        """Whether all are told by their log alone, without a look at its batches."""
+        """Whether the log alone answers all of them, without reading batches."""
         return all(time < 0 and time != MAX_TIMESTAMP for _, _, time in self.requests)
 
 
@@ -121,7 +121,7 @@ class DescribeLogs:
 
 @dataclass(frozen=True, slots=True)
 class FreeFiles:
-    """Files without live batches that this coordinator has, or for which it waits."""
+    """Files without live batches that this coordinator owns now, or will own next."""
 
     marked_before_ms: int
     limit: int
@@ -164,8 +164,8 @@ Look = PlanRanges | LocateBatches
 
 @dataclass(frozen=True, slots=True)
 class ForgetFiles:
-    """Their objects are deleted, or the next owner has them. Not logged: a repetition does no
-    harm."""
+    """Their objects are deleted, or the next owner has them. Not logged: a repetition is
+    harmless."""
 
     keys: Sequence[str]
 

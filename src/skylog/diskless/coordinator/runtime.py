@@ -1,7 +1,7 @@
 """Runs a coordinator over its log: handle → append → high watermark → apply → reply.
 
 Its states (``replicated/lifecycle.py``) and its waiting callers are those of every machine; ADR 15
-says why it has a runtime of its own. It is unloaded also when a sync or its cache fails.
+says why it has its own runtime. It is also unloaded if a sync or its cache fails.
 
 The event loop appends and replies; the machine and its cache are used in turns, short ones on the
 event loop, the others on a thread. Writes do not wait for one another: while some wait for the high
@@ -63,7 +63,7 @@ class _Asked(Waiter):
     """A caller whose request is queued until its turn is over."""
 
     request: Any = None
-    # Of a strict read: up to where the cache must have the log before it is answered.
+    # For a strict read: how much of the log the cache must contain before it is answered.
     end_offset: int = 0
 
 
@@ -80,7 +80,7 @@ class CoordinatorRuntime:
         moved: Callable[[TopicPartition, int], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """``moved`` is called with high watermarks, ``failed`` when a coordinator had to be
+        """``moved`` is called with high watermarks, ``failed`` when the coordinator had to be
         unloaded; its owner may load it again."""
         self.coordinator_id = replica.coordinator_id
         self._replica = replica
@@ -122,13 +122,13 @@ class CoordinatorRuntime:
 
     @property
     def machine(self) -> CoordinatorMachine | None:
-        """For looking at while nothing runs."""
+        """For inspection while nothing runs."""
         return self._machine
 
     # Requests
 
     async def submit(self, request: Write | StrictRead) -> Any:
-        """The reply, once nothing that it rests on can be lost; a read shows all writes before."""
+        """The reply, once nothing it depends on can be lost; a read sees all earlier writes."""
         if not isinstance(request, StrictRead):
             self._log.require_in_sync()
         elif isinstance(request, ListOffsets) and self._has_followed_all:
@@ -138,12 +138,12 @@ class CoordinatorRuntime:
 
     @property
     def _has_followed_all(self) -> bool:
-        """Whether the tail can answer everything that was requested."""
+        """Whether the tail can answer everything requested."""
         followed = self._following.end_offset >= self._log.end_offset
         return followed and not self._requests and self._state is State.ACTIVE
 
     async def find(self, request: Find | ForgetFiles) -> Any:
-        """A result from committed state, at once; a client that was told of a commit finds it."""
+        """A result from committed state, at once; a client that knows of a commit finds it."""
         followed = self._following.end_offset >= self._log.high_watermark
         if followed and self._state is State.ACTIVE and isinstance(request, FindBatches):
             with suppress(NotInTail):
@@ -151,7 +151,7 @@ class CoordinatorRuntime:
         return await self._enqueue(self._finds, request)
 
     async def caught_up(self) -> None:
-        """Until the cache has everything that is committed by now."""
+        """Wait until the cache contains everything that is committed now."""
         await self.find(ForgetFiles(()))
 
     async def look(self, read: Callable[[StateView, Snapshots], T]) -> T:
@@ -168,14 +168,14 @@ class CoordinatorRuntime:
         task: asyncio.Task[T] = self._start(self._replica.background.run(work))
         try:
             return await asyncio.shield(task)
-        except (OSError, sqlite3.Error) as error:  # it has been unloaded, its files may be gone
+        except (OSError, sqlite3.Error) as error:  # it was unloaded, and its files may be gone
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
 
     async def _enqueue(self, line: deque[_Asked], request: Any) -> Any:
         if self._state is not State.ACTIVE:
             raise DISKLESS_REFUSALS.not_active(self._state)
         if len(line) + len(self._replies) >= DISKLESS_PENDING_REQUESTS_MAX:
-            raise KafkaError(DISKLESS_REFUSALS.overloaded, "Too many requests wait.")
+            raise KafkaError(DISKLESS_REFUSALS.overloaded, "Too many requests are waiting.")
         waiter = _Asked(asyncio.get_running_loop().create_future(), request=request)
         line.append(waiter)
         self._wakeup.set()
@@ -184,7 +184,7 @@ class CoordinatorRuntime:
     # Life
 
     async def load(self) -> None:
-        """Build the state; if that raises, it stays unloaded."""
+        """Build the state; if that raises, the coordinator stays unloaded."""
         invariant(self._state is State.UNLOADED, f"coordinator is {self._state.value}")
         self._life += 1
         life = self._life
@@ -235,7 +235,7 @@ class CoordinatorRuntime:
         self._replies.fail_all(DISKLESS_REFUSALS)
 
     async def closed(self) -> None:
-        """After ``unload``: wait until its threads and its log are left alone."""
+        """After ``unload``: wait until it no longer uses its threads and its log."""
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
         await self._log.settled()
@@ -271,13 +271,13 @@ class CoordinatorRuntime:
                     await run(partial(turn.run, machine))
                 if life == self._life:
                     self._finish(turn, machine)
-                await asyncio.sleep(0)  # others have waited
+                await asyncio.sleep(0)  # let other tasks run
         except Exception as error:  # noqa: BLE001 - whatever it was, the cache is in doubt now
             failure = error
         if self._snapshot_task is not None:
             await asyncio.wait({self._snapshot_task})
         await self._checkpoints.settled()
-        await run(machine.state.close)  # no one else has it open now
+        await run(machine.state.close)  # no other thread has it open now
         if failure is not None:
             await run(self._replica.factory.drop)
             if life == self._life:
@@ -325,7 +325,7 @@ class CoordinatorRuntime:
         self._following.commits(self._batches, high_watermark)
 
     def _proceed(self, waiter: _Asked, handled: Handled, now_ms: int) -> bool:
-        """Append the decision and wait for it. False: this coordinator was unloaded."""
+        """Append the decision and wait for it. False: the coordinator was unloaded."""
         waiter.appended = handled.joined
         if handled.batch is None:
             self._wait(waiter, handled)
@@ -341,7 +341,7 @@ class CoordinatorRuntime:
             self._wait(waiter, handled)
             self._fail(error)
             return False
-        # Only now: the append itself may have moved the high watermark.
+        # Not earlier: the append itself may have moved the high watermark.
         self._wait(waiter, handled)
         self._batches.append(handled.batch)
         return True
@@ -366,7 +366,7 @@ class CoordinatorRuntime:
             with self._snapshot_stage.run():
                 await self._write_snapshot()
         except (KafkaError, StorageError, OSError) as error:
-            _log.error("no snapshot", coordinator=self.coordinator_id, why=str(error))
+            _log.error("snapshot failed", coordinator=self.coordinator_id, why=str(error))
         finally:
             self._snapshot_task = None
 
@@ -377,7 +377,7 @@ class CoordinatorRuntime:
         return await self._write_snapshot()
 
     async def _write_snapshot(self) -> SnapshotId:
-        """Of the cache's state: it must not wait for turns, which may wait for it."""
+        """From the cache's state: it must not wait for turns, which may wait for it."""
         machine, life = self._machine, self._life
         if machine is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)

@@ -1,4 +1,4 @@
-"""The tables of a coordinator's SQLite file, and every statement that touches them."""
+"""The tables of a coordinator's SQLite file, and all statements on them."""
 
 # ruff: noqa: S608 - statements are put together from constants only
 
@@ -103,8 +103,8 @@ _LOG: Final = ", ".join(LogState._fields)
 _TIMESTAMP: Final = (
     "CASE timestamp_type WHEN 1 THEN log_append_timestamp ELSE batch_max_timestamp END"
 )
-# The partition is named first, so that its batches are found and their files looked up, not the
-# other way round.
+# The partition comes first, so that its batches are found and their files looked up, not the other
+# way round.
 _FROM: Final = "FROM batches b CROSS JOIN files f ON f.log_offset = b.log_offset"
 _OF_FILE: Final = "log_offset = (SELECT log_offset FROM files WHERE object_key = ?)"
 
@@ -141,7 +141,7 @@ MAX_SEEN: Final = (
     "SELECT last_offset, max_seen_ms FROM batches"
     " WHERE partition_id = ? AND last_offset >= ? ORDER BY last_offset LIMIT 1"
 )
-# The same as ``ranges.split_page``; the last batch is found by itself, so that the scan ends there.
+# Like ``ranges.split_page``; the last batch is found separately, so that the scan ends there.
 SPLIT_PAGE: Final = f"""
 WITH page AS (
     SELECT base_offset, last_offset, byte_size,
@@ -180,7 +180,7 @@ FREE_FILES: Final = (
     " ORDER BY deletable_since_ms, log_offset LIMIT ?"
 )
 LIST_FILES: Final = f"SELECT {_FILE} FROM files WHERE object_key > ? ORDER BY object_key LIMIT ?"
-# Batches have no index by file, for commits would pay for it: this reads all of them.
+# Batches have no index by file, which would slow down commits: this reads all of them.
 ALL_LIVE_BYTES: Final = (
     "SELECT log_offset, SUM(byte_size) FROM batches WHERE log_offset IN"
     " (SELECT log_offset FROM files WHERE object_key > ? ORDER BY object_key LIMIT ?)"
@@ -224,7 +224,7 @@ EXPIRE_PINS: Final = "DELETE FROM pins WHERE expires_ms < ?"
 
 
 class UnusableDatabase(Exception):  # noqa: N818
-    """Not a database of this log and version, or not a whole one."""
+    """Not a complete database of this log and version."""
 
 
 def prepare(db: sqlite3.Connection, identity: str, *, read_only: bool, check: bool) -> Applied:
@@ -244,7 +244,7 @@ def prepare(db: sqlite3.Connection, identity: str, *, read_only: bool, check: bo
         raise UnusableDatabase(f"version {version}")
     found = db.execute("SELECT identity FROM applied").fetchone()
     if found is None or found[0] != identity:
-        raise UnusableDatabase(f"a cache of {found}")
+        raise UnusableDatabase(f"it is a cache of {found}")
     if check and db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
         raise UnusableDatabase("damaged")
     return applied(db)

@@ -1,4 +1,4 @@
-"""What a coordinator is set to."""
+"""The settings of a coordinator."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ class RuntimeSettings:
 
     rules: PlaneRules = field(default_factory=PlaneRules)
     batch_bytes_max: int = 1_048_588
-    # Log after which a snapshot is taken.
+    # Bytes of log after which a snapshot is taken.
     snapshot_bytes: int = 20 * 1024 * 1024
     sync: bool = True

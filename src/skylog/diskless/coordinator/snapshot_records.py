@@ -1,4 +1,4 @@
-"""Pure: a state as the records that rebuild it. Old batches need no place of their own in it."""
+"""Pure: a state as the records that rebuild it. Old batches need no records of their own."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _file(file: FileState, held: _Held, answers: Iterable[StoredAnswer]) -> File
     for topic_id, of_topic in groupby(held, key=lambda item: item[0][0]):
         partitions = []
         for index, of_partition in groupby(of_topic, key=lambda item: item[0][1]):
-            # Without their producers, whose states have records of their own.
+            # Without producers, whose state has its own records.
             batches = [
                 committed_batch(batch.extent, batch.stamp, NO_PRODUCER) for _, batch in of_partition
             ]

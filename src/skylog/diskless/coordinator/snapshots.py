@@ -1,7 +1,7 @@
 """Snapshot files of a coordinator: ``<end offset>-<epoch>.checkpoint``, framed as KRaft's.
 
-The last two are kept and the log reaches back to the older one, so that a damaged file costs time
-and nothing else.
+The last two are kept and the log reaches back to the older one, so that a damaged file costs only
+time.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ KEPT: Final = 2
 
 
 class Snapshots:
-    """The snapshots in one directory. Blocks, for an executor's thread."""
+    """The snapshots in one directory. Blocks; used on an executor's thread."""
 
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
         self._directory = directory
 
     def ids(self) -> list[SnapshotId]:
-        """Whole ones, oldest first."""
+        """The complete ones, oldest first."""
         parsed = (parse_name(path.name) for path in self._directory.iterdir())
         return sorted(found[0] for found in parsed if found and found[1] == SUFFIX)
 
     def written_ms(self, number: SnapshotId) -> int:
-        """When the file was written, as the file system says."""
+        """When the file was written, by the file system's clock."""
         return (self._directory / number.file_name).stat().st_mtime_ns // 1_000_000
 
     def remove_unfinished(self) -> None:
-        """What a crash left half written."""
+        """Remove files that a crash left incomplete."""
         for path in self._directory.glob(f"*{PARTIAL_SUFFIX}"):
             self._files.remove(str(path))
 
@@ -64,7 +64,8 @@ class Snapshots:
         write_snapshot(self._files, self._directory / number.file_name, batches)
 
     def load(self, number: SnapshotId, apply: Callable[[list[Message], int], None]) -> None:
-        """Feed the records to ``apply`` with the log's time; StorageError if it is not whole."""
+        """Pass the records to ``apply`` with the log's time; StorageError if the file is
+        incomplete."""
         path = self._directory / number.file_name
         whole, timestamp_ms = False, -1
         try:
@@ -89,14 +90,14 @@ class Snapshots:
             raise StorageError(f"{path} is damaged: it has no footer")
 
     def read_piece(self, number: SnapshotId, position: int, size_max: int) -> tuple[bytes, int]:
-        """A piece of the file, and the size of the whole; FileNotFoundError when it is gone."""
+        """A chunk of the file, and the total size; FileNotFoundError if the file is gone."""
         with (self._directory / number.file_name).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(position)
             return file.read(size_max), size
 
     def digest(self, number: SnapshotId) -> bytes:
-        """Of the whole file."""
+        """The digest of the whole file."""
         return _digest(self._directory / number.file_name)
 
     def write_piece(self, number: SnapshotId, position: int, data: bytes) -> None:
@@ -104,13 +105,14 @@ class Snapshots:
         write_piece(self._files, self._directory / number.file_name, position, data)
 
     def finish_pieces(self, number: SnapshotId, digest: bytes) -> None:
-        """Take up a snapshot of which all pieces are there; StorageError if it is another one."""
+        """Complete a snapshot whose chunks have all been written; StorageError if the digest
+        differs."""
         path = self._directory / number.file_name
         aside = partial_path(path)
         self._files.sync(str(aside))
         if _digest(aside) != digest:
             self._files.remove(str(aside))
-            raise StorageError(f"{path} is damaged: it has another digest than its original")
+            raise StorageError(f"{path} is damaged: its digest differs from the original's")
         aside.chmod(0o400)
         self._files.rename(str(aside), str(path))
         self._files.sync_directory(str(path.parent))
@@ -125,7 +127,7 @@ def _digest(path: Path) -> bytes:
 
 
 def _politely(records: Iterable[Message]) -> Iterator[Message]:
-    """A snapshot is long work in one of many threads: after every record others may go first."""
+    """A snapshot takes long: after every record, other threads may run first."""
     for record in records:
         yield record
         time.sleep(0)

@@ -1,10 +1,11 @@
 """The coordinator's state in SQLite: indexed, on disk, of any size, and never authoritative.
 
-``synchronous=NORMAL`` in WAL mode may lose the last transactions in a power cut, never a part of
-one; how far the log is applied stands in the same transaction, so what is lost is applied again.
+``synchronous=NORMAL`` in WAL mode may lose the last transactions in a power failure, but never part
+of one. How far the log is applied is stored in the same transaction, so what is lost is applied
+again.
 
-Changes of logs and producers and new batches are gathered and written at the end of a transaction,
-so that many commits to one partition cost one statement; so is how far the log is applied.
+Changes of logs and producers and new batches are collected and written at the end of a transaction,
+so that many commits to one partition cost one statement; so is the applied offset.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ENTRY: Final = Struct(">hiiqq")
 
 
 class _Row:
-    """A partition in memory: its number, its log and its largest timestamp."""
+    """A partition in memory: its row id, its log and its largest timestamp."""
 
     __slots__ = ("id", "log", "max_seen_ms")
 
@@ -54,19 +55,19 @@ class SqliteState:
     def __init__(
         self, path: Path, identity: str, *, read_only: bool = False, check: bool = True
     ) -> None:
-        """``identity`` names the log that this is a cache of; another's is refused.
+        """``identity`` names the cached log; a cache of another log is refused.
 
         ``check``: read all of it, which takes seconds for a million batches.
         """
         self._path = path
         self._identity = identity
-        # What is known of partitions and producers, and which of it the tables do not have yet.
+        # Known partitions and producers, and which of them are not in the tables yet.
         self._rows: dict[TopicPartition, _Row] = {}
         self._producers: dict[tuple[int, int], Entries] = {}
         self._changed_rows: dict[int, _Row] = {}
         self._changed_producers: set[tuple[int, int]] = set()
         self._new_batches: list[tuple[int, ...]] = []
-        # Transactions are begun by hand.
+        # Transactions are begun explicitly.
         self._db = sqlite3.connect(
             f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}",
             uri=True,
@@ -138,9 +139,9 @@ class SqliteState:
     def batch_at_time(
         self, partition: TopicPartition, timestamp: int, from_offset: int
     ) -> BatchCoordinate | None:
-        """A binary search: the largest timestamp seen so far grows with the offset.
+        """A binary search: the largest timestamp so far grows with the offset.
 
-        Batches deleted since may have been the largest, so the search goes on from there.
+        A deleted batch may have had the largest timestamp, so the search continues from there.
         """
         row = self._row(partition)
         if row is None:
@@ -237,9 +238,9 @@ class SqliteState:
             self._db.execute(schema.SET_APPLIED, self._applied)
             self._db.execute("COMMIT")
         except BaseException:
-            # What is known in memory is ahead of the tables now.
+            # The values in memory are now ahead of the tables.
             self._forget_known()
-            if self._db.in_transaction:  # which a full disk has ended already
+            if self._db.in_transaction:  # a full disk has already ended it
                 self._db.execute("ROLLBACK")
             self._applied = schema.applied(self._db)
             raise
@@ -367,7 +368,7 @@ class SqliteState:
             view.close()
 
     def checkpoint(self) -> int:
-        """Not within a transaction's commit: every caller that waits for it would wait for this
+        """Not as part of a commit: every caller that waits for the commit would wait for this
         too."""
         with closing(sqlite3.connect(self._path)) as db:
             _, pages, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()

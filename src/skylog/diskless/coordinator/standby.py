@@ -1,15 +1,15 @@
-"""A warm copy of a coordinator on a broker that only follows its log.
+"""A warm standby of a coordinator, on a broker that only follows its log.
 
-The copy is the same cache that a leader has, fed from this broker's replica of the log up to its
-own high watermark. If the broker becomes leader, there is little left to apply. Until then finds
-may be answered from it, slightly behind.
+It is the same cache that a leader has, fed from this broker's replica of the log up to its own high
+watermark. If the broker becomes leader, little is left to apply. Until then it may answer finds,
+slightly behind.
 
 =========  ===================================================================================
 state      goes to
 =========  ===================================================================================
-opening    following: the cache fits the log · fetching: the log begins behind all there is
+opening    following: the cache fits the log · fetching: the log begins after the cache
 fetching   opening: the leader's snapshot is here
-following  opening: the log was cut under it, or the cache fails · fetching: the log was pruned
+following  opening: the log was truncated or the cache failed · fetching: the log was pruned
 =========  ===================================================================================
 
 Failures are retried. ``stop`` ends it, and releases the files for the leader's runtime.
@@ -60,7 +60,7 @@ class Standby:
         self._machine: CoordinatorMachine | None = None
         self._wakeup = asyncio.Event()
         self._ended = False
-        # The log's start up to which a snapshot is known to reach.
+        # The log start up to which a snapshot is known to reach.
         self._covered = 0
 
     @property
@@ -68,7 +68,7 @@ class Standby:
         return -1 if self._machine is None else self._machine.state.applied.end_offset
 
     def stop(self) -> None:
-        """Soon ``run`` ends."""
+        """``run`` ends soon after."""
         self._ended = True
         self._wakeup.set()
 
@@ -80,7 +80,7 @@ class Standby:
                     await self._follow()
                 except Exception as error:  # noqa: BLE001 - the log has it all: begin again
                     _log.warning(
-                        "copy of a coordinator starts over",
+                        "standby starts over",
                         coordinator=self.coordinator_id,
                         why=str(error) or repr(error),
                     )
@@ -89,13 +89,13 @@ class Standby:
             unsubscribe()
 
     async def find(self, request: FindBatches) -> list[FindResult]:
-        """What is committed as far as is known here; nothing is out of range for being newer."""
+        """What is known here to be committed; newer offsets are not treated as out of range."""
         machine = self._machine
         if machine is None:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         try:
             found: list[FindResult] = await self._replica.thread.run(partial(machine.find, request))
-        except sqlite3.Error as error:  # it has just been closed
+        except sqlite3.Error as error:  # it was just closed
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         return [
             replace(result, error=ErrorCode.NONE)
@@ -149,9 +149,9 @@ class Standby:
     async def _catch_up(self, machine: CoordinatorMachine) -> None:
         applied = machine.state.applied.end_offset
         if applied > self._log.stored_end_offset:
-            raise StorageError(f"the log was cut to {self._log.stored_end_offset}")
+            raise StorageError(f"the log was truncated to {self._log.stored_end_offset}")
         if applied < self._log.start_offset:
-            raise StorageError(f"the log begins at {self._log.start_offset} now")
+            raise StorageError(f"the log now begins at {self._log.start_offset}")
         async for batches in self._log.read(applied):
             await self._replica.thread.run(partial(replay, machine, batches))
             if self._ended:

@@ -1,6 +1,6 @@
 """A diskless coordinator's state, behind a small synchronous port.
 
-The log is authoritative. A store of this state is a cache of it: it contains the log up to
+The log is authoritative. A store of this state is a cache: it contains the log up to
 ``applied.end_offset``, is changed only by ``apply.py``, and is discarded at the first
 inconsistency. There are two: SQLite on disk (``sqlite.py``) and dictionaries (``memory.py``) for
 tests and simulation.
@@ -21,14 +21,14 @@ from skylog.diskless.rules.offsets import LogState
 from skylog.diskless.rules.ranges import Span, SplitPage
 from skylog.kernel.ids import Uuid
 
-# Batches are never closer than this in their file (a batch header is larger), so that the place of
-# the commit in the log and the place in the file, in units of it, make an id of 63 bits.
+# Batches in a file are never closer than this (a batch header is larger). So the log offset of the
+# commit, and the position in the file in these units, make an id of 63 bits.
 BATCH_SPACING_BITS: Final = 5
 FILE_POSITION_BITS: Final = 31 - BATCH_SPACING_BITS
 
 
 class Applied(NamedTuple):
-    """How far the log is applied, and which batch was the last: its base offset and checksum."""
+    """How far the log is applied, and the last batch: its base offset and checksum."""
 
     end_offset: int = 0
     timestamp_ms: int = -1
@@ -45,7 +45,7 @@ class FileState:
     size: int
     uploader_broker_id: int
     coordinator_ids: tuple[int, ...]
-    # The log offset of its commit; unique, and in the order of commits.
+    # The log offset of its commit: unique, in the order of commits.
     log_offset: int
     committed_ms: int
     live_batches: int = 0
@@ -58,7 +58,7 @@ class FileState:
 
 
 class StoredAnswer(NamedTuple):
-    """What a commit answered for the batch at ``byte_offset``."""
+    """The result of a commit for the batch at ``byte_offset``."""
 
     byte_offset: int
     error: int
@@ -67,7 +67,7 @@ class StoredAnswer(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How much there is."""
+    """Totals."""
 
     partitions: int
     batches: int
@@ -78,9 +78,9 @@ class Counts(NamedTuple):
 
 
 class Pin(NamedTuple):
-    """A staged object that waits for its commit, or has had it: ``size`` is -1 before that.
+    """A staged object before or after its commit; before it, ``size`` is -1.
 
-    The answers stay with the pin when the file and its own answers are forgotten.
+    The results stay with the pin after the file and its own results are forgotten.
     """
 
     object_key: str
@@ -113,12 +113,12 @@ class PinStore(Protocol):
     def expire(self, before_ms: int) -> None: ...
 
     def all(self) -> Iterator[Pin]:
-        """In the order of their keys."""
+        """In key order."""
         ...
 
 
 class StateView(Protocol):
-    """The state for looking at: the committed part of the log and nothing else."""
+    """Read access: the committed part of the log and nothing else."""
 
     @property
     def applied(self) -> Applied: ...
@@ -135,11 +135,11 @@ class StateView(Protocol):
     def file(self, object_key: str) -> FileState | None: ...
 
     def answers(self, object_key: str) -> list[StoredAnswer] | None:
-        """What its commit answered; None when that is long ago and forgotten."""
+        """The results of its commit; None if they have been forgotten."""
         ...
 
     def batches(self, partition: TopicPartition, from_offset: int) -> Iterator[BatchCoordinate]:
-        """By offset, from the batch that holds ``from_offset`` on; read as far as is needed."""
+        """By offset, from the batch that contains ``from_offset``; read lazily."""
         ...
 
     def batch_at_time(
@@ -149,7 +149,7 @@ class StateView(Protocol):
         ...
 
     def latest_batch(self, partition: TopicPartition, from_offset: int) -> BatchCoordinate | None:
-        """The first of the batches with the largest timestamp."""
+        """Of the batches with the largest timestamp, the first."""
         ...
 
     def split_page(
@@ -161,15 +161,15 @@ class StateView(Protocol):
     def free_files(
         self, marked_before_ms: int, limit: int, coordinator_id: int, *, waiting: bool = False
     ) -> list[FileState]:
-        """Files without live batches that this owner has now, longest first; limit 0 = all.
+        """Files without live batches that this coordinator owns now, oldest first; limit 0 = all.
 
-        ``waiting``: those that owners before it still have.
+        ``waiting``: those that earlier owners still have.
         """
         ...
 
     def oldest_file_ms(self) -> int | None: ...
 
-    # For inspection; these may read all of it.
+    # For inspection; these may read everything.
 
     def list_files(self, after: str, limit: int) -> list[tuple[FileState, int]]:
         """Files with greater keys, by key, and the bytes of their live batches."""
@@ -177,7 +177,7 @@ class StateView(Protocol):
 
     def counts(self) -> Counts: ...
 
-    # All of it, for snapshots and digests.
+    # Everything, for snapshots and digests.
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, str, LogState]]: ...
 
@@ -189,7 +189,7 @@ class StateView(Protocol):
 
 
 class StateStore(StateView, Protocol):
-    """The state for changes; every change is within ``transaction``."""
+    """Write access; every change is within ``transaction``."""
 
     def transaction(self) -> AbstractContextManager[None]: ...
 
@@ -200,13 +200,13 @@ class StateStore(StateView, Protocol):
     def set_log(self, partition: TopicPartition, log: LogState) -> None: ...
 
     def drop_partition(self, partition: TopicPartition) -> None:
-        """Forget it and its producers; its batches have gone already."""
+        """Forget it and its producers; its batches have already been removed."""
         ...
 
     def add_batches(
         self, partition: TopicPartition, log_offset: int, batches: Sequence[Committed]
     ) -> None:
-        """Batches of the file whose commit stands at ``log_offset``."""
+        """Batches of the file whose commit is at ``log_offset``."""
         ...
 
     def remove_batches(
@@ -214,7 +214,7 @@ class StateStore(StateView, Protocol):
     ) -> tuple[dict[int, int], int]:
         """Remove those that end below an offset (None: all).
 
-        Returns how many of which file (by its place in the log), and their bytes.
+        Returns the number removed for each file (by its commit's log offset), and their bytes.
         """
         ...
 
@@ -233,7 +233,7 @@ class StateStore(StateView, Protocol):
     def forget_file(self, object_key: str) -> None: ...
 
     def expire(self, producers_before_ms: int, answers_before_ms: int) -> None:
-        """Of producers and of answers to commits; pins expire by themselves."""
+        """Producers and commit results; pins expire separately."""
         ...
 
     def snapshot_view(self) -> AbstractContextManager[StateView]:

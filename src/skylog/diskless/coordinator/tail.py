@@ -1,8 +1,7 @@
 """The latest batches of a coordinator's partitions in memory, which serve nearly all finds. Pure.
 
-It follows the committed state turn by turn and never knows more than that. What it does not have,
-because it was committed before the coordinator was loaded or has been evicted, is read from the
-state.
+It follows the committed state turn by turn and is never ahead of it. What it does not have, because
+it was committed before the coordinator was loaded or has been evicted, is read from the state.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from skylog.kernel.ids import Uuid
 
 _last_offset: Final = attrgetter("last_offset")
 _stamped_last_offset: Final = attrgetter("stamp.last_offset")
-# A place in an object, and a stamp.
+# A position in an object, and a stamp.
 _BATCH: Final = Struct("=iiqqqqbb")
 
 
 class NotInTail(LookupError):  # noqa: N818 - an answer, not a failure
-    """Only the state knows."""
+    """Only the state can answer."""
 
 
 class Added:
-    """What one commit, at ``log_offset``, has added to a partition: at least one batch.
+    """What the commit at ``log_offset`` has added to a partition: at least one batch.
 
     Packed, so that tens of thousands of them cost the garbage collector nothing.
     """
@@ -63,7 +62,7 @@ class Added:
 
 @dataclass(slots=True)
 class Changed:
-    """A partition after a turn, None if it was deleted, and what was added to it."""
+    """A partition after a turn (None if it was deleted), and what was added to it."""
 
     log: LogState | None = None
     added: list[Added] = field(default_factory=list)
@@ -74,17 +73,17 @@ class _Partition:
 
     def __init__(self, log: LogState) -> None:
         self.log = log
-        # All from the first of them up to the high watermark.
+        # Contiguous, up to the high watermark.
         self.added: list[Added] = []
 
 
 class Tail:
-    """As much of a ``StateView`` as a find needs; bounded by batches, the oldest go first."""
+    """The part of a ``StateView`` that finds need; limited in batches, the oldest go first."""
 
     def __init__(self, batches_max: int) -> None:
         self._batches_max = batches_max
         self._partitions: dict[TopicPartition, _Partition] = {}
-        # What was added, in that order, by partition and last offset.
+        # Additions in their order, by partition and last offset.
         self._order: deque[tuple[TopicPartition, int]] = deque()
         self._size = 0
 
@@ -95,7 +94,7 @@ class Tail:
         return self._known(partition).log
 
     def batches(self, partition: TopicPartition, from_offset: int) -> Iterator[BatchCoordinate]:
-        """By offset, from the batch that holds ``from_offset`` on."""
+        """By offset, from the batch that contains ``from_offset``."""
         added = self._known(partition).added
         if from_offset < added[0].base_offset:
             raise NotInTail
@@ -150,7 +149,7 @@ class Tail:
             self._size -= sum(map(len, known.added))
 
     def _drop_below(self, partition: TopicPartition, offset: int) -> None:
-        """Let go of what ends below an offset; a partition without batches is not known."""
+        """Drop batches that end below an offset; a partition without batches is unknown."""
         known = self._partitions.get(partition)
         if known is None:
             return

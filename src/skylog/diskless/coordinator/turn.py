@@ -1,5 +1,5 @@
-"""One turn of a coordinator's thread: committed batches, finds, strict reads, writes. No I/O
-except for the state's."""
+"""One turn of a coordinator's thread: committed batches, finds, strict reads, writes. Its only I/O
+is the state's."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class PendingBatch:
     encoded: bytes
     end_offset: int
     timestamp_ms: int
-    # Of the commit of a file: its batches, and what it does to their partitions. What others do
-    # is only known from the state, once they are applied.
+    # Only for the commit of a file: its batches, and its effect on their partitions. The effects of
+    # other records are known only from the state, once they are applied.
     batches: int = 0
     changed: Mapping[TopicPartition, Changed] | None = None
 
@@ -61,7 +61,7 @@ class PendingBatch:
 class Handled:
     """``end_offset``: the high watermark that the reply must wait for.
 
-    A strict read has no reply before that.
+    A strict read has no reply until then.
     """
 
     end_offset: int
@@ -73,7 +73,7 @@ class Handled:
 
 @dataclass(slots=True)
 class Turn:
-    """What there is to do, and what came of it, in the same order."""
+    """The work of a turn, and its results in the same order."""
 
     finds: Sequence[Find | ForgetFiles]
     committed: Sequence[PendingBatch]
@@ -83,10 +83,10 @@ class Turn:
     end_offset: int
     now_ms: int
     batch_bytes_max: int
-    # Up to where it is known already what the committed batches change.
+    # The offset up to which the effects of committed batches are already known.
     followed: int = 0
     found: list[Any] = field(default_factory=list)
-    # Partitions that the committed batches changed, and what was added to them.
+    # Partitions changed by the committed batches, and what was added to them.
     changed: dict[TopicPartition, Changed] = field(default_factory=dict)
     topics_deleted: list[Uuid] = field(default_factory=list)
     read: list[Any] = field(default_factory=list)
@@ -133,8 +133,8 @@ class Turn:
         return all(batch.changed is not None for batch in self.committed)
 
     def run(self, machine: CoordinatorMachine) -> None:
-        """Raises only when the state can no longer be trusted."""
-        # First, so that a client that was told of a commit finds it.
+        """Raises only if the state can no longer be trusted."""
+        # First, so that a client that knows of a commit finds it.
         if self.committed:
             self._apply(machine)
         for request in self.finds:
@@ -222,7 +222,7 @@ def _is_plain_commit(request: Write | StrictRead) -> TypeGuard[CommitFile]:
 
 
 def _answer(ask: Callable[[Any], Any], request: Any) -> Any:
-    """A request that cannot be answered is refused; a failing cache is not its fault."""
+    """An invalid request is refused; a failing cache is not the request's fault."""
     try:
         return ask(request)
     except KafkaError as error:
@@ -234,7 +234,7 @@ def _answer(ask: Callable[[Any], Any], request: Any) -> Any:
 
 
 def _failed(request: Any) -> KafkaError:
-    _log.exception("coordinator cannot handle a request", request=type(request).__name__)
+    _log.exception("coordinator request failed", request=type(request).__name__)
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 

@@ -1,7 +1,7 @@
-"""Pure: requests and results of coordinators as messages, and batches as records, too.
+"""Pure: conversion of coordinators' requests, results and records to and from messages.
 
-Items of a request stand in messages in their own order: a topic that comes again after another one
-is named again. So the answers of a coordinator stand in the order of the items.
+Items keep their order in messages: a topic that occurs again after another one is listed again. So
+a coordinator's results are in the order of the items.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def by_topic(
     topic_of: Callable[[ItemT], Uuid],
     message_of: Callable[[Uuid, list[ItemT]], TopicT],
 ) -> list[TopicT]:
-    """Items that follow one another and are of one topic become one topic of the message."""
+    """Consecutive items of one topic become one topic of the message."""
     return [message_of(topic_id, list(held)) for topic_id, held in groupby(items, key=topic_of)]
 
 
 def error_code(code: int) -> ErrorCode:
-    """A number that this release does not know is an error all the same."""
+    """An unknown number is still an error."""
     try:
         return ErrorCode(code)
     except ValueError:
@@ -159,7 +159,7 @@ def commit_result(result: DisklessCommitBatchResult) -> CommitResult:
 
 
 def coordinate_fields(batch: BatchCoordinate) -> tuple[Any, ...]:
-    """In the order of every message that has coordinates."""
+    """In the order used by every message with coordinates."""
     object_key, byte_offset, byte_size = batch.extent
     *times, timestamp_type, magic = batch.stamp
     return (batch.batch_id, object_key, magic, byte_offset, byte_size, *times, timestamp_type)
@@ -205,7 +205,7 @@ def find_result(partition: DisklessFindBatchesPartitionResult) -> FindResult:
 
 
 def items_of(topics: Sequence[Any], count: int) -> list[Any]:
-    """The partitions of an answer, one for each item of the question.
+    """The partitions of a response, one for each item of the request.
 
     If there are fewer, the outcome of the others is unknown.
     """

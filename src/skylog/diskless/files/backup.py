@@ -1,8 +1,8 @@
 """Backups of all metadata in the bucket, so that a node that lost its disks can be restored.
 
-The coordinators' logs are copied first and the cluster's metadata last, so that the backup has no
-partition at a coordinator that metadata does not know. A log is copied up to its high watermark, as
-the latest snapshot and what follows it; each backup adds what is new since the one before.
+The coordinators' logs are copied first and the cluster's metadata last, so that no coordinator in
+the backup has a partition that metadata does not know. A log is copied up to its high watermark, as
+the latest snapshot and what follows it; each backup adds what is new since the previous one.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from skylog.quorum.snapshots import SUFFIX, SnapshotId, parse_name
 from skylog.replicated.topic_log import StoredLog
 from skylog.wire.batch import split_batches
 
-# Backups that are kept; the others are pruned after each new one.
+# Number of backups kept; older ones are pruned after each new one.
 KEPT: Final = 3
-# A log in more pieces than this is written again as one: a restore need not read thousands of
+# A log in more pieces than this is rewritten as one, so that a restore need not read thousands of
 # objects.
 PIECES_MAX: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class LogToBackup:
-    """``directory`` is where the log's snapshots lie."""
+    """``directory`` contains the log's snapshots."""
 
     topic: str
     partition: int
@@ -54,7 +54,7 @@ class LogToBackup:
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
-    """What makes a node this one."""
+    """What identifies a node."""
 
     cluster_id: str
     node_id: int
@@ -66,13 +66,13 @@ class BackupStats:
     backups: int = 0
     bytes: int = 0
     last_backup_ms: int = 0
-    # What the last backup holds, by log.
+    # The end of the last backup, by log.
     end_offsets: dict[str, int] = field(default_factory=dict)
 
 
 class MetadataBackup:
-    """Writes backups of one node. Knows what it wrote; after a restart it writes all of it
-    again."""
+    """Writes backups of one node. What it wrote is remembered only in memory: after a restart it
+    writes everything again."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class MetadataBackup:
         rng: Random,
         executor: Executor,
     ) -> None:
-        """``sources`` in the order in which they are to be copied; ``election`` blocks."""
+        """``sources`` in the order in which they are copied; ``election`` blocks."""
         self._identity = identity
         self._sources = sources
         self._election = election
@@ -98,7 +98,7 @@ class MetadataBackup:
         self.stats = BackupStats()
 
     async def run_once(self) -> None:
-        """One backup; nothing is put when nothing has changed."""
+        """One backup; nothing is written if nothing has changed."""
         await self._claim.require()
         created_ms = self._clock.now_ms()
         copies = [await self._copy(source) for source in self._sources()]
@@ -156,7 +156,7 @@ class MetadataBackup:
         def read() -> bytes:
             try:
                 return path.read_bytes()
-            except OSError as error:  # the next pass finds the one that took its place
+            except OSError as error:  # the next pass finds its successor
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}") from error
 
         return await self._put(source, await self._executor.run(read), 0, snapshot_id.offset)
@@ -174,7 +174,7 @@ class MetadataBackup:
         return Part(key.text, len(data), digest, start, end)
 
     async def _prune(self) -> None:
-        """Remove old manifests first, then what no manifest names any more."""
+        """Remove old manifests first, then everything that no manifest names."""
         node_id = self._identity.node_id
         manifests = [info async for info in self._store.list(manifest_prefix(node_id))]
         await self._store.delete_many([info.key for info in manifests[:-KEPT]])
@@ -192,7 +192,7 @@ class MetadataBackup:
 
 
 async def read_manifest(store: ObjectStore, info: ObjectInfo) -> Manifest:
-    """StorageError for one that is damaged or absurdly large."""
+    """StorageError if it is damaged or far too large."""
     if info.size > DISKLESS_BACKUP_MANIFEST_BYTES_MAX:
         raise StorageError(f"{info.key} has {info.size} bytes, too many for a manifest")
     try:
@@ -211,7 +211,7 @@ def latest_snapshot(directory: Path) -> SnapshotId | None:
 
 
 def read_piece(log: StoredLog, offset: int, high_watermark: int) -> tuple[bytes, int]:
-    """Whole batches from ``offset`` on, about as much as a piece takes, and where they end."""
+    """Whole batches from ``offset``, about one piece's worth, and their end."""
     parts: list[bytes] = []
     size, end = 0, offset
     while end < high_watermark and size < DISKLESS_BACKUP_PIECE_BYTES:

@@ -1,9 +1,9 @@
 """The owner of a bucket.
 
-One prefix of a bucket belongs to one cluster, named by an object in it. A node that starts on empty
-disks formats itself as a new cluster, which knows none of the old one's objects: without this it
-would take them all for orphans, and delete the backups from which the old cluster could be
-restored.
+A prefix of a bucket belongs to one cluster, which an object in it names. A node that starts on
+empty disks formats itself as a new cluster, which knows none of the old one's objects: without the
+claim it would take all of them for orphans, and delete the backups from which the old cluster could
+be restored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BucketClaim:
         self._granted = False
 
     async def require(self) -> None:
-        """StorageError if the bucket belongs to another cluster; once ours, it stays ours."""
+        """StorageError if the bucket belongs to another cluster; once checked, it stays ours."""
         if self._granted:
             return
         try:
@@ -36,7 +36,7 @@ class BucketClaim:
             owner = (await self.store.get(KEY))[:_BYTES_MAX].decode(errors="replace")
             raise StorageError(
                 f"the object store belongs to cluster {owner!r}, this one is {self._cluster_id}:"
-                " bring the former back with skylog restore, or set diskless.storage.url to"
+                " restore that cluster with skylog restore, or set diskless.storage.url to"
                 " another prefix"
             ) from error
         self._granted = True

@@ -1,5 +1,5 @@
-"""Deletes the objects of files that are no longer needed: the plane marks them, the cleaner
-confirms.
+"""Deletes the objects of files that are no longer needed: the plane names them, the cleaner
+confirms their deletion.
 
 The plane forgets a file only after the store has confirmed the deletion of its object. An
 interrupted deletion is repeated: deleting an absent object succeeds.
@@ -21,14 +21,14 @@ from skylog.objects.keys import ObjectKey, known
 from skylog.objects.store import ObjectError, ObjectStore, Outcome
 
 _log = get_logger("diskless.cleaner")
-# For a store that does not answer; longer than all of its own retries.
+# For a store that does not answer; longer than all of its retries.
 DELETE_SECONDS_MAX: Final = 300.0
-# Deletions of one pass that may be refused before it ends: a pass shall find a few objects that
-# cannot be deleted, but not ask for each one when nothing may be deleted at all.
+# Refusals that end a pass: it should get past a few objects that cannot be deleted, but not try
+# every object if nothing may be deleted.
 REFUSALS_MAX: Final = 64
 
 
-# What is committed, by brokers or by bulk writers.
+# Objects that are committed, by brokers or by bulk writers.
 _KINDS: Final = ("wal", "staging")
 
 
@@ -39,7 +39,7 @@ class CleanerStats:
 
 
 class FileCleaner:
-    """One deletion at a time, so that it takes one of the store's slots and no more."""
+    """One deletion at a time, so that it takes only one of the store's slots."""
 
     def __init__(
         self,
@@ -62,7 +62,8 @@ class FileCleaner:
         self.stats = CleanerStats()
 
     async def run_once(self) -> None:
-        """Delete everything whose grace is over; refused objects do not hold up the others."""
+        """Delete everything whose grace period is over; refused objects do not hold up the
+        others."""
         before_ms = self._clock.now_ms() - self._grace_ms
         breather = Breather(self._clock, self._sleep)
         refused: set[str] = set()
@@ -72,7 +73,7 @@ class FileCleaner:
             limit = self._chunk + len(refused)
             found = await self._plane.files_to_delete(before_ms, limit)
             keys = self._to_delete(found, refused)
-            # A plane that names a file again has not forgotten it yet: the next pass will see.
+            # A plane that names a file again has not forgotten it yet: left to the next pass.
             if not keys or not deleted.isdisjoint(keys):
                 break
             deleted = set(keys)

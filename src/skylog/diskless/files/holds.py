@@ -1,8 +1,8 @@
 """Holds: time ranges whose objects are not treated as orphans until an operator releases them.
 
-A restore from a backup creates one. Objects that were uploaded since the backup are then unknown,
-and may be the only copy of some records. A hold is a small object in the bucket, so that every
-broker sees it and no disk is needed for it.
+A restore from a backup creates one. Objects uploaded since the backup are then unknown, and may be
+the only copy of some records. A hold is a small object in the bucket, so that every broker sees it
+and it needs no disk.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Hold:
 
 
 async def read_holds(store: ObjectStore) -> list[Hold]:
-    """All holds; one that cannot be read is an error, for it may cover anything."""
+    """All holds; an unreadable one is an error, since it may cover anything."""
     found = []
     async for info in store.list(PREFIX):
         matched = _NAME.match(info.key.text.removeprefix(PREFIX))

@@ -1,8 +1,8 @@
-"""Pure: what a backup consists of, as the JSON that is put last and makes it whole.
+"""Pure: the contents of a backup, as JSON that is written last and completes it.
 
-Parts are named by their content, so that nothing is ever overwritten and what did not change is
-put once: ``backup/node-1/diskless-metadata-0/<digest>``. A manifest without all of its parts does
-not exist; parts without a manifest are left-overs of a backup that was cut off.
+Parts are named by their content, so that nothing is ever overwritten and unchanged parts are
+written once: ``backup/node-1/diskless-metadata-0/<digest>``. A manifest is only written after all
+of its parts; parts without a manifest are left over from an interrupted backup.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _DIGEST_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One object: a snapshot file, or a stretch of a log."""
+    """One object: a snapshot file, or a range of a log."""
 
     key: str
     size: int
     digest: str
-    # The offsets that it holds; of a snapshot, those that it stands for.
+    # The offsets that it contains; for a snapshot, those that it covers.
     start_offset: int
     end_offset: int
 
@@ -40,7 +40,7 @@ class Part:
 
     def check(self, data: bytes) -> None:
         if len(data) != self.size or digest_of(data) != self.digest:
-            raise StorageError(f"{self.key} does not have the backed-up contents")
+            raise StorageError(f"{self.key} differs from what was backed up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class LogBackup:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything that a node with empty disks needs to become this one again.
+    """Everything that is needed to rebuild a node on empty disks.
 
     ``created_ms`` is when the backup began: what was committed later may not be in it.
     """
@@ -88,7 +88,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """StorageError for anything that ``to_bytes`` would not have written."""
+        """StorageError for anything that ``to_bytes`` would not write."""
         try:
             values = json.loads(data)
             if values.pop("version") != VERSION:

@@ -1,7 +1,7 @@
 """Pure: which manifests and done markers of bulk writers may be deleted.
 
-A restarted writer looks for those of its last epoch, however long it was down. So the highest epoch
-of each writer is kept for ever; earlier ones are kept until all their pins have expired.
+A restarted writer looks for the marks of its last epoch, however long it was down. So the highest
+epoch of each writer is kept for ever; earlier ones are kept until all their pins have expired.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MARK: Final = re.compile(
 
 
 class MarkSweep:
-    """Is shown all objects in key order; remembers the last epoch of one writer at a time."""
+    """Takes all objects in key order; remembers the last epoch of one writer at a time."""
 
     def __init__(self, now_ms: int) -> None:
         self._before_ms = now_ms - MARK_AGE_MS_MIN
@@ -28,7 +28,7 @@ class MarkSweep:
         self._last: list[ObjectInfo] = []
 
     def show(self, info: ObjectInfo) -> list[ObjectInfo]:
-        """The marks that may go, now that this one is known."""
+        """The marks that may be deleted, now that this one is known."""
         mark = _MARK.match(info.key.text)
         if mark is None:
             return []

@@ -8,10 +8,10 @@ An object is deleted only when all of this holds:
 - the bucket is this cluster's (``claim.py``);
 - it is not held: after a restore, objects that are newer than the backup wait for the operator.
 
-A staged object may wait for its pin before that, so it must be older by as much; a pin makes it
-known. Marks of bulk writers go by rules of their own (``marks.py``). While anything is held, all of
-these are: a pin makes objects that are older than the backup a part of what came after it. Backups
-are not looked at.
+A staged object may wait that much longer for its pin, so it must be older by as much; a pin makes
+it known. Marks of bulk writers have their own rules (``marks.py``). While anything is held, all
+staged objects and marks are: pins make objects older than the backup part of what came after it.
+Backups are not scanned.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from skylog.objects.store import ObjectInfo
 _log = get_logger("diskless.orphans")
 PREFIX: Final = "wal/"
 STAGED_PREFIX: Final = "staging/"
-_KEYS_SPREAD: Final = 256  # two hex digits follow the prefix
+_KEYS_SPREAD: Final = 256  # the prefix is followed by two hex digits
 
 
 def orphan_threshold(now_ms: int, grace_ms: int) -> int:
@@ -55,7 +55,7 @@ class OrphanStats:
 
 
 def staged_threshold(now_ms: int, grace_ms: int) -> int:
-    """Pure: a staged object that was created before this can neither be pinned nor committed."""
+    """Pure: staged objects created before this can be neither pinned nor committed."""
     return now_ms - STAGED_PIN_AGE_MS_MAX - grace_ms
 
 
@@ -83,7 +83,7 @@ class OrphanScanner:
         self.stats = OrphanStats()
 
     async def run_once(self) -> None:
-        """One scan over all objects; any doubt ends it without deleting more."""
+        """One scan of all objects; any doubt ends it without further deletions."""
         self._require_all()
         await self._claim.require()
         holds = await read_holds(self._store)
@@ -123,7 +123,7 @@ class OrphanScanner:
         await self._delete(marks)
 
     def _progress(self, info: ObjectInfo) -> None:
-        """How far a listing in key order has come; ids are random, so keys are spread evenly."""
+        """How far a listing in key order is; ids are random, so keys are spread evenly."""
         if info.key.text.startswith(PREFIX):
             digits = info.key.text.removeprefix(PREFIX)[:2]
             self.stats.progress = int(digits, 16) / _KEYS_SPREAD

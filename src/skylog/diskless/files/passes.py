@@ -1,4 +1,5 @@
-"""Maintenance in passes: each kind has its own pace, counts itself and waits longer after failures.
+"""Maintenance in passes: each kind has its own interval and statistics, and backs off after
+failures.
 
 Only totals are kept between passes: the control plane knows what is left to do, so the next pass
 completes an interrupted one.
@@ -17,22 +18,22 @@ from skylog.kernel.stages import Stage
 from skylog.objects.store import ObjectError
 
 _log = get_logger("diskless.files")
-# A store or plane that is down is not asked more often than this, however short the interval is.
+# A store or plane that is down is not called more often than this, however short the interval.
 BACKOFF_MS_MAX: Final = 15 * 60 * 1000
-# A daily pass that failed is not left for tomorrow.
+# A daily pass that failed is retried sooner than the next day.
 TURN_MS_MAX: Final = 60_000
-# A timer may fire a little early; the pass shall not wait for its next turn because of that.
+# Tolerance for timers that fire early: the pass must not wait for its next turn.
 _EARLY_MS: Final = 5
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 
 class Pass(Protocol):
     async def run_once(self) -> None:
-        """One complete pass; raises what it cannot do now."""
+        """One complete pass; raises if it cannot be completed now."""
 
 
 class PacedPass:
-    """Runs a pass when it is due: an interval after the last one, sooner after one that failed."""
+    """Runs a pass when it is due: an interval after the last one, sooner after a failure."""
 
     def __init__(
         self,
@@ -44,8 +45,8 @@ class PacedPass:
         first_ms: int = 0,
         wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``first_ms`` is the delay of the first pass; one that is not ``wanted`` now is checked
-        again later."""
+        """``first_ms`` is the delay of the first pass. If a pass is not ``wanted`` now, this is
+        checked again later."""
         self.name = name
         self.stage = Stage(clock)
         self._failures_in_a_row = 0
@@ -62,7 +63,7 @@ class PacedPass:
         return min(self._interval_ms, TURN_MS_MAX)
 
     async def run(self) -> None:
-        """One pass if it is due; a failure is only logged and counted."""
+        """Run a pass if it is due; a failure is only logged and counted."""
         if self._clock.monotonic() < self._due or not self._wanted():
             return
         try:
@@ -86,7 +87,7 @@ class PacedPass:
 
 
 class Breather:
-    """Rests as long as the step before took: a pass never takes more than half of anybody's time"""
+    """Rests as long as the previous step took: a pass uses at most half of any resource's time."""
 
     def __init__(self, clock: Clock, sleep: Sleep | None = None) -> None:
         self._clock = clock

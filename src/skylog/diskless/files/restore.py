@@ -1,8 +1,8 @@
-"""A node rebuilt on empty disks from its latest backup in the bucket.
+"""Rebuilds a node on empty disks from its latest backup in the bucket.
 
-``meta.properties`` is written last: a restore that was cut off leaves directories that no node
-starts on. Objects that are newer than the backup are put under a hold first, so that the restored
-cluster does not take them for orphans.
+``meta.properties`` is written last: no node starts on the directories of an interrupted restore.
+Objects newer than the backup are put under a hold first, so that the restored cluster does not take
+them for orphans.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LOST_FOUND: Final = "lost+found"  # every new file system has it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDirectories:
-    """Where the node shall live: ``metadata_dir`` may be one of ``log_dirs``."""
+    """The node's directories: ``metadata_dir`` may be one of ``log_dirs``."""
 
     node_id: int
     metadata_dir: Path
@@ -58,7 +58,7 @@ class NodeDirectories:
 
 @dataclass(frozen=True, slots=True)
 class RestoredPartition:
-    """``high_watermark`` is the first offset that is not there."""
+    """``high_watermark`` is the first missing offset."""
 
     topic: str
     partition: int
@@ -71,7 +71,7 @@ class RestoreReport:
     cluster_id: str
     backup_ms: int
     partitions: list[RestoredPartition] = field(default_factory=list)
-    # Objects that batches in the backup need and that are missing.
+    # Missing objects that batches in the backup refer to.
     missing: list[str] = field(default_factory=list)
     # Unknown objects: uploaded after the backup, held until the operator decides.
     newer: list[str] = field(default_factory=list)
@@ -129,7 +129,7 @@ class Restore:
         return report
 
     def _check(self, manifest: Manifest) -> None:
-        """Nothing may be lost on these disks, and the directories must be as many as before."""
+        """The directories must be empty, and as many as before."""
         for directory in (*self._directories.all, self._directories.coordinators):
             if directory.exists() and any(p.name != LOST_FOUND for p in directory.iterdir()):
                 raise StorageError(f"{directory} is not empty; a restore needs empty directories")
@@ -201,7 +201,7 @@ class Restore:
         return data
 
     async def _batches(self, backup: LogBackup) -> AsyncIterator[list[Batch]]:
-        """All that follows the snapshot, piece by piece; the first may begin before it."""
+        """Everything after the snapshot, piece by piece; the first may begin before it."""
         first = len(backup.parts) - len(backup.pieces)
         for index in range(first, len(backup.parts)):
             data = await self._get(backup, index)
@@ -235,7 +235,8 @@ class Restore:
         return machine
 
     def _hold(self, manifest: Manifest) -> Hold:
-        """Whatever may have been committed since: uploaded before the backup, or after it."""
+        """Covers whatever may have been committed since: uploaded before the backup, or after
+        it."""
         rules = self._rules
         from_ms = manifest.created_ms - rules.commit_age_ms_max - rules.commit_ahead_ms_max
         return Hold(max(0, from_ms), self._clock.now_ms() + rules.commit_ahead_ms_max)
@@ -253,7 +254,7 @@ class Restore:
                 known.add(file.object_key)
                 if file.live_batches:
                     live.add(file.object_key)
-        if not self._machines:  # a controller: which objects belong to whom is not its business
+        if not self._machines:  # a controller knows nothing of objects
             return report
         report.partitions.sort(key=lambda one: (one.topic, one.partition))
         hold = self._hold(manifest)

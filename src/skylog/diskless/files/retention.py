@@ -29,7 +29,7 @@ class RetentionStats:
 
 
 class RetentionPass:
-    """Goes over all partitions; those with more to delete than a step may come again."""
+    """Visits all partitions; those with more to delete than one step allows are visited again."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class RetentionPass:
         batches_max: int,
         sleep: Sleep | None = None,
     ) -> None:
-        """``batches_max`` of a partition go in one step."""
+        """A step deletes at most ``batches_max`` of a partition."""
         self._plane = plane
         self._source = source
         self._clock = clock
@@ -49,7 +49,7 @@ class RetentionPass:
         self.stats = RetentionStats()
 
     async def run_once(self) -> None:
-        """Raises the first failure once all other partitions have been handled."""
+        """Raises the first failure, after all other partitions have been handled."""
         limited = [one for one in self._source() if one[2] >= 0 or one[3] >= 0]
         size = DISKLESS_RETENTION_PARTITIONS_PER_CALL
         steps = deque(limited[at : at + size] for at in range(0, len(limited), size))

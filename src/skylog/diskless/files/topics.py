@@ -1,8 +1,8 @@
-"""Topics that exist in the plane but not in the cluster's metadata: a broker died between the two.
+"""Topics in the plane that are not in the cluster's metadata, because a broker died in between.
 
-The deletion of a topic is in the metadata before the plane, and so is its creation. A broker that
-is behind with metadata must not take a new topic for a deleted one: a topic is deleted here only if
-it has been missing on this broker for a whole grace period.
+Topics are created and deleted in the metadata first, then in the plane. A broker that is behind
+with metadata must not take a new topic for a deleted one: a topic is deleted here only if it has
+been missing on this broker for a whole grace period.
 """
 
 from __future__ import annotations
@@ -48,4 +48,4 @@ class TopicSweep:
         if gone:
             await self._plane.delete_topics(gone)
             self.stats.topics_deleted += len(gone)
-            _log.info("topics deleted that metadata does not have", count=len(gone))
+            _log.info("deleted topics unknown to metadata", count=len(gone))

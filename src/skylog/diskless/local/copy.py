@@ -64,7 +64,7 @@ class LocalCopy:
 
     @classmethod
     def open(cls, place: Place, files: Files, config: LogConfig, now_ms: int) -> Self | None:
-        """What an earlier run left; None when there is nothing, or nothing that can be used."""
+        """The copy of an earlier run; None if there is none that can be used."""
         if not Path(place.directory).is_dir():
             return None
         try:
@@ -98,9 +98,9 @@ class LocalCopy:
         return self._log.size + added_bytes <= copy_bytes
 
     def append(self, records: Buffer, now_ms: int) -> int:
-        """Add placed batches, those that are here already left out; returns the bytes added.
+        """Add placed batches, except those already here; returns the bytes added.
 
-        Raises KafkaError when they do not follow, or cannot be written.
+        Raises KafkaError if they do not follow the copy's end, or cannot be written.
         """
         log, added = self._log, 0
         end = log.log_end_offset
@@ -109,7 +109,7 @@ class LocalCopy:
             raise KafkaError(ErrorCode.INVALID_RECORD, f"{batches[0]} does not follow {end}")
         for part in _parts(batches, log.config.segment_bytes):
             size = sum(batch.size for batch in part)
-            if size > log.config.segment_bytes:  # one batch that is larger than segments should be
+            if size > log.config.segment_bytes:  # a single batch that is larger than a segment
                 log.config = replace(log.config, segment_bytes=size)
             log.appender.append_as_follower(part, now_ms)
             added += size
@@ -121,7 +121,7 @@ class LocalCopy:
         self._log.high_watermark = self._end = self._log.log_end_offset
 
     def trim(self, log_start: int, config: LogConfig, now_ms: int) -> None:
-        """Delete what is deleted, too old or too large. Raises KafkaError."""
+        """Delete what is deleted in the partition, too old or too much. Raises KafkaError."""
         log = self._log
         if config != log.config:
             log.config = config
@@ -130,9 +130,9 @@ class LocalCopy:
         log.producers.expire(now_ms, config.producer_id_expiration_ms)
 
     def read(self, offset: int, max_bytes: int, *, min_one: bool, block: bool) -> memoryview:
-        """Whole, checked batches from the one that holds ``offset`` on.
+        """Whole, verified batches, starting with the one that contains ``offset``.
 
-        Raises SpoiledError, also when the files are being changed meanwhile; WouldBlock.
+        Raises SpoiledError, also if the files are being changed meanwhile; WouldBlock.
         """
         end = self._end
         try:
@@ -145,12 +145,12 @@ class LocalCopy:
                 else:
                     in_place = batch.base_offset == expected
                 if not in_place or batch.magic != MAGIC or not batch.crc_ok():
-                    raise SpoiledError(f"{batch} is not what should be at {offset}")
+                    raise SpoiledError(f"{batch} is not the batch at {offset}")
                 expected = batch.next_offset
         except KafkaError as error:
             raise SpoiledError(str(error)) from error
         if min_one and offset < end and not found:
-            raise SpoiledError(f"nothing is where {offset} should be")
+            raise SpoiledError(f"there is no batch at {offset}")
         return found
 
     def agrees_with(self, records: Buffer) -> bool:
@@ -168,7 +168,7 @@ class LocalCopy:
         return False
 
     def close(self) -> None:
-        """Leave the files so that they can be opened quickly. Raises OSError."""
+        """Close the files so that they can be reopened quickly. Raises OSError."""
         self._log.segments[-1].finish_indexes()
         self._files.forget_under(self._log.directory)
 
@@ -198,7 +198,7 @@ def _parts(batches: list[Batch], bytes_max: int) -> Iterator[list[Batch]]:
 
 
 def remove_directory(files: Files, directory: str) -> None:
-    """Remove a copy's files. Raises OSError when one of them stays."""
+    """Remove a copy's files. Raises OSError if one of them remains."""
     if Path(directory).is_dir():
         shutil.rmtree(directory)
-    files.forget_under(directory)  # not before: a reader may open one as long as it is there
+    files.forget_under(directory)  # not before: a reader may open one until it is gone

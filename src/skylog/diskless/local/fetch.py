@@ -1,6 +1,6 @@
 """A fetch over partitions with local copies: the source is chosen per partition.
 
-Local first, then the wait at the tail, then objects. The budget is spent in the order of the
+Local first, then waiting at the tail, then objects. The budget is spent in the order of the
 requests' sources: the first request's source comes first, so that the first partition of a session
 is always served.
 """
@@ -21,12 +21,12 @@ from skylog.diskless.regions import Source
 from skylog.kernel.errors import ErrorCode
 from skylog.log.files import WouldBlock
 
-# A disk that takes longer is not waited for.
+# Slower disks are not waited for.
 READ_SECONDS_MAX: Final = 1.0
 
 
 class _Answer:
-    """What was found so far, by the number of the request."""
+    """The results so far, by the request's index."""
 
     def __init__(
         self, requests: Sequence[ReadRequest], fetch_max_bytes: int, min_one: bool
@@ -43,7 +43,8 @@ class _Answer:
 
 
 class LocalFetch:
-    """Reads copies, and what they do not hold from objects. All calls come from the event loop."""
+    """Reads copies, and from objects what they do not contain. All calls come from the event
+    loop."""
 
     def __init__(
         self, partitions: LocalPartitions, objects: DisklessReader, threads: Threads
@@ -81,7 +82,7 @@ class LocalFetch:
             answer.add(number, result)
 
     async def _read_copies(self, answer: _Answer, numbers: list[int]) -> list[int]:
-        """Returns those that must be read from objects after all."""
+        """Returns those that must be read from objects instead."""
         missing = []
         for number in numbers:
             request = answer.requests[number]
@@ -133,7 +134,7 @@ class LocalFetch:
     def _went_wrong(
         self, one: LocalPartition, copy: LocalCopy, offset: int, error: Exception
     ) -> None:
-        # While files change, or when retention was faster, nothing need be wrong.
+        # While files change, or after retention, this is no sign of damage.
         if one.round is None and copy.region.start <= offset:
             self._partitions.spoiled(one, copy, error)
 

@@ -1,10 +1,10 @@
-"""The local filler: committed batches are copied in the background into local logs.
+"""The local filler: copies committed batches into local logs in the background.
 
-1. *Told.* A commit, through whichever broker it came, makes its partition wait for a round.
-2. *Round.* The plane is asked once for all whose turn it is; the bytes come from memory or the
-   bucket, with offsets in place, and are appended on a thread.
-3. *Seen.* Fetches that wait at the tail are woken by the append, not by the commit. Should it take
-   too long, they are woken all the same and answered from objects.
+1. *Notification.* A commit through any broker queues its partition for a round.
+2. *Round.* The plane is asked once for all partitions of the round; the bytes come from memory or
+   the bucket, with offsets set, and are appended on a thread.
+3. *Visibility.* Fetches that wait at the tail are woken by the append, not by the commit. If it
+   takes too long, they are woken anyway and answered from objects.
 
 Nothing depends on a copy. If a disk fails, a batch cannot be read or a copy is inconsistent, the
 partition is served from objects, and copied again later.
@@ -27,7 +27,7 @@ from skylog.kernel.waiting import end_tasks
 
 _log = get_logger("diskless.local")
 
-# How often every partition is checked: its log start may have moved without a commit.
+# How often every partition is checked: its log start may move without a commit.
 REFRESH_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 0.25
 
@@ -36,7 +36,7 @@ class LocalFiller:
     """All calls come from the event loop."""
 
     def __init__(self, parts: Parts, work: asyncio.Event) -> None:
-        """``work`` is set when a partition waits for a round."""
+        """``work`` is set when a partition is queued for a round."""
         self._parts = parts
         self._partitions = parts.partitions
         self._work = work
@@ -47,7 +47,7 @@ class LocalFiller:
         return self._partitions
 
     async def run(self) -> None:
-        """Copy what is committed, until cancelled; metadata has been read before."""
+        """Copy what is committed, until cancelled; metadata must have been read before."""
         partitions, clock = self._partitions, self._parts.clock
         try:
             await self._parts.threads.run(
@@ -71,7 +71,7 @@ class LocalFiller:
             await self._stop()
 
     async def close(self) -> None:
-        """Leave the files for the next start; ``run`` is over."""
+        """Close the files for the next start; ``run`` has ended."""
         copies = [one.copy for one in self._partitions if one.copy is not None]
         await self._parts.threads.run(partial(_close_all, copies))
 
@@ -95,7 +95,7 @@ class LocalFiller:
         del self._rounds[task]
         self._work.set()
         if not task.cancelled() and task.exception() is not None:
-            _log.error("a round failed", why=repr(task.exception()))
+            _log.error("copying round failed", why=repr(task.exception()))
 
     async def _stop(self) -> None:
         await end_tasks(self._rounds)

@@ -1,8 +1,8 @@
 """The partitions that this broker hosts, and what the filler knows of their copies.
 
-Unknown (``unsure``) → catching up → following. A fetch at the tail of one that follows waits for
-its next append; of the others it is woken by the commit, and answered from objects. Any failure
-leads back to catching up, a copy that is wrong back to none. All calls come from the event loop.
+Unknown (``unsure``) → catching up → following. At the tail of a following copy, a fetch waits for
+its next append; otherwise it is woken by the commit, and answered from objects. Any failure leads
+back to catching up, damage back to no copy. All calls come from the event loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = get_logger("diskless.local")
 # How long a fetch at the tail waits for the copy before it is answered from objects.
 TAIL_WAIT_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 5.0
-# After an error of the disk: long enough not to fill the log with complaints.
+# After a disk error: long enough not to flood the log.
 DISK_RETRY_SECONDS: Final = 30.0
 # Errors of a partition that is being created, or whose coordinator moves, are ignored.
 _PASSING_RETRY_SECONDS: Final = 0.2
@@ -74,22 +74,22 @@ class LocalPartition:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        # Only a copy that was found to be right is here.
+        # Only set once the copy has been verified.
         self.copy: LocalCopy | None = None
         # Where copying continues while there is no copy; None: not checked yet.
         self.next_offset: int | None = None
-        # Whether it may be better to continue elsewhere.
+        # Whether it may be better to continue at another offset.
         self.unsure = True
-        # The partition's, as last reported; never the copy's own.
+        # The partition's offsets as last reported, not the copy's.
         self.log_start = 0
         self.high_watermark = -1
-        # The copy has reached the high watermark: who fetches at its end waits for it.
+        # The copy has reached the high watermark: fetches at its end wait for it.
         self.following = False
-        # The high watermark that the copy should reach soon; since when, on the monotonic clock.
+        # The high watermark that the copy should reach soon, and since when (monotonic clock).
         self.awaited = -1
         self.waiting_since: float | None = None
         self.retry_at = 0.0
-        # Who works on the files now.
+        # The round that works on the files now.
         self.round: object | None = None
         self.gone = False
 
@@ -99,7 +99,7 @@ class LocalPartition:
 
     @property
     def region(self) -> Region | None:
-        """What may be served from here: nothing that is deleted, even if it is still on disk."""
+        """What may be served from here: not what is deleted, even if it is still on disk."""
         if self.copy is None or self.gone:
             return None
         start, end = self.copy.region
@@ -114,12 +114,12 @@ class LocalPartition:
 
     @property
     def behind(self) -> int:
-        """Records that are committed and not here."""
+        """The number of committed records that are not here."""
         return max(self.high_watermark - self.end, 0)
 
 
 class LocalPartitions:
-    """Which partitions are copied, which wait for a round, and what came of it."""
+    """The copied partitions, those queued for a round, and the outcomes."""
 
     def __init__(
         self,
@@ -128,13 +128,13 @@ class LocalPartitions:
         clock: Clock,
         on_work: Callable[[], None],
     ) -> None:
-        """``seen`` is told which high watermarks fetches may go by, ``on_work`` that one waits."""
+        """``seen`` gets the high watermarks that fetches may use; ``on_work``: one was queued."""
         self.directory = directory
         self._seen = seen
         self._clock = clock
         self._on_work = on_work
         self._hosted: dict[TopicPartition, LocalPartition] = {}
-        # Who may touch a directory: a topic may come back while its namesake's files still go.
+        # By directory: a topic may be created again while the old one's files are being deleted.
         self._owners: dict[str, LocalPartition] = {}
         # In the order of their turns.
         self._waiting: dict[LocalPartition, None] = {}
@@ -150,7 +150,7 @@ class LocalPartitions:
     def get(self, key: TopicPartition) -> LocalPartition | None:
         return self._hosted.get(key)
 
-    # -- what others tell ----------------------------------------------------------------------
+    # -- notifications -------------------------------------------------------------------------
 
     def host(self, topic: str, topic_id: Uuid, index: int) -> None:
         """This broker is a replica of the partition."""
@@ -161,7 +161,7 @@ class LocalPartitions:
             self._wait(one)
 
     def unhost(self, topic_id: Uuid, index: int) -> None:
-        """It is one no more: the files go."""
+        """It no longer is: remove the files."""
         one = self._hosted.pop((topic_id, index), None)
         if one is not None:
             self.stop_following(one)
@@ -182,7 +182,7 @@ class LocalPartitions:
             self._wait(one)
 
     def heard(self, one: LocalPartition, log_start: int, high_watermark: int) -> None:
-        """The partition's ends, neither of which moves back."""
+        """The partition's start and end, neither of which decreases."""
         one.log_start = max(one.log_start, log_start)
         one.high_watermark = max(one.high_watermark, high_watermark)
         if one.behind and one.waiting_since is None:
@@ -205,7 +205,7 @@ class LocalPartitions:
         self._on_work()
 
     def look_at_all(self) -> None:
-        """Log starts move without a commit, and some copies may be better off elsewhere."""
+        """Log starts move without a commit, and some copies may better continue elsewhere."""
         for one in self._hosted.values():
             one.unsure = one.unsure or not one.following
             self._waiting[one] = None
@@ -226,14 +226,14 @@ class LocalPartitions:
         one.round = round_
 
     def release(self, one: LocalPartition, round_: object) -> None:
-        """The round is done with its files; a no-op if already reported."""
+        """The round has finished with its files; a no-op if already reported."""
         if one.round is round_:
             one.round = None
             if one.behind:
                 self._wait(one)
 
     def removed(self, one: LocalPartition) -> None:
-        """The files of one that is gone are no more, and neither is its round's work on it."""
+        """The files of a removed partition are deleted, and its round has ended."""
         one.copy = one.round = None
         self._owners.pop(one.place.directory, None)
         self._on_work()
@@ -251,7 +251,7 @@ class LocalPartitions:
             self._seen.committed(one.key, one.end)
 
     def _await_end(self, one: LocalPartition) -> None:
-        """From now on it is the present high watermark that should be reached soon."""
+        """Restart the wait: the current high watermark should be reached soon."""
         one.awaited = one.high_watermark
         one.waiting_since = self._clock.monotonic() if one.behind else None
 
@@ -261,7 +261,7 @@ class LocalPartitions:
         self._seen.committed(one.key, one.high_watermark)
 
     def give_up_waiting(self) -> None:
-        """Fetches have waited long enough for some copies."""
+        """Wake fetches that have waited long enough for their copies."""
         now = self._clock.monotonic()
         for one in self._hosted.values():
             since = one.waiting_since
@@ -269,7 +269,7 @@ class LocalPartitions:
                 self.stop_following(one)
 
     def start_over(self, one: LocalPartition) -> None:
-        """Drops the existing copy, which is deleted when the new one is created."""
+        """Drop the existing copy, which is deleted when the new one is created."""
         self.stats.rebuilds += one.copy is not None
         one.copy, one.next_offset, one.unsure = None, one.log_start, True
         one.awaited, one.waiting_since = -1, None
@@ -280,24 +280,24 @@ class LocalPartitions:
         """The files are damaged."""
         if one.copy is copy:
             self.stats.spoiled += 1
-            _log.warning("a local copy is wrong", directory=one.place.directory, why=str(why))
+            _log.warning("local copy damaged", directory=one.place.directory, why=str(why))
             self.start_over(one)
 
     def failed(self, one: LocalPartition, error: KafkaError) -> None:
-        """The plane or the bucket did not give it."""
+        """The plane or the bucket failed."""
         passing = error.code in _PASSING
         if not passing:
             self.stage.failed(self.stage.begin())
-            _log.warning("not copied", directory=one.place.directory, why=str(error))
+            _log.warning("partition not copied", directory=one.place.directory, why=str(error))
         pause = _PASSING_RETRY_SECONDS if passing else RETRY_SECONDS
         one.retry_at = self._clock.monotonic() + pause
         self.stop_following(one)
         self._wait(one)
 
     def disk_failed(self, one: LocalPartition, error: Exception) -> None:
-        """The partition does without a copy for a while."""
+        """The partition goes without a copy for a while."""
         self.stats.disk_errors += 1
         self.stage.failed(self.stage.begin())
-        _log.error("a local copy is dropped", directory=one.place.directory, why=str(error))
+        _log.error("local copy dropped", directory=one.place.directory, why=str(error))
         one.retry_at = self._clock.monotonic() + DISK_RETRY_SECONDS
         self.start_over(one)

@@ -1,7 +1,7 @@
-"""What the local filler decides: where a fetch is answered, and what is copied next. Pure.
+"""Decisions of the local filler: where a fetch is answered, and what is copied next. Pure.
 
-A partition's offsets fall into half-open regions: objects alone hold what lies below the local
-copy, the copy holds [start, end), and its end is the tail as long as the copy keeps up.
+A partition's offsets fall into half-open regions: only objects have what is below the local copy;
+the copy has [start, end); and its end is the tail while the copy keeps up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CATCH_UP_ROUNDS_MAX: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class LocalLimits:
-    """How much is kept. ``bytes_max`` is shared evenly by all partitions."""
+    """The limits of copies. All partitions share ``bytes_max`` evenly."""
 
     partition_bytes: int
     bytes_max: int
@@ -57,7 +57,7 @@ class Resume(NamedTuple):
 def copy_answers(offset: int, region: Region | None, *, following: bool) -> Source:
     """LOCAL or TAIL if the copy answers a fetch at ``offset``, WAL if not.
 
-    A copy that keeps up knows the log's end, unless all that it has was deleted.
+    A copy that keeps up knows the log's end, unless everything it had was deleted.
     """
     tail = None
     if following and region is not None and region.start <= region.end:
@@ -72,7 +72,7 @@ def sizes(limits: LocalLimits, partitions: int) -> Sizes:
 
 
 def newest(info: LogInfo, copy_bytes: int) -> int:
-    """From which offset on the log has about ``copy_bytes``, by its average record."""
+    """The offset from which the log has about ``copy_bytes``, by its average record size."""
     count = info.high_watermark - info.log_start_offset
     if info.byte_size <= copy_bytes:
         return info.log_start_offset
@@ -80,10 +80,10 @@ def newest(info: LogInfo, copy_bytes: int) -> int:
 
 
 def resume(region: Region | None, info: LogInfo, copy_bytes: int) -> Resume:
-    """What becomes of a copy, given what the plane says of its partition.
+    """Whether to continue a copy, and where, given the plane's state of its partition.
 
-    One that reaches beyond the high watermark is of another history; one that ends so early that
-    the gap would push it out again is not worth closing the gap for.
+    A copy that reaches beyond the high watermark is of another history. If the gap after a copy is
+    so large that filling it would push the copy out, it is not worth filling.
     """
     wanted = newest(info, copy_bytes)
     if region is None or not wanted <= region.end <= info.high_watermark:
@@ -99,8 +99,8 @@ class Rounds(NamedTuple):
 
 
 def next_rounds(waiting: Iterable[tuple[bool, T]], under_way: Rounds) -> tuple[list[T], list[T]]:
-    """Divide those that wait, in their order, into a round of those that follow the tail and one of
-    those that catch up; what has no room stays."""
+    """Divide those that wait, in their order, into one round that follows the tail and one that
+    catches up; those that do not fit keep waiting."""
     tail: list[T] = []
     catch_up: list[T] = []
     for following, one in waiting:

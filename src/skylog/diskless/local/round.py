@@ -23,16 +23,16 @@ from skylog.log.config import LogConfig
 from skylog.log.files import Files
 
 _log = get_logger("diskless.local")
-# A round whose objects do not come gives its place to another.
+# A round whose objects do not arrive gives way to another.
 READ_SECONDS_MAX: Final = 30.0
-# Bytes that are appended on the event loop.
+# Up to this many bytes are appended on the event loop.
 INLINE_BYTES_MAX: Final = 256 * 1024
 _NOT_THERE: Final = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What rounds work with."""
+    """The components that rounds use."""
 
     partitions: LocalPartitions
     limits: plan.LocalLimits
@@ -66,7 +66,7 @@ class Appended(NamedTuple):
 
 
 class Round:
-    """The partitions are its own until it releases them."""
+    """Has exclusive use of its partitions until it releases them."""
 
     def __init__(self, parts: Parts, ones: Sequence[LocalPartition], *, tail: bool) -> None:
         """``tail``: fetches may be waiting for these."""
@@ -102,10 +102,10 @@ class Round:
             await self._parts.threads.run(work)
         except OSError as error:
             self._partitions.stats.disk_errors += 1
-            _log.error("a local copy stays", directory=one.place.directory, why=str(error))
+            _log.error("local copy not removed", directory=one.place.directory, why=str(error))
         self._partitions.removed(one)
 
-    # -- where to go on ------------------------------------------------------------------------
+    # -- where to continue ---------------------------------------------------------------------
 
     async def _decide_all(self, ones: list[LocalPartition]) -> None:
         if ones:
@@ -133,7 +133,7 @@ class Round:
             if copy is not None and chosen.keep:
                 one.copy = copy
             else:
-                # What is not kept is removed when the new copy is made.
+                # If the copy is not kept, it is removed when the new one is created.
                 self._partitions.stats.rebuilds += copy is not None
                 one.copy = None
                 self._partitions.stop_following(one)
@@ -145,7 +145,7 @@ class Round:
         return await parts.threads.run(work)
 
     async def _is_of_this_history(self, one: LocalPartition, copy: LocalCopy) -> bool:
-        """A plane restored from a backup assigns offsets again: the last batch must be the same."""
+        """A plane restored from a backup reassigns offsets: the last batch must be the same."""
         start, end = copy.region
         if start == end:
             return True
@@ -160,9 +160,9 @@ class Round:
     # -- copying -------------------------------------------------------------------------------
 
     async def _fill(self, known: list[LocalPartition]) -> None:
-        """At the tail no partition waits for an object that only another needs; those that catch
+        """At the tail, no partition waits for an object that only another needs; those that catch
         up share their reads."""
-        # Should there be more than a round takes, those that have waited longest go first.
+        # If there are more than a round can take, those that have waited longest go first.
         known.sort(key=lambda one: one.waiting_since or math.inf)
         found = await self._parts.plane.find_batches(
             [FindRequest(*one.key, one.end, plan.ROUND_PARTITION_BYTES) for one in known],
@@ -177,7 +177,7 @@ class Round:
                     reads, timeout=READ_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED
                 )
                 if not done:
-                    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "objects do not come")
+                    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "objects did not arrive in time")
                 await self._append([filling for task in done for filling in task.result()])
         finally:
             for task in reads:
@@ -186,7 +186,7 @@ class Round:
     def _apart(
         self, usable: list[tuple[LocalPartition, FindResult]]
     ) -> list[list[tuple[LocalPartition, FindResult]]]:
-        """Those whose objects are all in memory together, each of the others by itself."""
+        """All whose objects are in memory together, each of the others by itself."""
         cache = self._parts.reader.objects.cache
         together, apart = [], []
         for pair in usable:
@@ -201,7 +201,7 @@ class Round:
             self._partitions.heard(one, found.log_start_offset, found.high_watermark)
             return True
         if found.error is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
-            # Objects hold only what is newer than this.
+            # Objects only have what is newer than this.
             self._partitions.start_over(one)
             one.next_offset, one.unsure = found.high_watermark, False
         elif found.error is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -241,7 +241,7 @@ class Round:
             self._partitions.release(one, self)
 
     def _is_quick(self, fillings: list[Filling]) -> bool:
-        """A few bytes for copies with room: a thread would cost more than it spares, as with the
+        """A few bytes for copies with room: a thread would cost more than it saves, as with the
         logs of classic topics."""
         copy_bytes = self._parts.sizes.copy_bytes
         return 0 < sum(one.result.size for one in fillings) <= INLINE_BYTES_MAX and all(
@@ -250,7 +250,7 @@ class Round:
         )
 
     def _append_all(self, fillings: list[Filling], *, trim: bool) -> list[Appended | Exception]:
-        """Nobody else changes these files now."""
+        """Nothing else changes these files meanwhile."""
         outcomes: list[Appended | Exception] = []
         config, now_ms = self._parts.config, self._parts.clock.now_ms()
         for one, start, result in fillings:
@@ -264,7 +264,7 @@ class Round:
                 outcomes.append(Appended(copy, added_bytes))
             except (OSError, KafkaError, StorageError) as error:
                 outcomes.append(error)
-                # A full disk is short of what these files take.
+                # If the disk is full, this frees the space of these files.
                 with contextlib.suppress(OSError):
                     _remove_files(one.copy, one.place.directory, self._parts.files)
         return outcomes

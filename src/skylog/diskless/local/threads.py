@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Threads:
-    """Tracks running work: a caller that is cancelled does not stop it."""
+    """Tracks running work: cancelling a caller does not stop it."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor

@@ -14,7 +14,7 @@ ResultT = TypeVar("ResultT")
 async def outcomes_of(
     calls: Sequence[Coroutine[Any, Any, ResultT]],
 ) -> Sequence[ResultT | BaseException]:
-    """The result of each. A single one, the most common case, needs no task."""
+    """The result of each. A single call, the most common case, needs no task."""
     outcomes: list[ResultT | BaseException]
     if len(calls) == 1:
         try:
@@ -27,7 +27,7 @@ async def outcomes_of(
 
 
 async def all_done(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:
-    """Every call is made to its end; the first error is told, an unknown outcome before others."""
+    """Waits for every call; raises the first error, preferably one of unknown outcome."""
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     for error in errors:

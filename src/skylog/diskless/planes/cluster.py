@@ -1,7 +1,7 @@
 """The coordinators of a whole cluster: local ones by a call, the others by messages.
 
-The leaders are those in the cluster metadata at the moment of the call. A broker that no longer
-leads returns NOT_COORDINATOR, and the caller retries: by then the metadata is up to date.
+The leaders are those in the cluster metadata at the time of the call. A broker that no longer leads
+returns NOT_COORDINATOR, and the caller retries: by then the metadata is up to date.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Locations(Protocol):
         ...
 
     def leader(self, coordinator_id: int) -> int | None:
-        """None or below 0: it has no leader now."""
+        """None or negative: it has no leader now."""
         ...
 
 
@@ -75,7 +75,7 @@ class ClusterCoordinators:
         return found
 
     def leaders_changed(self) -> None:
-        """Cluster metadata says something new of coordinators."""
+        """Cluster metadata has changed for coordinators."""
         self._calls.leaders_changed()
         self._waits.leaders_changed()
 
@@ -86,7 +86,7 @@ class ClusterCoordinators:
         return await self._remote.submit(node_id, coordinator_id, request)
 
     async def find(self, coordinator_id: int, request: ask.Find | ask.ForgetFiles) -> Any:
-        """When no leader answers, a find is answered from what this broker has itself."""
+        """If no leader answers, a find is answered from this broker's own standby."""
         try:
             node_id = self._node_of(coordinator_id)
             if node_id is None:
@@ -117,7 +117,7 @@ class ClusterCoordinators:
         await self.local.close()
 
     def _node_of(self, coordinator_id: int) -> int | None:
-        """None: it leads here, or should."""
+        """None: it is led here, or should be."""
         leader = self._locations.leader(coordinator_id)
         if coordinator_id in self.local.led() or leader == self._locations.node_id:
             return None

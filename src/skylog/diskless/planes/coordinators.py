@@ -1,4 +1,4 @@
-"""What a plane asks coordinators for, wherever they are."""
+"""The port of a plane to coordinators, wherever they are."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class Coordinators(Protocol):
-    """Coordinators by their ids: those of one broker, or of all brokers of a cluster.
+    """Coordinators by id: those of one broker, or of all brokers of a cluster.
 
-    One that cannot be reached is a KafkaError; see ``plane.py`` for what that means.
+    An unreachable one raises a KafkaError; see ``plane.py`` for its meaning.
     """
 
     @property
@@ -23,7 +23,7 @@ class Coordinators(Protocol):
         ...
 
     def led(self) -> list[int]:
-        """Those that lead here."""
+        """Those that are led here."""
         ...
 
     def all(self) -> list[int]: ...
@@ -33,7 +33,7 @@ class Coordinators(Protocol):
         ...
 
     def elsewhere(self) -> dict[int, int]:
-        """The coordinators that lead on other brokers, and where."""
+        """The coordinators led by other brokers, and by which."""
         ...
 
     async def submit(self, coordinator_id: int, request: ask.Write | ask.StrictRead) -> Any: ...

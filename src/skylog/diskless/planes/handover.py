@@ -1,8 +1,8 @@
 """Deletion of files with several coordinators (KIP-1164).
 
-The first in the list of owners has the file. When an owner has no live batch left it hands the file
-to the next, which logs that; the last owner deletes it. None of this is urgent, and all of it may
-be repeated.
+The first in the list of owners has the file. An owner without live batches hands the file to the
+next, which logs that; the last owner deletes it. None of this is urgent, and all of it may be
+repeated.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _log = get_logger("diskless.files")
 
 
 class Handover:
-    """The files of the coordinators that lead here; their heirs may be anywhere."""
+    """The files of the coordinators led here; the next owners may be anywhere."""
 
     def __init__(self, coordinators: Coordinators) -> None:
         self._coordinators = coordinators
 
     async def describe_files(self, keys: Sequence[str]) -> list[DescribeFileResult]:
-        """Known if any coordinator knows it; if one cannot say, none is unknown for sure."""
+        """A file is known if any coordinator knows it; unknown only if all have answered."""
         request = ask.DescribeFiles(keys)
         answers: list[list[DescribeFileResult]] = await asyncio.gather(
             *(
@@ -45,7 +45,7 @@ class Handover:
         return results
 
     async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
-        """A coordinator that cannot answer now holds up its own files only."""
+        """A coordinator that cannot answer now delays only its own files."""
         deletable: dict[str, int] = {}
         for coordinator_id in self._coordinators.led():
             try:
@@ -53,7 +53,7 @@ class Handover:
                 request = ask.FreeFiles(marked_before_ms, limit)
                 free: list[FileState] = await self._coordinators.find(coordinator_id, request)
             except KafkaError as error:
-                _log.debug("files stay for now", coordinator=coordinator_id, why=str(error))
+                _log.debug("files kept for now", coordinator=coordinator_id, why=str(error))
                 continue
             for file in free:
                 if await self._pass_on(coordinator_id, file, marked_before_ms):
@@ -62,7 +62,7 @@ class Handover:
         return oldest_first[: limit or None]
 
     async def confirm_deleted(self, keys: Sequence[str]) -> None:
-        """Only the last owner forgets the file: only it was told to delete it."""
+        """Only the last owner forgets the file: only it was told to delete the object."""
         for coordinator_id in self._coordinators.led():
             files: list[FileState | None] = await self._coordinators.find(
                 coordinator_id, ask.FindFiles(keys)
@@ -78,9 +78,9 @@ class Handover:
                 await self._coordinators.find(coordinator_id, ask.ForgetFiles(gone))
 
     async def _pass_on(self, coordinator_id: int, file: FileState, marked_before_ms: int) -> bool:
-        """Hand a free file on, as far as it goes; True when the last owner may delete it.
+        """Hand on a free file, as far as possible; True if the last owner may delete it.
 
-        A next owner that leads elsewhere continues on its own.
+        A next owner that is led elsewhere continues by itself.
         """
         key, coordinators = file.object_key, self._coordinators
         try:
@@ -96,12 +96,12 @@ class Handover:
                     return False
                 coordinator_id = heir
         except KafkaError as error:
-            _log.debug("a file stays for now", object_key=key, why=str(error))
+            _log.debug("file kept for now", object_key=key, why=str(error))
             return False
         return True
 
     async def _take_unclaimed(self, coordinator_id: int, marked_before_ms: int) -> None:
-        """Adopt files that their earlier owners never knew, and no longer can."""
+        """Take over files that their earlier owners never knew, and can no longer get."""
         waiting: list[FileState] = await self._coordinators.find(
             coordinator_id, ask.FreeFiles(marked_before_ms, 0, waiting=True)
         )
@@ -111,10 +111,10 @@ class Handover:
                     coordinator_id, ask.ReceiveFile(file, unclaimed=True)
                 )
             except KafkaError as error:
-                _log.debug("a file stays for now", object_key=file.object_key, why=str(error))
+                _log.debug("file kept for now", object_key=file.object_key, why=str(error))
 
     async def _unclaimed(self, coordinator_id: int, files: Sequence[FileState]) -> list[FileState]:
-        """Those that every earlier owner says it does not know."""
+        """Those that no earlier owner knows."""
         claimed: set[str] = set()
         by_owner: dict[int, list[str]] = {}
         for file in files:
@@ -125,7 +125,7 @@ class Handover:
                 answers: list[DescribeFileResult] = await self._coordinators.submit(
                     owner, ask.DescribeFiles(keys)
                 )
-            except KafkaError:  # it may know them
+            except KafkaError:  # this owner may know them
                 claimed.update(keys)
                 continue
             claimed.update(

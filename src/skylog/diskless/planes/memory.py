@@ -1,7 +1,7 @@
 """A control plane in memory, of one broker: the coordinator's machine over a state in memory.
 
-Nothing is logged, so what the machine decides is committed at once. Every call runs without a pause
-in the middle, so each is atomic on the event loop.
+Nothing is logged, so what the machine decides is committed at once. No call awaits anything in
+between, so each is atomic on the event loop.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class MemoryPlane:
         self._listeners = Listeners()
 
     async def start(self) -> None:
-        """Nothing to make ready."""
+        """Nothing to prepare."""
 
     async def loaded(self) -> None:
         """Nothing to wait for."""
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
     @property
     def is_durable(self) -> bool:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 async def pin_files(
     coordinators: Coordinators, coordinator_of: CoordinatorOf, pins: Sequence[PinRequest]
 ) -> list[KafkaError | None]:
-    """A pin that some coordinators have and others refuse is harmless, and expires."""
+    """A pin that only some coordinators accept is harmless, and expires."""
     results: list[KafkaError | None] = [None] * len(pins)
     held: dict[int, list[tuple[int, PinRequest]]] = {}
     for place, pin in enumerate(pins):
@@ -55,7 +55,7 @@ async def pin_files(
 
 
 async def release_pins(coordinators: Coordinators, keys: Sequence[str]) -> None:
-    """At all coordinators; one that cannot answer now makes the caller ask again."""
+    """Release at all coordinators; if one cannot answer now, the caller must repeat the call."""
     await asyncio.gather(
         *(
             coordinators.submit(coordinator_id, ask.ReleasePins(part))
@@ -66,6 +66,6 @@ async def release_pins(coordinators: Coordinators, keys: Sequence[str]) -> None:
 
 
 def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """What fits into one batch of a coordinator's log."""
+    """Parts that each fit into one batch of a coordinator's log."""
     for first in range(0, len(items), DISKLESS_PINS_PER_WRITE_MAX):
         yield items[first : first + DISKLESS_PINS_PER_WRITE_MAX]

@@ -1,9 +1,9 @@
-"""The control plane over coordinators (KIP-1164), wherever they lead.
+"""The control plane over coordinators (KIP-1164), wherever they are led.
 
 Every partition has its coordinator; a call is divided among them, and their results are returned in
 the order of the request. A file whose batches belong to several coordinators is committed with each
-of them and lives until all have released it. Background work, retention and the deletion of files,
-is done by the broker that leads the coordinator.
+of them and exists until all have released it. Background work (retention and file deletion) is done
+by the broker that leads the coordinator.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from skylog.kernel.rng import Random, shuffled
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
-# Coordinators in the order of ownership, with the places of their batches in the file.
+# Coordinators in the order of ownership, with the indexes of their batches in the file.
 _Division: TypeAlias = dict[int, list[int]]
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-# The coordinator whose leader does what one broker does for all.
+# The coordinator whose leader does the work that one broker does for all.
 _CARETAKER: Final = 0
 
 
@@ -66,7 +66,7 @@ class TopicPlane:
         self._coordinator_of = coordinator_of
         self._rng = rng
         self._handover = Handover(coordinators)
-        # How files of unknown outcome were divided: their repetition must be the same.
+        # How files of unknown outcome were divided: a repetition must be divided the same way.
         self._unsettled: dict[str, _Division] = {}
 
     async def start(self) -> None:
@@ -88,7 +88,7 @@ class TopicPlane:
         return self._coordinator_of(partition) in self._coordinators.led()
 
     def owns_files(self) -> bool:
-        """Only for files and topics of coordinators that lead here."""
+        """Only for files and topics of coordinators led here."""
         return True
 
     def is_caretaker(self) -> bool:
@@ -110,7 +110,8 @@ class TopicPlane:
                 coordinator_id = self._coordinator_of((topic_id, index))
                 if coordinator_id is None:
                     raise KafkaError(
-                        ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name}-{index} has none yet"
+                        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                        f"no coordinator yet for {name}-{index}",
                     )
                 indexes.setdefault(coordinator_id, []).append(index)
             for coordinator_id, held in indexes.items():
@@ -133,7 +134,7 @@ class TopicPlane:
         return self._coordinator_of(partition)
 
     async def commit_part(self, file: FileToCommit, coordinator_id: int) -> list[CommitResult]:
-        """The coordinator checks it."""
+        """The coordinator validates it."""
         results: list[CommitResult] = await self._coordinators.submit(
             coordinator_id, ask.CommitFile(file)
         )
@@ -143,11 +144,11 @@ class TopicPlane:
         check_file(file)
         division = self._unsettled.pop(file.object_key, None) or self._divide(file)
         if not division:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, "no coordinator is here")
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, "no coordinator is led here")
         owners = (
             file.coordinator_ids if set(division) <= set(file.coordinator_ids) else tuple(division)
         )
-        # If the caller is cancelled, or the outcome is unknown: the same again.
+        # If the caller is cancelled, or the outcome is unknown, the repetition needs it.
         self._keep_division(file.object_key, division)
         outcomes = await asyncio.gather(
             *(
@@ -166,7 +167,7 @@ class TopicPlane:
         return self._merge(file, division, outcomes)
 
     def _divide(self, file: FileToCommit) -> _Division:
-        """Batches of partitions without a coordinator go with the others, to be refused."""
+        """Batches of partitions without a coordinator go with the others, to be refused there."""
         places: _Division = {}
         unknown = []
         for place, batch in enumerate(file.batches):
@@ -179,8 +180,9 @@ class TopicPlane:
             coordinator_ids = sorted(places) or self._coordinators.all()[:1]
             for coordinator_id in coordinator_ids[:1]:
                 places[coordinator_id] = sorted([*places.get(coordinator_id, []), *unknown])
-        # In any order, so that the work of owning files is spread evenly; always in the same for
-        # a staged file, whose commit may be repeated by a broker that does not know of the first.
+        # In random order, which spreads the work of owning files evenly; but always in the same
+        # order for a staged file, whose commit may be repeated by a broker that does not know of
+        # the first.
         coordinator_ids = sorted(places)
         if coordinator_ids and is_staged(file.object_key):
             first = int(file.object_key[-2:], 16) % len(coordinator_ids)
@@ -200,7 +202,8 @@ class TopicPlane:
         division: _Division,
         outcomes: Sequence[list[CommitResult] | BaseException],
     ) -> list[CommitResult]:
-        """One unknown part makes the whole unknown; refused parts are errors of their batches."""
+        """If the outcome of one part is unknown, so is the whole; errors of parts go to their
+        batches."""
         errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         for error in errors:
             if not isinstance(error, KafkaError) or error.ambiguous:
@@ -236,7 +239,7 @@ class TopicPlane:
         results, several = await self._divided(where, requests, call, FindResult)
         if not several:
             return results
-        # Each has spent the whole budget; now it is spent in the order of the request.
+        # Each coordinator was given the whole budget; now it is spent in the order of the request.
         budget = offsets.FindBudget(fetch_max_bytes, max_batches_per_partition)
         return [budget.cut(*pair) for pair in zip(results, requests, strict=True)]
 
@@ -260,7 +263,7 @@ class TopicPlane:
         request_of: Callable[[list[RangeRequest]], ask.Look],
         result_of: Callable[[ErrorCode], ResultT],
     ) -> list[ResultT]:
-        """Beside the coordinators' work, not in its way."""
+        """Runs concurrently with the coordinators' other work."""
 
         async def call(coordinator_id: int, part: list[RangeRequest]) -> list[ResultT]:
             found: list[ResultT] = await self._coordinators.look(coordinator_id, request_of(part))
@@ -345,7 +348,7 @@ class TopicPlane:
         request_of: Callable[[list[ItemT]], Any],
         result_of: Callable[[ErrorCode], ResultT],
     ) -> list[ResultT]:
-        """Items that begin with topic id and partition, through the coordinators' machines."""
+        """Submit items that begin with topic id and partition to their coordinators."""
 
         async def call(coordinator_id: int, part: list[ItemT]) -> list[ResultT]:
             found: list[ResultT] = await self._coordinators.submit(coordinator_id, request_of(part))
@@ -361,9 +364,9 @@ class TopicPlane:
         call: Callable[[int, list[ItemT]], Coroutine[Any, Any, list[ResultT]]],
         result_of: Callable[[ErrorCode], ResultT],
     ) -> tuple[list[ResultT], bool]:
-        """The answers in order, and whether several coordinators gave them.
+        """The results in order, and whether they came from several coordinators.
 
-        What a coordinator refuses as a whole becomes the error of its items.
+        If a coordinator refuses the whole request, its items get the error.
         """
         places: dict[int, list[int]] = {}
         for place, partition in enumerate(where):

@@ -1,7 +1,6 @@
-"""Learns of commits at coordinators that lead elsewhere: one outstanding wait (long poll) with
-each.
+"""Learns of commits at coordinators led elsewhere, by one outstanding long poll with each.
 
-A wait covers all partitions of its coordinator, so that a fetch which waits here costs nothing
+A poll covers all partitions of its coordinator, so that a fetch which waits here costs nothing
 there. After a leader change, or a lost connection, the response names all partitions: no commit is
 missed.
 """
@@ -39,7 +38,7 @@ class RemoteWaits:
         rng: Random,
         wait_ms: int = DISKLESS_WAIT_MS,
     ) -> None:
-        """``elsewhere``: the coordinators that lead on other brokers, and where."""
+        """``elsewhere``: the coordinators led by other brokers, and by which."""
         self._calls = calls
         self._elsewhere = elsewhere
         self._tell = tell
@@ -48,7 +47,7 @@ class RemoteWaits:
         self._waits: dict[tuple[int, int], asyncio.Task[None]] = {}
 
     def leaders_changed(self) -> None:
-        """Wait where coordinators lead now, and nowhere else."""
+        """Poll the current leaders, and no other broker."""
         wanted = set(self._elsewhere().items())
         for at in self._waits.keys() - wanted:
             self._waits.pop(at).cancel()

@@ -1,8 +1,8 @@
 """Recent objects in memory, bounded by bytes, with LRU eviction.
 
-What this broker wrote is kept as the parts it was written from, without a copy unless they are so
-small that keeping track of them would take more memory than they do; what it read is kept whole.
-Old data bypasses the cache and can never evict the tail.
+What this broker wrote is kept as the parts it was written from, without a copy, unless they are so
+small that their bookkeeping would take more memory than they do. What it read is kept whole. Old
+data bypasses the cache and never evicts the tail.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Final
 from skylog.objects.keys import ObjectKey
 from skylog.wire.buffers import Buffer
 
-# Parts that are smaller than this on average are joined.
+# Parts smaller than this on average are joined.
 PART_BYTES_MIN: Final = 4096
-# What keeping an object takes besides its bytes. Objects of a fast store may be this small.
+# The memory that an object takes besides its bytes. Objects of a fast store may be this small.
 ENTRY_BYTES: Final = 512
 
 
 class HeldObject:
-    """Bytes of an object from ``start`` on, and which of them are verified.
+    """The bytes of an object from ``start``, and which of them are verified.
 
     A batch is never split between two parts.
     """
@@ -32,8 +32,8 @@ class HeldObject:
     def __init__(
         self, parts: Sequence[Buffer], start: int = 0, *, checked: bool = False, own: bool = False
     ) -> None:
-        """``checked``: whoever put them together has checked every batch. ``own``: nobody but who
-        asked for it reads it."""
+        """``checked``: every batch has already been verified. ``own``: only the reader that asked
+        for it uses it."""
         self.start = start
         self.own = own
         self._parts = parts
@@ -42,7 +42,7 @@ class HeldObject:
             self._starts.append(start)
             start += len(part)
         self.end = start
-        # Where ranges that are right begin and end, in turns.
+        # The starts and ends of verified ranges, alternating.
         self._checked = [self.start, self.end] if checked else []
 
     @property
@@ -57,7 +57,7 @@ class HeldObject:
         return self.start <= start and end <= self.end
 
     def read(self, start: int, end: int) -> list[memoryview]:
-        """The bytes of a range that it holds, in pieces."""
+        """The bytes of a range, in pieces."""
         found: list[memoryview] = []
         at = bisect_right(self._starts, start) - 1
         while start < end:
@@ -73,15 +73,15 @@ class HeldObject:
         return at % 2 == 1 and end <= self._checked[at]
 
     def note_checked(self, start: int, end: int) -> None:
-        """All batches of the range are right; it begins and ends with one."""
+        """All batches of the range are valid; it begins and ends at batch boundaries."""
         first, last = bisect_left(self._checked, start), bisect_right(self._checked, end)
-        # Within a range that is known already nothing begins, or ends, here.
+        # Bounds within a range that is already known are dropped.
         begins, ends = [start] if first % 2 == 0 else [], [end] if last % 2 == 0 else []
         self._checked[first:last] = begins + ends
 
 
 class ObjectCache:
-    """Whole objects by key. ``bytes`` is the memory that they take, not only what they hold."""
+    """Whole objects by key. ``bytes`` is the memory that they take, not only their size."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -97,7 +97,7 @@ class ObjectCache:
         return key in self._objects
 
     def put(self, key: ObjectKey, parts: Sequence[Buffer], size: int) -> None:
-        """Keep an object that this broker has put together from batches that it had checked."""
+        """Keep an object that this broker has built from verified batches."""
         if size + ENTRY_BYTES > self._bytes_max:
             return
         if size < len(parts) * PART_BYTES_MIN:
@@ -105,7 +105,7 @@ class ObjectCache:
         self.keep(str(key), HeldObject(parts, checked=True))
 
     def keep(self, key: str, held: HeldObject) -> None:
-        """Keep an object; one that is larger than the cache is not kept."""
+        """Keep an object, unless it is larger than the cache."""
         if held.memory > self._bytes_max or key in self._objects:
             return
         self._objects[key] = held
@@ -115,7 +115,7 @@ class ObjectCache:
             self.bytes -= gone.memory
 
     def get(self, key: str, start: int, end: int) -> HeldObject | None:
-        """The object, if it is here and has this range."""
+        """The object, if it is cached and has this range."""
         held = self._objects.get(key)
         if held is None or not held.holds(start, end):
             self.misses += 1
@@ -125,7 +125,7 @@ class ObjectCache:
         return held
 
     def forget(self, key: str) -> bool:
-        """Drop an object whose bytes turned out to be wrong; whether it was here."""
+        """Drop an object whose bytes are invalid; returns whether it was here."""
         gone = self._objects.pop(key, None)
         if gone is not None:
             self.bytes -= gone.memory

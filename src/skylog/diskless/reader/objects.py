@@ -1,8 +1,8 @@
-"""Reads ranges of objects: from the cache, or from the store with duplicate reads merged.
+"""Reads ranges of objects: from the cache, or from the store with concurrent reads shared.
 
 What a store has in memory is read by range, each time. Other recent objects are read whole and
-cached: the next reader of the tail will need the rest. Old ones are read by range, bypassing the
-cache and with fewer slots, so that a lagging reader does not slow down those at the tail.
+cached: the next reader of the tail will need the rest. Old ones are read by range, bypass the cache
+and get fewer slots, so that a lagging reader does not slow down those at the tail.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from skylog.objects.store import ObjectStore
 class ObjectReaderSettings:
     concurrency: int = 32
     lagging_concurrency: int = 16
-    # Objects older than this are not kept once they have been read.
+    # Objects older than this are not cached.
     recent_ms: int = 60_000
-    # A read that takes longer is sent a second time; 0 is never.
+    # A slower read is sent a second time; 0: never.
     hedge_ms: int = 0
 
 
@@ -43,7 +43,7 @@ class ObjectReader:
         self._recent = asyncio.Semaphore(settings.concurrency)
         self._lagging = asyncio.Semaphore(settings.lagging_concurrency)
         self._under_way: dict[Range, asyncio.Task[HeldObject]] = {}
-        # Reads from memory; an error is an object whose bytes were wrong.
+        # Reads from memory; an error is an object with invalid bytes.
         self.cache_stage = Stage(clock, timed=False)
         self.gets = 0
         self.gets_at_once = 0
@@ -56,13 +56,13 @@ class ObjectReader:
         return found
 
     def forget(self, key: str) -> None:
-        """Its bytes were wrong."""
+        """Its bytes were invalid."""
         if self.cache.forget(key):
             self.cache_stage.failed(self.cache_stage.begin())
 
     def read_now(self, wanted: Range) -> HeldObject | None:
         """The bytes of a range, if the store has them in memory. They are not cached: the store
-        keeps them, and reused memory is still in the processor's caches then."""
+        keeps them, and reused memory is then still in the CPU caches."""
         if self._at_hand is None:
             return None
         data = self._at_hand.get_now(ObjectKey.parse(wanted.key), wanted.start, wanted.end)
@@ -72,7 +72,7 @@ class ObjectReader:
         return HeldObject([data], wanted.start, own=True)
 
     async def read(self, wanted: Range) -> HeldObject:
-        """An object with the bytes of a range; ObjectError when they cannot be had."""
+        """An object with the bytes of a range; ObjectError if they cannot be read."""
         key = ObjectKey.parse(wanted.key)
         age_ms = self._clock.now_ms() - (key.created_ms or 0)
         if age_ms > self._settings.recent_ms:
@@ -86,7 +86,7 @@ class ObjectReader:
         slots: asyncio.Semaphore,
         get: Callable[[Range], Awaitable[HeldObject]],
     ) -> HeldObject:
-        """One read for all callers that need the same; cancelling one does not cancel it for the
+        """One read for all callers that need the same; cancelling one does not affect the
         others."""
         task = self._under_way.get(wanted)
         if task is None:

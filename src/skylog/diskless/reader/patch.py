@@ -1,7 +1,7 @@
 """Prepares stored batches for clients: verified, with the offsets assigned by their commit. Pure.
 
-The CRC is verified before anything is changed. It does not cover base offset and leader epoch; it
-covers LogAppendTime, so the CRC is recomputed then. Shared bytes are not modified.
+The CRC is verified before anything is changed. It does not cover base offset and leader epoch. It
+does cover LogAppendTime, for which it is recomputed. Shared bytes are not modified.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD
 from skylog.wire.buffers import Buffer
 
-# Pure diskless partitions have no epochs of leaders: everything was written in this one.
+# Pure diskless partitions have no leader epochs: everything was written in this one.
 SERVED_EPOCH: Final = 0
-# Batches that begin with a smaller one are copied: to send each in two pieces would cost more.
+# If its first batch is smaller, a piece is copied: sending each batch in two parts costs more.
 VIEWED_BYTES_MIN: Final = 4096
 # Length, magic, checksum, attributes and last offset delta.
 _FIELDS: Final = Struct(">8xi4xbIhi")
@@ -44,8 +44,8 @@ class Served:
     """The batches of a coordinate; adjacent ones may share it, and are placed one after the other.
 
     ``error`` says why ``parts`` end before the coordinate does. ``checked``: the bytes are known to
-    be right. ``copy``: nothing of them may be held beyond this call. ``own``: nobody else reads
-    them, so they may be changed where they lie.
+    be valid. ``copy``: nothing of them may be kept beyond this call. ``own``: nothing else reads
+    them, so they may be changed in place.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class Served:
         self.error: KafkaError | None = None
 
     def add_all(self, pieces: Sequence[memoryview]) -> None:
-        """The stored bytes, each piece of whole batches."""
+        """The stored bytes; each piece has whole batches."""
         for piece in pieces:
             self._add(piece)
             if self.error is not None:
@@ -89,7 +89,7 @@ class Served:
             self._fail(f"records up to {self._offset - 1}, not {last_offset}")
 
     def _add(self, piece: memoryview) -> None:
-        """Place a piece, up to the first batch of it that is not right."""
+        """Place a piece, up to its first invalid batch."""
         if self._copy or not (self._own or self._viewed(piece)):
             piece = memoryview(bytearray(piece))
         elif not self._own:
@@ -107,22 +107,22 @@ class Served:
         return len(piece) < HEADER_BYTES or _FIELDS.unpack_from(piece)[0] >= VIEWED_BYTES_MIN
 
     def _place(self, piece: memoryview, parts: list[Buffer] | None) -> int:
-        """The end of the last valid batch. Without ``parts`` it is changed in place."""
+        """The end of the last valid batch. Without ``parts``, the piece is changed in place."""
         magic_wanted, checked = self._stamp.magic, self._checked
         stamped = self._stamp.timestamp_type == LOG_APPEND_TIME
         position, end, offset = 0, len(piece), self._offset
         while position < end:
             left = end - position
             if left < HEADER_BYTES:
-                self._fail(f"{left} bytes where a batch should be")
+                self._fail(f"{left} bytes instead of a batch")
                 break
             length, magic, crc, attributes, delta = _FIELDS.unpack_from(piece, position)
             stop = position + LOG_OVERHEAD + length
             if delta < 0 or not HEADER_BYTES <= length + LOG_OVERHEAD <= left:
-                self._fail(f"a batch of {length + LOG_OVERHEAD} bytes where {left} are left")
+                self._fail(f"a batch of {length + LOG_OVERHEAD} bytes, but only {left} are left")
                 break
             if magic != magic_wanted or not (checked or crc32c(piece[position + 21 : stop]) == crc):
-                self._fail("a batch whose checksum does not fit")
+                self._fail("a batch with a wrong checksum")
                 break
             if parts is not None:
                 parts.append(_HEAD.pack(offset, length, SERVED_EPOCH))

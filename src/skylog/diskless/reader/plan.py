@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from skylog.diskless.batch import BatchCoordinate
 
-# Bytes between two ranges that are cheaper to read than to leave out.
+# A gap of up to this many bytes is cheaper to read than to skip.
 GAP_BYTES_MAX: Final = 64 * 1024
 
 
@@ -25,7 +25,7 @@ class Range(NamedTuple):
 
 
 def ranges_of(partitions: Iterable[Iterable[BatchCoordinate]]) -> list[Range]:
-    """The ranges to read for the batches of several partitions, by object and place."""
+    """The ranges to read for the batches of several partitions, by object and position."""
     wanted: set[Range] = set()
     for coordinates in partitions:
         by_object: dict[str, tuple[int, int]] = {}
@@ -38,7 +38,7 @@ def ranges_of(partitions: Iterable[Iterable[BatchCoordinate]]) -> list[Range]:
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
-    """Join neighbours; ``ranges`` are in order."""
+    """Join neighbours; ``ranges`` are sorted."""
     joined: list[Range] = []
     for one in ranges:
         last = joined[-1] if joined else None
@@ -50,13 +50,13 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def runs_of(batches: Sequence[BatchCoordinate]) -> Sequence[BatchCoordinate]:
-    """Batches that are adjacent in their partition and in their object, under one coordinate:
-    handled once for all of them."""
+    """Joins batches that are adjacent in their partition and in their object under one coordinate,
+    so that they are handled together."""
     if len(batches) <= 1:
         return batches
     runs: list[BatchCoordinate] = []
     first = last = batches[0]
-    # What the next batch has to be to follow.
+    # The properties that the next batch needs in order to follow.
     follows = first.extent.object_key, -1, -1, -1, -1
     for batch in batches:
         key, start, size = batch.extent

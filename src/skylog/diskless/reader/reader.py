@@ -27,9 +27,9 @@ from skylog.objects.store import ObjectError, ObjectStore
 from skylog.wire.buffers import Buffer
 
 _log = get_logger("diskless.reader")
-# A response holds objects until its client has read it: at most this many times its own size.
+# A response keeps objects in memory until it is sent: at most this many times its own size.
 USED_SHARE: Final = 4
-# After this many bytes from memory other tasks get a turn: they take about three milliseconds.
+# After this many bytes from memory, about three milliseconds, other tasks get a turn.
 TURN_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -51,7 +51,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """Complete batches from the one with the offset on, as parts of their objects."""
+    """Whole batches, starting with the one that contains the offset, as parts of their objects."""
 
     error: ErrorCode
     parts: Sequence[Buffer] = ()
@@ -61,11 +61,11 @@ class ReadResult:
 
     @property
     def records(self) -> Buffer:
-        """All of it in one piece: a copy, unless there is one part."""
+        """All records in one piece: a copy, unless there is only one part."""
         return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
 
 
-# Batches as they are served, or why the object that holds them was not read.
+# Batches to serve, or why their object was not read.
 _Placed: TypeAlias = dict[BatchCoordinate, Served | ObjectError]
 
 
@@ -102,7 +102,7 @@ class DisklessReader:
     ) -> list[ReadResult]:
         """Records for each request, in order, within one budget spent in that order.
 
-        With ``min_one`` the first batch comes even when it is larger than that.
+        With ``min_one`` the first batch is returned even if it is larger than that.
         """
         found = await self._find(requests, fetch_max_bytes, min_one)
         results = await self.read_found(found)
@@ -119,25 +119,25 @@ class DisklessReader:
             found = await self._plane.find_batches(wanted, *limits)
         if min_one:
             return found
-        # A plane grants the first batch in any case.
+        # A plane always grants the first batch.
         budget = FindBudget(*limits, min_one=False)
         return [budget.cut(*pair) for pair in zip(found, wanted, strict=True)]
 
     async def read_found(self, found: Sequence[FindResult]) -> list[ReadResult]:
-        """The records of what the plane has found, each range of an object read once."""
+        """The records of the batches found; each range of an object is read once."""
         runs = [runs_of(one.batches) for one in found]
         placed = await self._place_all(runs)
         return [await self._answer(*one, placed) for one in zip(found, runs, strict=True)]
 
     async def read_batch(self, coordinate: BatchCoordinate) -> bytearray:
-        """One batch, to search a record in it."""
+        """One batch, to search for a record in it."""
         served = await self._serve(coordinate, await self._place_all([[coordinate]]))
         if served.error is not None:
             raise served.error
         return bytearray().join(served.parts)
 
     async def _place_all(self, partitions: Sequence[Sequence[BatchCoordinate]]) -> _Placed:
-        """Every run; those that are not cached are read in parallel."""
+        """Every run; those that are not cached are read concurrently."""
         runs: dict[str, list[BatchCoordinate]] = {}
         for partition in partitions:
             for run in partition:
@@ -162,8 +162,8 @@ class DisklessReader:
         return placed
 
     async def _read(self, wanted: Range, runs: Sequence[BatchCoordinate], placed: _Placed) -> None:
-        """Read a range and place what it holds at once, without waiting for the others: its bytes
-        are in the processor's caches now."""
+        """Read a range and place its batches at once, without waiting for other ranges: its bytes
+        are in the CPU caches now."""
         try:
             held = await self.objects.read(wanted)
         except ObjectError as error:
@@ -181,7 +181,7 @@ class DisklessReader:
             parts += served.parts
             size += served.size
             if served.error is not None:
-                # The good beginning is served; the client meets the error with its next fetch.
+                # The valid beginning is served; the client gets the error with its next fetch.
                 error = found.error if size else served.error.code
                 break
         return ReadResult(error, parts, size, found.log_start_offset, found.high_watermark)
@@ -196,7 +196,8 @@ class DisklessReader:
         return served
 
     async def _serve_again(self, run: BatchCoordinate, first: KafkaError) -> Served:
-        """Bytes were wrong: perhaps only in memory or on the way. Ask the store once more."""
+        """The bytes were invalid, perhaps only in memory or in transit. Read from the store
+        again."""
         extent = run.extent
         self.objects.forget(extent.object_key)
         try:
@@ -218,7 +219,7 @@ class DisklessReader:
 
 
 def _within(wanted: Range, runs: Sequence[BatchCoordinate]) -> list[BatchCoordinate]:
-    """Those of an object's runs that are in a range of it."""
+    """The runs of an object that are within a range of it."""
     return [
         run
         for run in runs
@@ -229,7 +230,7 @@ def _within(wanted: Range, runs: Sequence[BatchCoordinate]) -> list[BatchCoordin
 def _place(
     wanted: Range, held: HeldObject, runs: Sequence[BatchCoordinate], placed: _Placed
 ) -> None:
-    # An answer that uses too little of an object does not hold it until the client has taken it.
+    # A response that uses too little of an object does not keep it until the client has read it.
     sparse = sum(run.extent.byte_size for run in runs) * USED_SHARE < held.size
     for run in _within(wanted, runs):
         placed[run] = _placed(run, held, sparse=sparse)
@@ -239,7 +240,7 @@ def _placed(run: BatchCoordinate, held: HeldObject, *, sparse: bool) -> Served:
     start, end = run.extent.byte_offset, run.extent.end
     checked = held.is_checked(start, end)
     served = Served(run, checked=checked, copy=sparse, own=held.own)
-    served.add_all(held.read(start, min(end, held.end)))  # it may be shorter than it should be
+    served.add_all(held.read(start, min(end, held.end)))  # it may be too short
     if not checked and served.error is None:
         held.note_checked(start, end)
     return served

@@ -1,2 +1,1 @@
-"""Rules that all control planes share, including the coordinator. Pure, and imported by all of
-them."""
+"""Rules shared by all control planes, including the coordinator. Pure."""

@@ -2,7 +2,7 @@
 
 ``check_file`` and ``check_age`` check the file as a whole, ``plan_commit`` its batches one by one,
 by Kafka's rules for idempotent producers (``check_sequence``). State is read through two functions;
-what must be stored comes back in the ``CommitPlan``.
+what must be stored is returned in the ``CommitPlan``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from skylog.objects.keys import BadKey, ObjectKey
 REMEMBERED_BATCHES: Final = 5
 SEQUENCE_MAX: Final = 2**31 - 1
 MAGIC: Final = 2
-# Looked up once: every batch needs it, and a member of an enumeration takes its time.
+# A local alias: every batch needs it, and access to an enum member is slow.
 _NONE: Final = ErrorCode.NONE
 
 
@@ -53,7 +53,8 @@ ProducerOfPartition: TypeAlias = tuple[TopicPartition, int]
 
 
 def check_file(file: FileToCommit) -> None:
-    """Refuse what no writer makes: strange keys and formats, extents that overlap or leave it."""
+    """Refuse what no writer creates: invalid keys and formats, extents that overlap or exceed
+    it."""
     _created_ms(file.object_key)
     if file.format != WAL_FORMAT:
         raise _bad(f"object format {file.format} is not {WAL_FORMAT}")
@@ -112,12 +113,12 @@ def check_new(
     except KafkaError as error:
         if not is_staged(file.object_key):
             raise
-        # Uploading it again does not help: only its writer knows what to do.
-        raise _bad(f"{error.message}: it is not pinned, or no longer") from error
+        # Uploading it again would not help: only its writer knows what to do.
+        raise _bad(f"{error.message}: it is not, or no longer, pinned") from error
 
 
 def check_repeat(file: FileToCommit, size: int, format_: int, batches: int | None) -> None:
-    """A known key must name the same file as before (``batches`` None: the plane forgot)."""
+    """A known key must name the same file (``batches`` None: the plane has forgotten)."""
     if (file.size, file.format) != (size, format_) or len(file.batches) != (
         len(file.batches) if batches is None else batches
     ):
@@ -139,7 +140,7 @@ ACCEPTED: Final = SequenceCheck(ErrorCode.NONE)
 
 
 def check_sequence(entries: Sequence[ProducerEntry], sent: ProducerStamp) -> SequenceCheck:
-    """Kafka's rules for a batch of an idempotent producer, given what is known of it."""
+    """Kafka's rules for a batch of an idempotent producer, given its earlier batches."""
     if not entries:
         return ACCEPTED
     last = entries[-1]
@@ -159,8 +160,8 @@ def check_sequence(entries: Sequence[ProducerEntry], sent: ProducerStamp) -> Seq
 def unexpired(entries: Entries, now_ms: int, expiration_ms: int) -> Entries:
     """What is still known of a producer.
 
-    It expires by the commit times that stand in the log, so that all replicas and a replay agree;
-    the records' own times may be years old and say nothing about its silence.
+    It expires by the commit times in the log, so that all replicas and a replay agree. The records'
+    own times may be years old and do not show how long it has been silent.
     """
     if entries and now_ms - entries[-1].log_append_timestamp >= expiration_ms:
         return ()
@@ -168,7 +169,7 @@ def unexpired(entries: Entries, now_ms: int, expiration_ms: int) -> Entries:
 
 
 def remember(entries: Sequence[ProducerEntry], entry: ProducerEntry) -> Entries:
-    """The entries with a new one: the last 5 of its epoch."""
+    """The entries plus a new one: the last 5 of its epoch."""
     if entries and entries[-1][0] != entry[0]:  # entries are all of one epoch
         return (entry,)
     return (*entries[1 - REMEMBERED_BATCHES :], entry)
@@ -176,7 +177,7 @@ def remember(entries: Sequence[ProducerEntry], entry: ProducerEntry) -> Entries:
 
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """The result of a commit, and all its changes."""
+    """The results of a commit, and all its changes."""
 
     results: list[CommitResult]
     # In the order of the file.
@@ -189,7 +190,7 @@ class CommitPlan:
         return sum(map(len, self.accepted.values()))
 
     def moved(self) -> list[tuple[TopicPartition, int]]:
-        """The partitions whose high watermark the commit moves, and to where."""
+        """The partitions whose high watermark the commit moves, with the new one."""
         return [(partition, log.high_watermark) for partition, log in self.logs.items()]
 
 
@@ -200,7 +201,7 @@ def plan_commit(
     now_ms: int,
     rules: PlaneRules,
 ) -> CommitPlan:
-    """Judge the batches of a new, checked file in order; each sees what the ones before it left."""
+    """Check the batches of a new, valid file in order; each sees the effects of those before it."""
     plan = CommitPlan([], {}, {}, {})
     logs, producers, results, accepted = plan.logs, plan.producers, plan.results, plan.accepted
     for batch in file.batches:
@@ -232,7 +233,7 @@ def plan_commit(
 
 
 def _require_all(file: FileToCommit, results: Sequence[CommitResult]) -> None:
-    """So that a repeated commit of a refused file starts over."""
+    """All or nothing, so that a repeated commit of a refused file starts over."""
     for batch, result in zip(file.batches, results, strict=True):
         if result.error:
             raise KafkaError(result.error, f"the batch at byte {batch.extent.byte_offset}")
@@ -252,5 +253,5 @@ def _refused(check: SequenceCheck, stamp: Stamp, log: LogState) -> CommitResult:
 
 
 def repeated(results: Iterable[CommitResult]) -> list[CommitResult]:
-    """The first answer to a key, for the second time."""
+    """The first result of a key, returned again."""
     return [r if r.error else r._replace(duplicate=True) for r in results]

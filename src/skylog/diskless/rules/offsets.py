@@ -1,7 +1,6 @@
 """Pure: rules for a partition's offsets: for finds, for ListOffsets, and for deletion.
 
-A plane passes its stored state (``LogState``, coordinates) and stores the result; how is up to the
-plane.
+A plane passes its stored state (``LogState``, coordinates) and stores the result in its own way.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from skylog.diskless.plane import (
 )
 from skylog.kernel.errors import ErrorCode
 
-# Looked up once: every find needs it, and a member of an enumeration takes its time.
+# A local alias: every find needs it, and access to an enum member is slow.
 _NONE: Final = ErrorCode.NONE
 
 
 class LogState(NamedTuple):
-    """A partition: what users see of it, and from where on WAL objects hold it."""
+    """A partition: what users see of it, and the first offset in WAL objects."""
 
     log_start_offset: int = 0
     high_watermark: int = 0
@@ -40,7 +39,7 @@ class LogState(NamedTuple):
     wal_start_offset: int = 0
 
     def grown(self, high_watermark: int, byte_size: int) -> LogState:
-        """After a commit; one for every batch, so not by ``_replace``, which takes far longer."""
+        """After a commit; called for every batch, so without ``_replace``, which is far slower."""
         start, _, _, wal_start = self
         return tuple.__new__(LogState, (start, high_watermark, byte_size, wal_start))
 
@@ -69,7 +68,7 @@ def find_error(offset: int, log: LogState) -> ErrorCode:
 
 
 class FindBudget:
-    """The bytes of one find, spent in request order; ``partition`` begins the next one."""
+    """The bytes of one find, spent in request order; ``partition`` starts the next one."""
 
     __slots__ = ("_batches_max", "_left", "_partition_left", "_used")
 
@@ -82,15 +81,14 @@ class FindBudget:
         self._partition_left = 0
 
     def partition(self, max_bytes: int) -> bool:
-        """Whether the partition may get anything at all."""
+        """Whether the partition may get anything."""
         self._partition_left = max_bytes
         return not self._used or (self._left > 0 and max_bytes > 0)
 
     def grant(self, batches: Iterable[BatchCoordinate]) -> list[BatchCoordinate]:
-        """The batches granted to the partition: all that fit, and the first of the find in any
-        case."""
+        """The batches granted to the partition: all that fit, and always the first of the find."""
         granted: list[BatchCoordinate] = []
-        # Every batch that is read comes through here.
+        # Runs for every batch that is read.
         left, batches_left = min(self._left, self._partition_left), self._batches_max or math.inf
         for batch in batches:
             if self._used and (batch.extent.byte_size > left or batches_left <= 0):
@@ -103,7 +101,7 @@ class FindBudget:
         return granted
 
     def cut(self, result: FindResult, request: FindRequest) -> FindResult:
-        """What remains of an answer that was found within another budget."""
+        """The part of a result, found with a budget of its own, that this budget allows."""
         if result.error or not result.batches:
             return result
         fits = self.partition(request.max_bytes)
@@ -174,7 +172,7 @@ def retention_start(
     now_ms: int,
     max_batches: int,
 ) -> int:
-    """Where the log shall start; ``oldest`` are its first ``max_batches`` + 1 batches, or all."""
+    """The new log start; ``oldest`` are the first ``max_batches`` + 1 batches, or all."""
     if limits.off:
         return log.log_start_offset
     kept_bytes = log.byte_size

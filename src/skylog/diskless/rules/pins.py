@@ -21,7 +21,8 @@ def is_staged(object_key: str) -> bool:
 
 
 def check_pin(pin: PinRequest, now_ms: int, rules: PlaneRules, pinned_until_ms: int | None) -> None:
-    """Refuse a pin for what a scan may delete at any moment, or for ever."""
+    """Refuse a pin for an object that a scan may delete at any moment, or one that lasts too
+    long."""
     try:
         key = ObjectKey.parse(pin.object_key)
     except BadKey as error:
@@ -32,7 +33,7 @@ def check_pin(pin: PinRequest, now_ms: int, rules: PlaneRules, pinned_until_ms: 
         raise _bad(f"a writer's name of {len(pin.writer_id)} characters")
     if not now_ms < pin.expires_ms <= now_ms + STAGED_PIN_LIFETIME_MS_MAX:
         raise _bad(
-            f"a pin of {pin.expires_ms - now_ms} ms; allowed are up to {STAGED_PIN_LIFETIME_MS_MAX}"
+            f"a pin of {pin.expires_ms - now_ms} ms; the limit is {STAGED_PIN_LIFETIME_MS_MAX}"
         )
     if is_open(pinned_until_ms, now_ms):
         return
@@ -42,12 +43,12 @@ def check_pin(pin: PinRequest, now_ms: int, rules: PlaneRules, pinned_until_ms: 
 
 
 def is_open(pinned_until_ms: int | None, now_ms: int) -> bool:
-    """Whether the pin lets its object be committed."""
+    """Whether the pin allows its object to be committed."""
     return pinned_until_ms is not None and now_ms < pinned_until_ms
 
 
 def keeps(pinned_until_ms: int | None, now_ms: int, rules: PlaneRules) -> bool:
-    """Whether the pin keeps its object from being deleted."""
+    """Whether the pin protects its object from deletion."""
     return pinned_until_ms is not None and now_ms < pinned_until_ms + rules.pin_grace_ms
 
 

@@ -1,8 +1,7 @@
-"""Pure: ranges of a partition for bulk readers, as every plane answers them.
+"""Pure: ranges of a partition for bulk readers, for every plane.
 
-A call goes through a number of batches, spent in the order of the requests; what it does not reach
-is for the next call. So a call on a partition with millions of batches does not block others for
-long.
+A call scans a limited number of batches, in the order of the requests; the next call continues from
+there. So a call on a partition with millions of batches does not block others for long.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class Span(NamedTuple):
-    """A request's offsets in its partition, all of them there."""
+    """The offsets of a request, all of which exist in the partition."""
 
     start: int
     end: int
@@ -48,7 +47,7 @@ class Look(NamedTuple):
 
 
 class SplitPage(NamedTuple):
-    """``batches``: how many were gone through; ``end``: the offset behind the last of them."""
+    """``batches``: how many were scanned; ``end``: the offset after the last of them."""
 
     splits: Sequence[PlannedSplit]
     skipped_bytes: int
@@ -57,7 +56,7 @@ class SplitPage(NamedTuple):
 
 
 class SizedBatch(NamedTuple):
-    """All that planning needs to know of a batch."""
+    """What planning needs of a batch."""
 
     base_offset: int
     last_offset: int
@@ -96,7 +95,7 @@ def run(steps: Generator[Look, AnswerT, ResultT], look: Callable[..., AnswerT]) 
 def plan(
     requests: Sequence[RangeRequest], max_batches: int, log_of: LogOf
 ) -> Generator[Look, SplitPage, list[PlannedRange]]:
-    """Asks for the split page of a span, of so many batches at most."""
+    """Asks for the split page of a span, limited in batches."""
     results = []
     left = max_batches
     for request in requests:
@@ -127,7 +126,7 @@ def plan(
 def locate(
     requests: Sequence[RangeRequest], max_batches: int, log_of: LogOf
 ) -> Generator[Look, Sequence[BatchCoordinate], list[LocatedRange]]:
-    """Asks for the batches of a span, so many at most; old ones may be left out already."""
+    """Asks for the batches of a span, limited in number; old ones may be left out."""
     results = []
     left = max_batches
     for request in requests:
@@ -156,12 +155,12 @@ def locate(
 
 
 def within(batches: Iterable[BatchCoordinate], span: Span, limit: int) -> list[BatchCoordinate]:
-    """So many batches of the span; they are given in order, from its start on."""
+    """At most ``limit`` batches of the span; they are given in order, from its start."""
     return list(takewhile(lambda one: one.stamp.base_offset < span.end, islice(batches, limit)))
 
 
 def split_page(batches: Iterable[SizedBatch], span: Span, split_bytes: int) -> SplitPage:
-    """Batches of a span, in order; how it is done can be said in SQL as well."""
+    """Splits the batches of a span, given in order; written so that SQL can express it, too."""
     splits: dict[int, PlannedSplit] = {}
     before = skipped = count = 0
     end = span.start
@@ -181,7 +180,7 @@ def split_page(batches: Iterable[SizedBatch], span: Span, split_bytes: int) -> S
 
 
 def page_of_groups(groups: Iterable[tuple[Any, ...]], span: Span) -> SplitPage:
-    """What a database has grouped: kept or not, first offset, offset behind, bytes, batches."""
+    """From the groups of a database: kept or not, first offset, offset after, bytes, batches."""
     splits = []
     skipped = count = 0
     end = span.start

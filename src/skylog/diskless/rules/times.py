@@ -9,14 +9,14 @@ from skylog.kernel.limits import STAGED_PIN_AGE_MS_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaneRules:
-    """How old a commit and a pin may be, and how long a plane remembers.
+    """How old a commit and a pin may be, and how long a plane remembers them.
 
-    The orphan scan and the cleaner must wait longer than twice ``commit_age_ms_max``: then no
+    The orphan scan and the cleaner must wait for more than twice ``commit_age_ms_max``: then no
     object that they delete can still be committed.
     """
 
     commit_age_ms_max: int = 10 * 60 * 1000
-    # How far ahead of ours an uploader's clock may be.
+    # How far an uploader's clock may be ahead of ours.
     commit_ahead_ms_max: int = 60 * 1000
     producer_expiration_ms: int = 24 * 60 * 60 * 1000
     # How long a staged object may wait for its pin. The orphan scan waits longer.

@@ -1,7 +1,7 @@
-"""A WAL file on its way: requests gather in it, then it is laid out, uploaded and committed.
+"""A WAL file in the writer: requests gather in it, then it is laid out, uploaded and committed.
 
 Its batches belong to coordinators (``ControlPlane.coordinator_of``): each gets a part of the file,
-and the parts are committed independently of each other.
+and the parts are committed independently.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from skylog.wire.buffers import Buffer
 ProducerPartition = tuple[Uuid, int, int]
 
 
-# Those of which there is one for every batch are tuples: they are made several times as fast.
+# Classes with an instance for every batch are tuples: creating them is several times as fast.
 class AppendResult(NamedTuple):
-    """What became of one batch."""
+    """The outcome of one batch."""
 
     error: ErrorCode
     base_offset: int = -1
@@ -54,7 +54,7 @@ class Item(NamedTuple):
 
     @property
     def producer(self) -> ProducerPartition | None:
-        """Whose order must hold; None for a producer that does not number its batches."""
+        """The producer whose order must be kept; None if it does not number its batches."""
         if not self.batch.has_producer:
             return None
         return self.topic_id, self.partition, self.batch.producer_id
@@ -68,14 +68,14 @@ def _new_future() -> asyncio.Future[None]:
 class Request:
     """A produce request's batches, and its waiting caller.
 
-    ``coordinator_ids`` are those of the items; None for a partition that the plane does not know.
+    ``coordinator_ids`` are those of the items; None for a partition unknown to the plane.
     """
 
     number: int
     items: Sequence[Item]
     coordinator_ids: Sequence[int | None]
     done: asyncio.Future[None] = field(default_factory=_new_future)
-    # Waits for room in the writer.
+    # Waits for space in the writer.
     waits: bool = False
     size: int = 0
     bytes_by_coordinator: dict[int, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Request:
                 self.size += item.batch.size
 
     def settle(self, at: int, result: AppendResult) -> None:
-        """The first result of a batch counts; with the last batch the request is done."""
+        """The first result of a batch counts; after the last batch the request is done."""
         self._results.setdefault(at, result)
         if len(self._results) == len(self.items) and not self.done.done():
             self.done.set_result(None)
@@ -101,7 +101,7 @@ class Request:
 
 
 class Piece(NamedTuple):
-    """A batch of a file, and for whom it is there."""
+    """A batch of a file, and its request."""
 
     request: Request
     at: int
@@ -145,9 +145,9 @@ class WalFile:
                 self.size += item.batch.size
 
     def close(self, key: ObjectKey, rng: Random, closed_ms: float) -> list[FilePart]:
-        """From now on its bytes do not change; what each coordinator commits of them."""
+        """Freeze the bytes; returns the part of each coordinator."""
         layout = arrange(self._pieces)
-        # In any order, so that the work of owning files is spread evenly.
+        # In random order, which spreads the work of owning files evenly.
         coordinator_ids = shuffled(sorted(self.coordinator_ids), rng)
         file = ClosedFile(key, layout, coordinator_ids, closed_ms)
         by_coordinator: dict[int, list[tuple[Piece, int]]] = {
@@ -162,8 +162,8 @@ class WalFile:
 
 
 class ClosedFile:
-    """Laid out. Its parts refer to it, but not the other way round: a reference cycle would keep
-    its bytes in memory until the garbage collector runs."""
+    """Laid out. Its parts refer to it, but not vice versa: a reference cycle would keep its bytes
+    in memory until the garbage collector runs."""
 
     def __init__(
         self,
@@ -178,31 +178,31 @@ class ClosedFile:
         self.coordinator_ids = coordinator_ids
         self.uploaded: asyncio.Future[None] = _new_future()
         self.unsettled = len(coordinator_ids)
-        # A plane has the file, or may have it.
+        # The plane has the file, or may have it.
         self.keep_object = False
         self.failed = False
         self._buffers: Sequence[Buffer] = layout.parts
 
     def take_buffers(self) -> Sequence[Buffer]:
-        """For the upload; what is needed after it is held by waiting requests."""
+        """For the upload; waiting requests hold what is needed afterwards."""
         buffers, self._buffers = self._buffers, ()
         return buffers
 
     def not_uploaded(self, error: Exception) -> None:
         self.uploaded.set_exception(error)
-        self.uploaded.exception()  # it is looked at later, by who commits
+        self.uploaded.exception()  # the commit handles it later
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """What one coordinator commits of a file."""
+    """The part of a file that one coordinator commits."""
 
     file: ClosedFile
     coordinator_id: int
     pieces: Sequence[tuple[Piece, int]]
 
     def to_commit(self, broker_id: int, lost: LostBatches) -> tuple[FileToCommit, list[Piece]]:
-        """Batches whose producer lost an earlier one stay out of it."""
+        """Leaves out batches whose producer lost an earlier one."""
         chosen: list[Piece] = []
         batches: list[BatchToCommit] = []
         object_key = self.file.key.text
@@ -220,7 +220,7 @@ class FilePart:
         return file, chosen
 
     def names(self) -> dict[str, object]:
-        """What logs call it."""
+        """Its identity in log messages."""
         return {"key": str(self.file.key), "coordinator": self.coordinator_id}
 
     def lose(self, lost: LostBatches) -> None:
@@ -228,7 +228,7 @@ class FilePart:
             lost.add(piece.item)
 
     def fail(self, result: AppendResult) -> None:
-        """Everything that has no result yet gets this one."""
+        """Set this result wherever there is none yet."""
         for piece, _ in self.pieces:
             piece.request.settle(piece.at, result)
 

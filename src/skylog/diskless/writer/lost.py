@@ -1,8 +1,8 @@
-"""Which producers lost a batch that they will send again. Pure.
+"""The producers that lost a batch which they will send again. Pure.
 
-A coordinator takes the first batch of a producer that it does not know, wherever its sequence
-begins. So batches that a producer sent after a lost one must wait until that one has been resent:
-otherwise they would be taken for its first batch, and the lost one would be refused for ever.
+A coordinator accepts any first sequence of a producer that it does not know. So batches that a
+producer sent after a lost one must wait until that one has been resent: otherwise they would be
+accepted as its first, and the lost one would be refused for ever.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class LostBatches:
             self._lost.popitem(last=False)
 
     def admits(self, item: Item) -> bool:
-        """Whether a batch may be committed; asked in the order of commits. The lost batch itself,
-        one before it or one of another epoch ends the waiting: the coordinator judges it."""
+        """Whether a batch may be committed; called in the order of commits. The lost batch itself,
+        an earlier one, or one of another epoch ends the wait: the coordinator decides on it."""
         if not self._lost:
             return True
         producer = item.producer

@@ -1,7 +1,7 @@
-"""Limits the bytes that wait in the writer, and queues requests for room. Pure.
+"""Limits the bytes that wait in the writer, and queues requests for space. Pure.
 
-Each coordinator may use as much as is still free of twice the limit: alone it gets the limit; if
-some coordinators are blocked each has an equal share, and as much is left for the others.
+A coordinator may use as much as is still free of twice the limit: alone it gets the limit. If
+several are blocked, each has an equal share, and the same share is left for the others.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Room:
-    """Requests in the order of arrival; none overtakes another that needs the same coordinator.
+    """Requests in order of arrival; none overtakes another that needs the same coordinator.
 
-    The last one may be larger than what is free, so that large ones have their turn too.
+    The last one may be larger than what is free, so that large requests get their turn too.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -30,7 +30,7 @@ class Room:
         return bool(self._waiting)
 
     def take(self, request: Request) -> bool:
-        """False: there is no room now, and the request waits for it."""
+        """False: there is no space now, and the request is queued."""
         if self._fits(request):
             self._take(request)
             return True
@@ -43,7 +43,7 @@ class Room:
             self._taken[coordinator_id] -= size
 
     def admit(self) -> list[Request]:
-        """Those of the waiting requests that have their room now."""
+        """The queued requests that have space now."""
         waiting, self._waiting = self._waiting, deque()
         self._waited_for.clear()
         return [request for request in waiting if self.take(request)]

@@ -1,18 +1,17 @@
 """The writer of a broker: requests → active file → upload → commits, in the order of closing.
 
 Uploads overlap. The parts of files that belong to one coordinator (``ControlPlane.coordinator_of``)
-are committed one after the other, so that a producer's batches get their offsets in the order in
-which they came; coordinators do not wait for one another. Nobody is answered before the commit.
-When a part cannot be committed, later batches of the same producer and partition fail too until the
-lost one comes again: committing them would leave a hole that the producer could never close.
+are committed one after the other, so that a producer's batches get their offsets in the order of
+arrival; coordinators do not wait for each other. No request is answered before the commit. If a
+part cannot be committed, later batches of the same producer and partition fail too, until the lost
+one is sent again: committing them would leave a gap that the producer could never close.
 
 ==========  ================================================================================
 a file is   next
 ==========  ================================================================================
 open        closed: by size, age, or early (``plan.py``)
 closed      uploaded: the store has it · failed: refused, or not in time
-uploaded    each part committed: the plane has given offsets · failed: refused, or not known
-            in time
+uploaded    each part committed: it has its offsets · failed: refused, or not known in time
 ==========  ================================================================================
 """
 
@@ -52,11 +51,11 @@ __all__ = ["AppendResult", "DisklessWriter", "Item", "Request"]
 _log = get_logger("diskless.writer")
 _RETRY_SECONDS: Final = 0.05
 _RETRY_SECONDS_MAX: Final = 2.0
-# A new coordinator is there within moments, and its producers wait for it.
+# A new coordinator is available within moments, and its producers wait for it.
 _COMMIT_RETRY_SECONDS_MAX: Final = 0.25
 _UNKNOWN: Final = AppendResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _AT_THE_END: Final = AppendResult(
-    ErrorCode.REQUEST_TIMED_OUT, message="the broker ended before it was known"
+    ErrorCode.REQUEST_TIMED_OUT, message="the broker stopped before the outcome was known"
 )
 _AFTER_LOST: Final = AppendResult(
     ErrorCode.KAFKA_STORAGE_ERROR, message="An earlier batch of the producer failed."
@@ -76,7 +75,7 @@ class WriterStats:
 
 
 class WriterStages(NamedTuple):
-    """``rotate``: a file from its first request to its closing. ``commit``: of one part."""
+    """``rotate``: a file from its first request to its closing. ``commit``: one part."""
 
     rotate: Stage
     upload: Stage
@@ -109,22 +108,22 @@ class DisklessWriter:
         self._look: asyncio.TimerHandle | asyncio.Handle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(settings.upload_concurrency)
-        # Parts of closed files; a coordinator that has some has a task that commits them.
+        # Parts of closed files; a coordinator with any has a task that commits them.
         self._queues: dict[int, deque[FilePart]] = {}
         self._lost = LostBatches()
         self._room = Room(settings.inflight_bytes_max)
-        # How many wait for their answer.
+        # The number of requests that wait for a response.
         self._requests = 0
         self._ended = False
 
     async def append(self, request_id: int, items: Sequence[Item]) -> list[AppendResult]:
-        """Write a request's batches; returns what became of each, once that is known."""
+        """Write a request's batches; returns the outcome of each, once known."""
         request = self.submit(request_id, items)
         await asyncio.shield(request.done)
         return request.results()
 
     def submit(self, request_id: int, items: Sequence[Item]) -> Request:
-        """As ``append``, without waiting: the order of calls is the order of batches."""
+        """Like ``append``, without waiting: the order of calls is the order of batches."""
         coordinator_of = self._plane.coordinator_of
         coordinator_ids = [coordinator_of((item.topic_id, item.partition)) for item in items]
         request = Request(request_id, items, coordinator_ids)
@@ -151,12 +150,12 @@ class DisklessWriter:
             self._write(waiting)
 
     def waiting(self) -> dict[int, int]:
-        """How many files wait for their commit, by coordinator."""
+        """The number of files waiting for their commit, by coordinator."""
         return {coordinator_id: len(parts) for coordinator_id, parts in self._queues.items()}
 
     async def close(self) -> None:
-        """Write what is queued, and accept no more. Coordinators may already be stopped: callers
-        then get an unknown outcome, and the object is left to the orphan scan."""
+        """Write what is queued, and accept no more. If coordinators have already stopped, callers
+        get an unknown outcome, and the object is left to the orphan scan."""
         self._ended = True
         end = self._clock.monotonic() + limits.DISKLESS_CLOSE_SECONDS_MAX
         while self._active is not None or self._tasks or self._room.is_waited_for:
@@ -169,11 +168,11 @@ class DisklessWriter:
             await asyncio.sleep(0)
 
     async def _abandon(self) -> bool:
-        """False: there is work that does not even end when it is cancelled."""
+        """False: some work does not end even when cancelled."""
         waiting = [part for parts in self._queues.values() for part in parts]
         self._queues.clear()
         for part in waiting:
-            _log.error("file not committed before the end", **part.names())
+            _log.error("file not committed before shutdown", **part.names())
             part.fail(_AT_THE_END)
         await end_tasks(self._tasks)
         return not self._tasks
@@ -186,7 +185,7 @@ class DisklessWriter:
     # -- closing -------------------------------------------------------------------------------
 
     def _write(self, request: Request) -> None:
-        """Into the active file, which may be full then."""
+        """Add to the active file, which may then be full."""
         if self._active is None:
             self._active = WalFile(self._ticks_ms(), self.stages.rotate.begin())
         self._active.add(request)
@@ -197,11 +196,11 @@ class DisklessWriter:
             self._reconsider()
 
     def _ticks_ms(self) -> float:
-        """Time that no one sets: a file must not wait because a clock was put back."""
+        """Monotonic time: a file must not wait because a clock was set back."""
         return self._clock.monotonic() * 1000
 
     def _consider(self) -> None:
-        """Close the active file, or look again when that may be due."""
+        """Close the active file, or schedule the next check."""
         self._look = None
         active = self._active
         if active is None:
@@ -217,8 +216,7 @@ class DisklessWriter:
         self._look = asyncio.get_running_loop().call_later(wait_ms / 1000, self._consider)
 
     def _under_way(self, active: WalFile) -> int:
-        """Files before this one at the coordinator with the fewest: no need to wait for the
-        others."""
+        """Files before this one at the coordinator with the fewest: it waits for no other."""
         return min(len(self._queues.get(one, ())) for one in active.coordinator_ids)
 
     def _close(self, reason: Reason) -> None:
@@ -244,7 +242,7 @@ class DisklessWriter:
                 self._start(self._commit_all(part.coordinator_id))
 
     def _reconsider(self) -> None:
-        """Something has changed: a waiting file may be closed early now."""
+        """Something has changed: a waiting file may now be closed early."""
         if self._active is not None:
             if self._look is not None:
                 self._look.cancel()
@@ -253,7 +251,7 @@ class DisklessWriter:
     # -- uploading -----------------------------------------------------------------------------
 
     def _send(self, file: ClosedFile) -> None:
-        """To the store: at once, where that takes less than to wait for it."""
+        """Upload: synchronously, if that is faster than waiting for it."""
         buffers, began = file.take_buffers(), self.stages.upload.begin()
         try:
             if not ((near := self._store.at_hand) and near.put_now(file.key, buffers)):
@@ -281,7 +279,7 @@ class DisklessWriter:
         file.uploaded.set_result(None)
 
     async def _put(self, key: ObjectKey, buffers: Sequence[Buffer]) -> None:
-        """Put the object; the same key again until it is known to be there."""
+        """Put the object, under the same key until it is known to exist."""
         delay = _RETRY_SECONDS
         while True:
             try:
@@ -290,12 +288,12 @@ class DisklessWriter:
             except ObjectError as error:
                 if error.kind is Outcome.REFUSED or not self._in_time(key):
                     raise
-                _log.warning("upload failed, tried again", key=str(key), why=str(error))
+                _log.warning("upload failed, retrying", key=str(key), why=str(error))
             await asyncio.sleep(delay * (0.5 + self._rng.random()))
             delay = min(delay * 2, _RETRY_SECONDS_MAX)
 
     def _in_time(self, key: ObjectKey) -> bool:
-        """Whether the plane would still take a commit of this key."""
+        """Whether the plane would still accept a commit of this key."""
         age_ms = self._clock.now_ms() - (key.created_ms or 0)
         return age_ms < self._settings.commit_age_max_ms / 2
 
@@ -336,7 +334,7 @@ class DisklessWriter:
     async def _commit_until_known(
         self, to_commit: FileToCommit, part: FilePart
     ) -> list[CommitResult]:
-        """An unknown outcome is requested again, with the same key."""
+        """If the outcome is unknown, repeat the request with the same key."""
         unknown, tell, delay = False, _log.warning, _RETRY_SECONDS
         while True:
             try:
@@ -346,7 +344,7 @@ class DisklessWriter:
                 if not error.retriable:
                     raise
                 if not self._in_time(part.file.key):
-                    # That this try did nothing says nothing of one before it.
+                    # A definite failure of this attempt says nothing about an earlier one.
                     raise KafkaError(error.code, error.message, ambiguous=unknown) from error
                 tell("commit outcome unknown, retrying", **part.names(), why=str(error))
                 tell = _log.debug
@@ -359,13 +357,14 @@ class DisklessWriter:
         part.file.failed = True
         part.lose(self._lost)
         unknown = isinstance(error, KafkaError) and error.ambiguous
-        # An object that may not be there is left to the scan for orphans.
+        # An object that may not exist is left to the orphan scan.
         part.file.keep_object |= unknown or isinstance(error, ObjectError)
         code = ErrorCode.REQUEST_TIMED_OUT if unknown else ErrorCode.KAFKA_STORAGE_ERROR
         part.fail(AppendResult(code, message=str(error)))
 
     def _settled(self, file: ClosedFile) -> None:
-        """A part of the file has been committed or abandoned; after the last one, count."""
+        """A part of the file has been committed or abandoned; after the last one, count the
+        file."""
         file.unsettled -= 1
         if file.unsettled:
             return
@@ -386,7 +385,7 @@ class DisklessWriter:
             if described[0].error is ErrorCode.RESOURCE_NOT_FOUND:
                 await self._store.delete_many([key])
         except (KafkaError, ObjectError) as error:
-            # The scan for orphans will find it.
+            # The orphan scan will find it.
             _log.warning("refused file not removed", key=str(key), why=str(error))
 
 

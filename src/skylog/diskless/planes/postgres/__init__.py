@@ -1,4 +1,4 @@
-"""The control plane in a Postgres database, for those who run one anyway."""
+"""The control plane in a Postgres database."""
 
 from skylog.diskless.planes.postgres.plane import PostgresPlane
 

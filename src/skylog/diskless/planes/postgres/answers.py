@@ -1,4 +1,4 @@
-"""Pure: the answers to a commit as bytes, kept with the file for the case that it comes again."""
+"""Pure: the results of a commit as bytes, kept with the file in case the commit is repeated."""
 
 from __future__ import annotations
 

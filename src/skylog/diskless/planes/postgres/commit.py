@@ -1,7 +1,7 @@
 """The commit of a file as one transaction.
 
 The file's row comes first: a second commit of the same key waits at it, and then finds the first
-answer. Then the partitions are locked, in one order everywhere, so that no two commits can wait
+result. Then the partitions are locked, always in the same order, so that no two commits can wait
 for each other.
 """
 
@@ -81,7 +81,7 @@ WHERE object_key = $1"""
 async def commit(
     connection: Any, file: FileToCommit, now_ms: int, rules: PlaneRules
 ) -> tuple[list[CommitResult], list[Moved]]:
-    """The answer, and the high watermarks that moved. ``file`` has passed ``check_file``."""
+    """The results, and the high watermarks that moved. ``file`` has passed ``check_file``."""
     pin = await _pin(connection, file.object_key)
     row = await connection.fetchrow(_KNOWN, file.object_key)
     if row is None and pin is not None and pin["answers"] is not None:
@@ -92,7 +92,7 @@ async def commit(
     file_id = await connection.fetchval(
         _NEW, file.object_key, file.format, file.size, file.uploader_broker_id, now_ms
     )
-    if file_id is None:  # another commit of it has just ended
+    if file_id is None:  # another commit of it has just finished
         return _again(file, await connection.fetchrow(_KNOWN, file.object_key)), []
     logs = await lock_logs(connection, {batch.topic_partition for batch in file.batches})
     producers = await _producers(connection, file)
@@ -121,7 +121,7 @@ def _again(file: FileToCommit, row: Any) -> list[CommitResult]:
 async def lock_logs(
     connection: Any, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, LogState]:
-    """Lock partitions until the transaction ends; those that are not known are missing."""
+    """Lock partitions until the transaction ends; unknown ones are missing."""
     rows = await connection.fetch(_LOCK, *_columns(list(set(partitions)), 2))
     return {(row[0], row[1]): log_of(row) for row in rows}
 
@@ -188,5 +188,5 @@ def _producer_row(
 
 
 def _columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
-    """Rows as the arrays that ``unnest`` wants."""
+    """Rows as the arrays that ``unnest`` takes."""
     return [[row[column] for row in rows] for column in range(width)]

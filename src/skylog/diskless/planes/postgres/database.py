@@ -1,10 +1,10 @@
 """Transactions on a pool of connections, and what a failed one means.
 
-- 40001 and 40P01 (serialization, deadlock): undone by the server, so tried again a few times;
-- a connection that is lost, or an answer that does not come: a change may or may not have been
-  committed, so the error is ambiguous; a read changed nothing and may simply be asked again;
-- no connection to be had: nothing was sent, so nothing was done;
-- everything else: the server undid the transaction, or (ValueError) it could not be sent.
+- 40001 and 40P01 (serialization, deadlock): rolled back by the server, so retried a few times;
+- a lost connection or a timeout: a change may or may not have been committed, so the error is
+  ambiguous; a read changed nothing and can simply be repeated;
+- no connection available: nothing was sent, so nothing was done;
+- everything else: the server rolled back, or (ValueError) the statement could not be sent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LOST: Final = (
 
 
 async def prepare(connection: Any) -> None:
-    """Topic ids go in and come out as ``Uuid``."""
+    """Converts topic ids to and from ``Uuid``."""
     await connection.set_type_codec(
         "uuid", schema="pg_catalog", encoder=bytes, decoder=Uuid, format="binary"
     )
@@ -61,7 +61,7 @@ class Database:
         self._pool: Any = None
 
     async def open(self) -> None:
-        """Connect and bring the schema up to date; after a failure ``close`` is still due."""
+        """Connect and migrate the schema; after a failure ``close`` must still be called."""
         try:
             self._pool = await asyncpg.create_pool(
                 self._address.reveal(),
@@ -75,9 +75,9 @@ class Database:
             async with self._pool.acquire() as connection:
                 versions = await migrate(connection)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
-            # An invalid connection string is in the error, including the password.
+            # The error of an invalid connection string contains it, including the password.
             hidden = isinstance(error, ValueError)
-            why = "the connection string cannot be read" if hidden else str(error)
+            why = "the connection string is invalid" if hidden else str(error)
             raise StorageError(
                 f"cannot use the Postgres control plane: {type(error).__name__}: {why}"
             ) from (None if hidden else error)
@@ -106,7 +106,7 @@ class Database:
         return await self._run(work, changes=False)
 
     async def change(self, work: Work[T]) -> T:
-        """Run a transaction; ``work`` may run again after it was undone."""
+        """Run a transaction; ``work`` runs again if it was rolled back."""
         return await self._run(work, changes=True)
 
     async def _run(self, work: Work[T], *, changes: bool) -> T:
@@ -141,7 +141,7 @@ class Database:
             return await work(connection)
 
     async def _release(self, connection: Any) -> None:
-        """Give a connection back; one that is broken is dropped by the pool."""
+        """Return a connection; the pool drops a broken one."""
         try:
             if self._pool is not None:
                 await self._pool.release(connection)

@@ -18,7 +18,7 @@ UPDATE logs SET log_start_offset = $3, byte_size = $4, wal_start_offset = $5
 WHERE topic_id = $1 AND partition = $2"""
 
 # Two transactions may each delete one of a file's last two batches. The lock makes the second one
-# look again after the first has ended; without it neither would see that none is left.
+# check again after the first has ended; otherwise neither would see that none is left.
 _LOCK_FILES: Final = """
 SELECT 1 FROM files WHERE file_id = ANY($1::bigint[]) ORDER BY file_id FOR UPDATE"""
 
@@ -44,7 +44,7 @@ async def start_at(connection: Any, partition: TopicPartition, log: LogState, of
 async def drop_below(
     connection: Any, partition: TopicPartition, log: LogState, offset: int
 ) -> Moved:
-    """Let go of the batches that end below ``offset``, and store the partition."""
+    """Remove the batches that end below ``offset``, and store the partition."""
     gone = await connection.fetch(_DROP, *partition, offset)
     log = log._replace(
         byte_size=log.byte_size - sum(row["byte_size"] for row in gone),
@@ -57,7 +57,7 @@ async def drop_below(
 
 
 async def mark_free_files(connection: Any, file_ids: Sequence[int], now_ms: int) -> None:
-    """Mark those of the files that have no batch left."""
+    """Mark the files that have no batch left."""
     if file_ids:
         distinct = sorted(set(file_ids))
         await connection.execute(_LOCK_FILES, distinct)

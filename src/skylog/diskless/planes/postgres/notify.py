@@ -1,4 +1,4 @@
-"""High watermarks over LISTEN/NOTIFY: how a commit wakes waiting fetches on other brokers.
+"""High watermarks by LISTEN/NOTIFY: how a commit wakes waiting fetches on other brokers.
 
 A notification is part of the commit's transaction. While the listening connection is down,
 notifications are lost; so after each new connection every high watermark is reported once.
@@ -22,7 +22,7 @@ from skylog.kernel.waiting import end_tasks
 log = get_logger("diskless.postgres")
 
 CHANNEL: Final = "skylog_high_watermarks"
-# Postgres takes payloads of less than 8000 bytes.
+# Postgres accepts payloads of less than 8000 bytes.
 PAYLOAD_CHARACTERS_MAX: Final = 7900
 FAILURES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 PING_SECONDS: Final = 10.0
@@ -33,7 +33,7 @@ Moved = tuple[TopicPartition, int]
 
 
 def payloads(moved: Iterable[Moved]) -> Iterator[str]:
-    """As few payloads as hold all of ``moved``."""
+    """As few payloads as possible for all of ``moved``."""
     words: list[str] = []
     length = 0
     for (topic_id, partition), high_watermark in moved:
@@ -54,11 +54,11 @@ def parse(payload: str) -> Iterator[Moved]:
             topic_id, partition, high_watermark = word.split(":")
             yield (Uuid.parse(topic_id), int(partition)), int(high_watermark)
         except ValueError:
-            log.warning("strange notification", word=word)
+            log.warning("unknown notification", word=word)
 
 
 class HighWatermarkFeed:
-    """Keeps one connection listening for as long as the plane is open."""
+    """Keeps one connection listening while the plane is open."""
 
     def __init__(
         self, database: Database, listeners: Listeners, sleep: Sleep = asyncio.sleep
@@ -108,7 +108,7 @@ class HighWatermarkFeed:
             closed = await self._reconnect()
 
     async def _until_lost(self, closed: asyncio.Event) -> None:
-        """A peer that vanished silently is detected by a periodic query."""
+        """A periodic query detects a peer that vanished silently."""
         while not closed.is_set():
             try:
                 await asyncio.wait_for(closed.wait(), PING_SECONDS)

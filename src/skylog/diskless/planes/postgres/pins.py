@@ -1,4 +1,4 @@
-"""Pins. A commit locks the pin of its key, so that they see each other."""
+"""Pins. A commit locks the pin of its key, so that commits and pins see each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOCK: Final = """
 SELECT object_key, expires_ms FROM pins WHERE object_key = ANY($1::varchar[])
 ORDER BY object_key FOR UPDATE"""
 
-# An object that was committed before it was pinned gives its answers at once.
+# An object that was committed before it was pinned provides its results at once.
 _PUT: Final = """
 INSERT INTO pins (object_key, writer_id, epoch, expires_ms, size, format, answers)
 SELECT $1, $2, $3, $4, f.size, f.format, f.answers
@@ -42,7 +42,7 @@ async def pin(
         for request, error in zip(requests, results, strict=True)
         if error is None
     ]
-    # In one order everywhere, so that no two can wait for each other.
+    # Always in the same order, so that no two transactions can wait for each other.
     await connection.executemany(_PUT, sorted(rows))
     return results
 
@@ -68,6 +68,6 @@ async def release(connection: Any, keys: Sequence[str]) -> None:
 
 
 async def kept(connection: Any, keys: Sequence[str], now_ms: int, rules: PlaneRules) -> set[str]:
-    """Those of the keys whose pin keeps them from being deleted."""
+    """Those of the keys whose pin protects them from deletion."""
     rows = await connection.fetch(_EXPIRES, [key for key in keys if pins.is_staged(key)])
     return {key for key, expires_ms in rows if pins.keeps(expires_ms, now_ms, rules)}

@@ -1,7 +1,7 @@
 """The control plane on Postgres: READ COMMITTED, one transaction per call, thin over the rules.
 
-Every statement locks partitions before files, both in order, so deadlocks are rare; those that
-happen are undone by the server and tried again. Time comes from the broker's clock.
+Every statement locks partitions before files, both in order, so deadlocks are rare; the server
+rolls them back, and they are retried. Time comes from the broker's clock.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PostgresPlane:
             raise
 
     async def loaded(self) -> None:
-        """The database is there, or a call says that it is not."""
+        """The database is available, or calls report that it is not."""
 
     async def close(self) -> None:
         await self._feed.close()
@@ -130,7 +130,7 @@ class PostgresPlane:
         results, moved = await self._database.change(
             lambda connection: commit(connection, file, now_ms, self._rules)
         )
-        # Others hear it from the database; our own fetches need not wait for that.
+        # Other brokers are notified by the database; our own fetches need not wait for that.
         for partition, high_watermark in moved:
             self._listeners.tell(partition, high_watermark)
         return results
@@ -203,7 +203,7 @@ class PostgresPlane:
         now_ms = self._clock.now_ms()
 
         async def work(connection: Any) -> list[DescribeFileResult]:
-            # In this order: a commit that ends in between is seen.
+            # In this order, so that a commit in between is seen.
             kept = await pins.kept(connection, keys, now_ms, self._rules)
             marked = await reading.files(connection, keys)
             return [

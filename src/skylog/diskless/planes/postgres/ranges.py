@@ -1,4 +1,4 @@
-"""Ranges for bulk readers. The batches of each are read with one statement."""
+"""Ranges for bulk readers. One statement reads the batches of each."""
 
 # ruff: noqa: S608 - statements are put together from constants only
 
@@ -16,14 +16,14 @@ from skylog.diskless.rules import ranges
 AnswerT = TypeVar("AnswerT")
 ResultT = TypeVar("ResultT")
 
-# The last batch is found by itself, so that the scan ends there.
+# The last batch is found separately, so that the scan ends there.
 _SPAN: Final = """
     WHERE topic_id = $1 AND partition = $2 AND last_offset >= $3 AND last_offset <= (
         SELECT last_offset FROM batches WHERE topic_id = $1 AND partition = $2
             AND last_offset >= $4 - 1 ORDER BY last_offset LIMIT 1)
     ORDER BY last_offset LIMIT $5"""
 
-# The same as ``ranges.split_page``.
+# Like ``ranges.split_page``.
 _SPLIT_PAGE: Final = f"""
 WITH page AS (
     SELECT base_offset, last_offset, byte_size::bigint,

@@ -1,4 +1,4 @@
-"""Queries that change nothing. Each reads with one statement, so from one snapshot."""
+"""Queries that change nothing. Each is one statement, and so reads one snapshot."""
 
 # ruff: noqa: S608 - statements are put together from constants only
 
@@ -50,7 +50,7 @@ BY_TIME: Final = _WITH + "batch_at_time(l.topic_id, l.partition, $3, $4)" + _OF_
 BY_MAX_SEEN: Final = (
     _WITH + "batch_at_time(l.topic_id, l.partition, $3, l.max_seen_ms)" + _OF_PARTITION
 )
-# Goes through the whole partition: only when the batch with the largest timestamp is gone.
+# Scans the whole partition: only if the batch with the largest timestamp is gone.
 _BY_LARGEST_TIME: Final = (
     _WITH
     + _BATCHES
@@ -139,7 +139,7 @@ async def list_offset(
 
 
 async def oldest(connection: Any, partition: TopicPartition, count: int) -> LogWithBatches | None:
-    """A partition and its first batches; None when it is not known."""
+    """A partition and its first batches; None if it is unknown."""
     return _with_batches(await connection.fetch(_OLDEST, *partition, count))
 
 
@@ -174,12 +174,12 @@ async def logs(
 
 
 def log_of(row: Any) -> offsets.LogState:
-    """Of a row that has the columns of ``logs``, perhaps among others."""
+    """From a row with the columns of ``logs``, perhaps among others."""
     return offsets.LogState(**{field: row[field] for field in offsets.LogState._fields})
 
 
 async def files(connection: Any, keys: Sequence[str]) -> dict[str, bool]:
-    """Of the known ones: whether the file is marked for deletion."""
+    """For each known key: whether the file is marked for deletion."""
     rows = await connection.fetch(
         "SELECT object_key, marked_ms IS NOT NULL FROM files WHERE object_key = ANY($1::varchar[])",
         list(keys),

@@ -1,4 +1,4 @@
-"""Bring a database to the newest schema: numbered scripts, each applied once, under a lock."""
+"""Migrates a database to the newest schema: numbered scripts, each applied once, under a lock."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pending(known: list[Script], applied: dict[int, str]) -> list[Script]:
         digest = applied.get(script.version)
         if digest is not None and digest != script.digest:
             raise StorageError(
-                f"schema script {script.version} ({script.name}) of the database is not ours: "
+                f"schema script {script.version} ({script.name}) in the database differs: "
                 "use a separate database for each cluster"
             )
     return [script for script in known if script.version not in applied]
