@@ -1,6 +1,6 @@
-"""How property tests draw, and who leaves connections open.
+"""Profiles of property tests, and the check for open connections.
 
-The examples are the same on every run of the suite, others in ``make sim``.
+Examples are the same on every run of the suite; ``make sim`` draws others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Names the test in which a loop ends before its connections are closed.
+"""Names the test whose event loop closes before its connections.
 
-The collector would find them, too, but in whichever test happens to run when it comes round.
+The garbage collector would find them, too, but during some later test.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from weakref import WeakSet
 
 import pytest
 
-# Real clients leave theirs to the collector.
+# Real clients leave theirs to the garbage collector.
 MARKER = "foreign_clients"
 _MADE = "transports made"
 _left: list[str] = []
 
 
 def watch() -> None:
-    """From now on, whatever is open when its loop closes is kept in mind."""
+    """From now on, record connections that are open when their loop closes."""
     transport, loops = selector_events._SelectorTransport, selector_events.BaseSelectorEventLoop  # type: ignore[attr-defined]
     make, close = transport.__init__, loops.close
 
     def made(self: Any, loop: Any, *arguments: Any, **named: Any) -> None:
-        # Each loop has its own, for loops live in threads of their own.
+        # Each loop has its own set, because loops run in different threads.
         loop.__dict__.setdefault(_MADE, WeakSet()).add(self)
         make(self, loop, *arguments, **named)
 
@@ -42,5 +42,5 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     left = _left.copy()
     _left.clear()
     foreign = item.get_closest_marker(MARKER) or item.get_closest_marker("interop")
-    assert foreign or not left, f"connections that nobody closed: {left}"
+    assert foreign or not left, f"connections that were not closed: {left}"
     return result

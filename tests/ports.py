@@ -8,7 +8,7 @@ _HELD: list[Port] = []
 
 
 def free_port() -> int:
-    """A port that nobody but the server it is meant for gets, as long as these tests run."""
+    """A port that is reserved for one server as long as these tests run."""
     held = Port()
     _HELD.append(held)
     return held.number

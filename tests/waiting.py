@@ -1,4 +1,4 @@
-"""Waiting for what tells nobody that it has happened."""
+"""Waiting by polling, where there is no notification."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-# Longer than anything takes on a busy machine: who waits so long waits in vain.
+# Longer than anything takes on a busy machine.
 SECONDS_MAX = 120.0
 
 
 def until(found: Callable[[], T], what: str = "") -> T:
-    """Ask until the answer is something, and return it."""
+    """Call until the result is true, and return it."""
     end = time.monotonic() + SECONDS_MAX
     while not (answer := found()):
         assert time.monotonic() < end, what or f"still {answer!r}"
@@ -22,7 +22,7 @@ def until(found: Callable[[], T], what: str = "") -> T:
 
 
 async def eventually(found: Callable[[], T], what: str = "") -> T:
-    """The same for what happens on the test's own loop."""
+    """The same for work on the test's own event loop."""
     loop = asyncio.get_running_loop()
     end = loop.time() + SECONDS_MAX
     while not (answer := found()):

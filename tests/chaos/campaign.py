@@ -1,8 +1,8 @@
-"""Three brokers and three controllers as processes, clients at work, and a seeded nemesis.
+"""Three brokers and three controllers as processes, clients under load, and a seeded nemesis.
 
     python -m tests.chaos.campaign --seconds 600 --seed 7
 
-Ends with exit code 1 and what is wrong, if anything is; the cluster's directory is kept then.
+If an invariant is violated, it prints which, exits with 1 and keeps the cluster's directory.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ ACTIONS = (
     "all killed",
     "all stopped",
 )
-# What only a network of their own can do to nodes.
+# Faults that need a network namespace for each node.
 CUTS = ("one cut off", "one cut off", "two cut off")
-# What only a small disk of its own can.
+# Faults that need a small disk for each node.
 FULL = ("full disk",)
 
 
 class Campaign(Trial):
-    """Faults, and what must hold after them."""
+    """Faults, and the invariants after them."""
 
-    # -- what is done to it --------------------------------------------------------------------
+    # -- faults --------------------------------------------------------------------------------
 
     def round(self, action: str) -> None:
-        """One fault, and the way back."""
+        """One fault, and the recovery from it."""
         if self.history.complaints:
             raise AssertionError(self.history.complaints)
         self.done[action] += 1
@@ -103,13 +103,13 @@ class Campaign(Trial):
         hold: Callable[[Sequence[LocalNode], Callable[[], None]], float],
         hit: Sequence[tuple[str, LocalNode]],
     ) -> None:
-        """Some nodes are out of the game for longer than their session, and come back."""
+        """Some nodes are unreachable for longer than their session, and come back."""
         since = time.monotonic()
         nodes = [node for _, node in hit]
         told = ", ".join(f"{node.id} ({kind})" for kind, node in hit)
         brokers = sum(node.is_broker for node in nodes)
         controllers = len(nodes) - brokers
-        # What a majority is left of goes on meanwhile.
+        # Partitions that keep a majority go on meanwhile.
         survives = brokers < 2 and controllers < 2 and len(self.cluster.controllers) > controllers
 
         def meanwhile() -> None:
@@ -173,12 +173,12 @@ class Campaign(Trial):
         self.say(f"{action}: {self._recovered(action, since):.1f} s after their start")
 
     def _full_disk(self, action: str) -> None:
-        """Who has no room refuses what it would have to store; all that others lead goes on."""
+        """A node with a full disk refuses records; partitions that other nodes lead go on."""
         node = self.nemesis.leader("classic")
         self.disks[node.id].fill()
         since = time.monotonic()
         self._until(f"{action}: refused", lambda: self._refuses(node), RECOVERY_SECONDS_MAX)
-        # Coordinators of diskless partitions are leaders elsewhere, maybe here.
+        # The coordinator of a diskless partition may be on the node with the full disk.
         others = sorted({*self.everything} - self.nemesis.led(node))
         others = [place for place in others if place[0] != "diskless"]
         left = self.probe.not_taken(RECOVERY_SECONDS_MAX, others)
@@ -195,7 +195,7 @@ class Campaign(Trial):
         return error is not None and error.code() == confluent_kafka.KafkaError.KAFKA_STORAGE_ERROR
 
     def run(self, seconds: float, actions: Sequence[str] = ACTIONS) -> None:
-        """Rounds as they are drawn, until the time is over; each action once before any twice."""
+        """Random rounds until the time is over; each action once before any is repeated."""
         end = time.monotonic() + seconds
         left = list(dict.fromkeys(actions))
         while time.monotonic() < end:
@@ -204,10 +204,10 @@ class Campaign(Trial):
                 left.remove(action)
             self.round(action)
 
-    # -- what must hold ------------------------------------------------------------------------
+    # -- invariants ----------------------------------------------------------------------------
 
     def verify(self) -> dict[str, Any]:
-        """Heal, let every client end, and look at everything; raises if anything is wrong."""
+        """Heal, stop all clients, and check everything; raises if an invariant is violated."""
         self.nemesis.start(*self.cluster.nodes)
         self._recovered("end", time.monotonic())
         self._whole()

@@ -1,4 +1,4 @@
-"""A small disk for the data of a node, which can be filled. Needs root."""
+"""A small disk for a node's data that can be filled. Needs root."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILLER = "filler"
 
 
 class SmallDisk:
-    """What is in a directory moves to a file system of its own, and back in the end."""
+    """Moves the contents of a directory to a separate file system, and back at the end."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -34,7 +34,7 @@ class SmallDisk:
             shutil.copytree(aside, self.directory, dirs_exist_ok=True)
 
     def fill(self) -> None:
-        """Until not one page is left."""
+        """Write until no page is free."""
         with (self.directory / _FILLER).open("wb", buffering=0) as filler:
             for size in (1 << 20, 1 << 12):
                 try:

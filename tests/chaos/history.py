@@ -1,8 +1,9 @@
-"""What clients saw, and what must hold of it. Pure: no clock, no network.
+"""What clients saw, and the invariants of it. Pure: no clock, no network.
 
 V numbers name the invariants: V1 nothing acknowledged is lost, V2 one value per offset, V3 dense
 offsets, V4 no duplicates of an idempotent producer, V5 order per producer, V6 nothing that was
-given up is seen, V7 a reader neither skips nor goes back, V14 groups keep their offsets.
+aborted or refused is seen, V7 a reader neither skips nor repeats offsets, V14 groups keep their
+offsets.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ class History:
     acked: dict[tuple[str, Place], dict[int, int]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    # What followed the log from its beginning while all went on: reader → place → what it saw.
+    # Readers that follow the log from its beginning during the run: reader → place → what it saw.
     followed: dict[str, dict[Place, list[tuple[int, bytes]]]] = field(default_factory=dict)
     # Transaction's value → committed, aborted, unknown.
     outcomes: dict[bytes, str] = field(default_factory=dict)
-    # What brokers have said that they do not take.
+    # Values that brokers have definitely refused.
     refused: set[tuple[Place, bytes]] = field(default_factory=set)
-    # What is wrong already, as a client told it.
+    # Violations that clients have reported.
     complaints: list[str] = field(default_factory=list)
 
     def acknowledged(self) -> int:
@@ -56,7 +57,7 @@ def check_log(place: Place, log: Seen, *, dense: bool) -> Iterable[str]:
 
 
 def check_same(place: Place, whole: Seen, other: Seen, who: str) -> Iterable[str]:
-    """V2: whoever reads an offset reads the same."""
+    """V2: all readers of an offset get the same value."""
     found = dict(whole)
     for offset, seen in other:
         if found.get(offset) != seen:
@@ -64,7 +65,7 @@ def check_same(place: Place, whole: Seen, other: Seen, who: str) -> Iterable[str
 
 
 def check_producers(history: History, place: Place, whole: Seen) -> Iterable[str]:
-    """V1, V4, V5: of every producer each number once and in order, where it was told it is."""
+    """V1, V4, V5: each number of a producer is there once, in order, at the acknowledged offset."""
     numbers: dict[str, list[int]] = defaultdict(list)
     offsets: dict[bytes, int] = {}
     for offset, seen in whole:
@@ -92,7 +93,7 @@ def check_producers(history: History, place: Place, whole: Seen) -> Iterable[str
 
 
 def check_refused(history: History, place: Place, whole: Seen) -> Iterable[str]:
-    """V6: what was refused for certain is not there."""
+    """V6: what was definitely refused is not there."""
     for offset, seen in whole:
         if (place, seen) in history.refused:
             yield f"V6 {place} offset {offset}: {seen[-20:]!r} was refused and is there"
@@ -101,7 +102,7 @@ def check_refused(history: History, place: Place, whole: Seen) -> Iterable[str]:
 def check_transactions(
     outcomes: Mapping[bytes, str], logs: Mapping[Place, Seen], topic: str
 ) -> Iterable[str]:
-    """V1, V4, V6: in every partition, or in none; committed ones once, aborted ones never."""
+    """V1, V4, V6: in every partition or in none; committed ones once, aborted ones never."""
     places = [place for place in logs if place[0] == topic]
     where: dict[bytes, Counter[Place]] = defaultdict(Counter)
     for place in places:
@@ -124,7 +125,7 @@ def check_transactions(
 
 @dataclass
 class Commits:
-    """What a group has committed, for certain at least and by attempts at most."""
+    """A group's committed offsets: at least the confirmed ones, at most the attempted ones."""
 
     certain: dict[Place, int] = field(default_factory=dict)
     attempted: dict[Place, int] = field(default_factory=dict)
@@ -137,7 +138,8 @@ class Commits:
         self.certain[place] = max(self.certain.get(place, 0), offset)
 
     def begin(self, place: Place, offset: int, floor: int, who: str) -> None:
-        """V14: a member goes on where the group was; ``floor`` held when it was assigned."""
+        """V14: a member resumes at the group's offset; ``floor`` was committed when it was
+        assigned."""
         most = self.attempted.get(place, 0)
         if not floor <= offset <= most:
             self.complaints.append(

@@ -1,4 +1,4 @@
-"""Clients that work while nodes die: producers, transactions, readers, members of a group."""
+"""Clients that work while nodes fail: producers, transactions, readers, members of a group."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ QUIET: dict[str, Any] = {
 CALL_SECONDS_MAX = 30
 END_SECONDS_MAX = 120
 _EOF = confluent_kafka.KafkaError._PARTITION_EOF
-# What stops a reader that must not be stopped: the log is not what it was.
+# Errors that a reader must never see: the log has changed.
 _DEADLY = (
     confluent_kafka.KafkaError._AUTO_OFFSET_RESET,
     confluent_kafka.KafkaError._LOG_TRUNCATION,
     confluent_kafka.KafkaError.OFFSET_OUT_OF_RANGE,
 )
 
-# The record is certainly not there.
+# The record is definitely not in the log.
 _REFUSED = (confluent_kafka.KafkaError.KAFKA_STORAGE_ERROR,)
 
 
 class Worker(threading.Thread):
-    """A client in a thread; ``done`` counts what it has got through."""
+    """A client in a thread; ``done`` counts its progress."""
 
     def __init__(self, name: str, history: History) -> None:
         super().__init__(name=name, daemon=True)
@@ -71,13 +71,13 @@ class Worker(threading.Thread):
             self.history.complaints.append(f"V15 {self.name} does not end; it is {self.where()}")
 
     def where(self) -> str:
-        """The line that it is at."""
+        """The line that it is executing."""
         frame = sys._current_frames().get(self.ident or 0)
         return "gone" if frame is None else "".join(traceback.format_stack(frame)[-1:]).strip()
 
 
 class Sender(Worker):
-    """An idempotent producer with numbers for every partition, at most so many a second."""
+    """An idempotent producer that sends numbers to every partition, at a limited rate."""
 
     def __init__(
         self, name: str, history: History, bootstrap: str, places: Sequence[Place], rate: int
@@ -110,13 +110,13 @@ class Sender(Worker):
             self.history.complaints.append(f"V15 {self.name}: {left} never answered")
 
     def send(self, producer: Any, place: Place) -> None:
-        """One more; the answer is kept."""
+        """Send one more, and keep the acknowledgement."""
         who = (self.name, place)
         number = self.history.sent[who]
 
         def told(error: Any, message: Any) -> None:
             if error is None:
-                # Of a batch that was there already the client may not know where.
+                # The client may not know the offset of a duplicate.
                 offset = message.offset()
                 self.history.acked[who][number] = -1 if offset is None else offset
                 self.done += 1
@@ -134,7 +134,8 @@ class Sender(Worker):
 
 
 def try_once(history: History, bootstrap: str, place: Place) -> Any:
-    """One large record, never sent again; the error, or None. What is refused must not be seen."""
+    """One large record without retries; returns the error or None. If refused, it must not be
+    seen."""
     settings = {"bootstrap.servers": bootstrap, "acks": "all", "retries": 0, **QUIET}
     producer = confluent_kafka.Producer({**settings, "message.timeout.ms": 60_000})
     who = ("once" * 5_000, place)
@@ -157,7 +158,7 @@ def try_once(history: History, bootstrap: str, place: Place) -> Any:
 
 
 class Probe:
-    """Writes one record to each place and waits until all were taken."""
+    """Writes one record to each place and waits until all are acknowledged."""
 
     def __init__(
         self, history: History, bootstrap: str, places: Sequence[Place], name: str = "probe"
@@ -169,7 +170,7 @@ class Probe:
         self._producer = confluent_kafka.Producer(settings)
 
     def not_taken(self, seconds_max: float, places: Sequence[Place] = ()) -> list[Place]:
-        """Where none of the places' own records was taken in so much time."""
+        """The places whose records were not acknowledged in time."""
         tried = places or self._places
         for place in tried:
             self._sender.send(self._producer, place)
@@ -179,7 +180,7 @@ class Probe:
 
 
 def persist(call: Callable[[float], Any], goes_on: Callable[[], bool]) -> None:
-    """Again while the client says that it may be tried again."""
+    """Repeat while the client reports a retriable error."""
     while True:
         try:
             call(CALL_SECONDS_MAX)
@@ -191,7 +192,7 @@ def persist(call: Callable[[float], Any], goes_on: Callable[[], bool]) -> None:
 
 
 class Transactor(Worker):
-    """A value to every partition in each transaction; each fifth is given up."""
+    """Writes a value to every partition in each transaction; each fifth is aborted."""
 
     def __init__(
         self, name: str, history: History, bootstrap: str, places: Sequence[Place]
@@ -243,14 +244,14 @@ class Transactor(Worker):
         for topic, partition in self._places:
             producer.produce(topic, name, partition=partition)
         if not commit:
-            # Or nothing might have been sent, and there would be nothing to give up.
+            # Otherwise nothing might have been sent, and there would be nothing to abort.
             producer.flush(CALL_SECONDS_MAX)
         persist(producer.commit_transaction if commit else producer.abort_transaction, self._may)
         return "committed" if commit else "aborted"
 
 
 def reader(bootstrap: str, places: Sequence[Place], **settings: Any) -> Any:
-    """A consumer that begins at the beginning and never starts over."""
+    """A consumer that reads from the beginning and never resets its offset."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -268,7 +269,7 @@ def reader(bootstrap: str, places: Sequence[Place], **settings: Any) -> Any:
 
 
 class Follower(Worker):
-    """Reads everything from the beginning, as it comes."""
+    """Follows the log from the beginning."""
 
     def __init__(
         self, name: str, history: History, bootstrap: str, places: Sequence[Place]
@@ -299,7 +300,7 @@ class Follower(Worker):
 
 
 class Member(Worker):
-    """One of a group; commits what it has read, and knows where it should begin."""
+    """A member of a group; commits what it has read, and knows where it should resume."""
 
     def __init__(
         self, name: str, history: History, bootstrap: str, topics: Sequence[str], commits: Commits
@@ -337,7 +338,7 @@ class Member(Worker):
     def _turn(self, consumer: Any) -> None:
         ends: dict[Place, int] = {}
         assignment = self._assignment
-        # One by one: a batch could mix records of two assignments.
+        # One at a time: a batch could mix records of two assignments.
         for turn in range(200):
             message = consumer.poll(0 if turn else 0.5)
             if self._assignment != assignment:
@@ -373,7 +374,7 @@ class Member(Worker):
 
 
 def read_all(bootstrap: str, places: Sequence[Place], **settings: Any) -> dict[Place, Any]:
-    """Everything from beginning to end, once; raises if it takes too long."""
+    """Read everything from beginning to end once; raises if it takes too long."""
     consumer = reader(bootstrap, places, **{"enable.partition.eof": True}, **settings)
     found: dict[Place, list[tuple[int, bytes]]] = defaultdict(list)
     ended: set[Place] = set()

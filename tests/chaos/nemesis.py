@@ -1,4 +1,4 @@
-"""Does things to the processes of a cluster, as its seed says."""
+"""Injects faults into the processes of a cluster, as its seed decides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COORDINATORS = ("__diskless_metadata", "__consumer_offsets", "__transaction_sta
 
 
 class Nemesis:
-    """Draws whom to hit by what it does there: leader, follower, controller, coordinator."""
+    """Draws targets by role: leader, follower, controller, coordinator."""
 
     def __init__(
         self,
@@ -55,13 +55,13 @@ class Nemesis:
         return [node for node in self.cluster.nodes if node.is_broker]
 
     def leader(self, topic: str) -> LocalNode:
-        """The leader of a partition of the topic, drawn; any broker if nobody leads."""
+        """The leader of a random partition of the topic; any broker if it has none."""
         found = self.metadata().topics.get(topic)
         led = sorted({each.leader for each in found.partitions.values()} - {-1}) if found else []
         return self.cluster.node(self._rng.choice(led)) if led else self._any_broker()
 
     def led(self, node: LocalNode) -> set[Place]:
-        """What a broker leads."""
+        """The partitions that a broker leads."""
         return {
             (name, index)
             for name, topic in self.metadata().topics.items()
@@ -70,7 +70,7 @@ class Nemesis:
         }
 
     def follower(self, topic: str) -> LocalNode:
-        """One that leads not all of it."""
+        """A broker that does not lead all of it."""
         found = self.metadata().topics[topic].partitions[0]
         others = [node for node in self.brokers() if node.id != found.leader]
         return self._rng.choice(others)
@@ -78,7 +78,7 @@ class Nemesis:
     def active_controller(self) -> LocalNode:
         request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
         for node in self.brokers():
-            # Nobody may lead in this moment, and a node may go while it is asked.
+            # There may be no leader at this moment, and a node may stop while it is asked.
             nothing = contextlib.suppress(OSError, AssertionError, Closed, IndexError)
             with nothing, Wire(node.address) as wire:
                 answer = wire.ask(request).topics[0].partitions[0]
@@ -101,7 +101,7 @@ class Nemesis:
         return self._rng.choice(self.brokers())
 
     def draw_target(self) -> tuple[str, LocalNode]:
-        """Whom to hit, and as what."""
+        """A target and its role."""
         kind = self._rng.choice(("leader", "follower", "controller", "coordinator", "coordinator"))
         if kind == "leader":
             return kind, self.leader("classic")
@@ -122,7 +122,7 @@ class Nemesis:
 
     def start(self, *nodes: LocalNode) -> None:
         with warnings.catch_warnings():
-            # Processes that go on when nobody holds them any more are what is wanted here.
+            # A process must outlive the object that started it.
             warnings.simplefilter("ignore", ResourceWarning)
             for node in nodes:
                 self.cluster.start(node)
@@ -143,7 +143,7 @@ class Nemesis:
             raise TimeoutError(f"V15 nodes do not end by {number.name}: {said}")
 
     def pause(self, nodes: Sequence[LocalNode], meanwhile: Callable[[], None]) -> float:
-        """SIGSTOP past the session time-out, then SIGCONT; for how long."""
+        """SIGSTOP for longer than the session timeout, then SIGCONT; returns the duration."""
         return self._for_a_session(
             lambda: self._send(signal.SIGSTOP, nodes),
             meanwhile,
@@ -151,9 +151,10 @@ class Nemesis:
         )
 
     def cut_off(self, nodes: Sequence[LocalNode], meanwhile: Callable[[], None]) -> float:
-        """No word between these nodes and all others past the session time-out; for how long."""
+        """Cut these nodes off from all others for longer than the session timeout; returns the
+        duration."""
         network = self._network
-        assert network is not None, "without a network of their own nodes cannot be cut off"
+        assert network is not None, "without network namespaces nodes cannot be cut off"
         others = [node.host for node in self.cluster.nodes if node not in nodes]
         return self._for_a_session(
             lambda: network.cut([node.host for node in nodes], others), meanwhile, network.heal
@@ -175,7 +176,7 @@ class Nemesis:
             self.cluster.send(node, number)
 
     def end(self) -> None:
-        """Nothing of it lives on."""
+        """Kill all processes."""
         for node in self.cluster.nodes:
             pid = self.cluster.pid(node)
             if pid is not None:

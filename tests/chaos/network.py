@@ -1,6 +1,6 @@
-"""A network for the nodes of a cluster whose ways can be cut: a namespace for each. Needs root.
+"""A network for the nodes of a cluster whose links can be cut: a namespace for each. Needs root.
 
-Clients stay outside and reach every node, whoever is cut off from whom.
+Clients stay outside and always reach every node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _ip(*words: str) -> None:
 
 
 class Network:
-    """One bridge and a namespace for each of so many nodes; names and addresses are our own."""
+    """One bridge and a namespace for each node; names and addresses are unique to this run."""
 
     def __init__(self, count: int) -> None:
         number = os.getpid()
@@ -61,7 +61,7 @@ class Network:
         return f"{self._bridge}-{self.hosts.index(host)}"
 
     def cut(self, some: Sequence[str], others: Sequence[str]) -> None:
-        """Nothing that the ones send reaches the others: no connection lives through that."""
+        """Drop all packets between the two groups of nodes."""
         for host in some:
             for other in others:
                 _ip("-n", self.namespace(host), "route", "add", "blackhole", f"{other}/32")

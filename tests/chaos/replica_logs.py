@@ -1,4 +1,4 @@
-"""The logs of replicas, compared byte by byte when nobody writes to them any more."""
+"""Compares the logs of replicas byte by byte, after all writes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def _whole(partition: Path) -> tuple[int, bytes]:
 
 
 def compare(directories: Iterable[Path]) -> tuple[list[str], int]:
-    """What differs, and how many bytes are the same on all; topics of ours and of users.
+    """The differences, and how many bytes are the same on all; internal topics and others.
 
-    Logs of internal topics may have grown while nodes stopped one after the other: what all
-    have must be the same.
+    Internal topics may have grown while nodes stopped one after the other: only their common prefix
+    must be the same.
     """
     copies: dict[str, dict[str, bytes]] = defaultdict(dict)
     starts: dict[str, set[int]] = defaultdict(set)

@@ -1,4 +1,4 @@
-"""A cluster of processes, clients that work with it, and what they saw."""
+"""A cluster of processes, its clients, and what they saw."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, str] = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "diskless.metadata.topic.num.partitions": "4",
-    # Logs of replicas are compared: cleaned ones need not be the same.
+    # Logs of replicas are compared, and compacted ones may differ.
     "log.cleaner.enable": "false",
 }
 
@@ -74,7 +74,7 @@ class Trial:
         self.transactional: list[Place] = [("transactional", n) for n in range(PARTITIONS)]
         self.everything = [*self.plain, *self.transactional]
         self.workers: list[Worker] = []
-        # By broker, where they are small.
+        # Small disks, by broker.
         self.disks: dict[int, SmallDisk] = {}
 
     def say(self, text: str) -> None:
@@ -151,7 +151,7 @@ class Trial:
         def moves() -> bool:
             if self.history.complaints:
                 raise AssertionError(self.history.complaints)
-            # A group may give all that is there to one member for a while.
+            # A group may assign everything to one member for a while.
             grown = {w.name for w in self.workers if w.done > before[w.name]}
             members = {"m1", "m2"}
             return bool(grown & members) and grown | members >= set(before)
@@ -165,9 +165,9 @@ class Trial:
         return taken
 
     def _served_without(self, away: Sequence[LocalNode], what: str, since: float) -> None:
-        """Wait until every partition takes records of one who does not ask those nodes.
+        """Wait until every partition takes records of a client that does not ask those nodes.
 
-        Who does may be told by them, for as long as they are cut off, that nothing has changed.
+        While they are cut off, they may serve old metadata.
         """
         name = f"newcomer-{len(self.recoveries[what])}-{what}"
         others = ",".join(n.address for n in self.nemesis.brokers() if n not in away)

@@ -1,4 +1,4 @@
-"""A small bucket of our own over HTTP, for S3's and Google's XML APIs, that fails on command.
+"""A small bucket over HTTP, for S3's and Google's XML APIs, that fails on command.
 
 ``fail_next`` queues what happens to the next requests: a status, or a broken connection before or
 after the effect.
@@ -27,7 +27,7 @@ PAGE = 100
 
 @dataclass(frozen=True)
 class Answer:
-    """A status to answer with, without doing anything."""
+    """A status to return without any effect."""
 
     status: int
     body: bytes = b""
@@ -35,7 +35,7 @@ class Answer:
 
 @dataclass
 class BucketServer:
-    """The objects, and what is to go wrong."""
+    """The objects, and the failures to come."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
     faults: deque[Answer | str] = field(default_factory=deque)
@@ -160,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has gone is part of the tests."""
+        """Clients that disconnect are part of the tests."""
 
 
 @contextmanager

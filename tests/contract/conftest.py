@@ -1,4 +1,4 @@
-"""Checks stand in modules of their own; a failure should show their values all the same."""
+"""Checks are in separate modules; a failure should show their values all the same."""
 
 import pytest
 

@@ -38,7 +38,7 @@ def program(name: str) -> str:
 
 @contextmanager
 def running(command: list[str], port: int, log: Path) -> Iterator[None]:
-    """A server that answers on ``port``; it ends with the block."""
+    """A server that listens on ``port`` until the block ends."""
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=log.parent)
     try:
@@ -63,7 +63,7 @@ def answers(port: int) -> bool:
 
 @contextmanager
 def versitygw(folder: Path) -> Iterator[dict[str, str]]:
-    """An S3 server over a directory; yields the settings that reach it."""
+    """An S3 server over a directory; yields the settings to connect to it."""
     port = free_port()
     data, meta = folder / "data", folder / "meta"
     (data / BUCKET).mkdir(parents=True)

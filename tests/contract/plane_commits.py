@@ -32,7 +32,7 @@ LAST_SEQUENCE = 2**31 - 1
 
 
 async def refused(scene: Scene, file: FileToCommit) -> KafkaError:
-    """The error of the whole commit, which must be definite and leave nothing."""
+    """The error of the whole commit, which must be definite and leave nothing behind."""
     before = await scene.info()
     with pytest.raises(KafkaError) as caught:
         await scene.plane.commit_file(file)
@@ -43,7 +43,7 @@ async def refused(scene: Scene, file: FileToCommit) -> KafkaError:
 
 @check
 async def offsets_are_dense(scene: Scene) -> None:
-    """DC-08: each batch gets the high watermark and moves it by its records."""
+    """DC-08: each batch starts at the high watermark and advances it by its number of records."""
     assert await scene.offsets(batch(count=3), batch(T1, 5), batch(count=2)) == [0, 0, 3]
     assert await scene.offsets(batch(count=1), batch(B0)) == [5, 0]
     assert await scene.info() == (0, 6, 300)
@@ -53,7 +53,7 @@ async def offsets_are_dense(scene: Scene) -> None:
 
 @check
 async def parts_of_lanes_are_committed_one_by_one(scene: Scene) -> None:
-    """ENG-17: a file is the same file at every coordinator, and each has its own answer."""
+    """ENG-17: every coordinator knows the same file, and answers for its own part."""
     file = scene.file(batch(count=3), batch(T1, 5), batch(B0), batch(count=2))
     by_coordinator: dict[int, list[BatchToCommit]] = {}
     for one in file.batches:
@@ -116,7 +116,7 @@ async def a_file_without_accepted_batches_waits_for_deletion(scene: Scene) -> No
 
 @check
 async def append_time_is_the_commits(scene: Scene) -> None:
-    """DC-10: told only for LogAppendTime; duplicates tell the first one."""
+    """DC-10: returned only for LogAppendTime; duplicates return the first one."""
     scene.clock.advance(5)
     first = scene.now
     stamped = sent(0, timestamp_type=LOG_APPEND_TIME, batch_max_timestamp=17)
@@ -152,13 +152,14 @@ async def a_key_is_known_after_its_batches_are_gone(scene: Scene) -> None:
     await scene.plane.commit_file(file)
     await scene.plane.delete_records([(*T0, 2)])
     (again,) = await scene.plane.commit_file(file)
-    assert again.assigned_base_offset in (0, -1)  # told again, or refused: never given anew
+    assert again.assigned_base_offset in (0, -1)  # the same answer, or refused: never committed
+    # again
     assert await scene.info() == (2, 2, 0)
 
 
 @check
 async def a_known_key_of_a_partition_created_later(scene: Scene) -> None:
-    """What was refused stays refused: the writer answered its producer."""
+    """A refused batch stays refused: the writer has already answered its producer."""
     file = scene.file(batch((TOPIC, 2)), batch())
     assert [r.error for r in await scene.plane.commit_file(file)] == [UNKNOWN, NONE]
     await scene.plane.create_partitions([(TOPIC, "a", 3)])
@@ -177,7 +178,8 @@ async def a_known_key_is_one_file(scene: Scene) -> None:
 
 @check
 async def old_keys_are_refused(scene: Scene) -> None:
-    """Design rule 5, Q20: at the limit yes, beyond it no; known keys are answered at any age."""
+    """Design rule 5, Q20: accepted at the limit, refused beyond it; known keys are answered at any
+    age."""
     limit = RULES.commit_age_ms_max
     at_limit = scene.file(batch(), key=scene.key(scene.now - limit))
     await scene.plane.commit_file(at_limit)
@@ -240,7 +242,7 @@ async def malformed_files_are_refused(scene: Scene) -> None:
 
 @check
 async def dead_bytes_are_allowed(scene: Scene) -> None:
-    """Batches need not fill the file, nor stand in its order."""
+    """Batches need not fill the file, nor be listed in its order."""
     file = scene.file(batch(), batch(), tail=50)
     await scene.plane.commit_file(replace(file, batches=file.batches[::-1]))
     (found,) = await scene.find((T0, 0))
@@ -312,7 +314,7 @@ async def five_batches_are_remembered(scene: Scene) -> None:
 
 @check
 async def the_order_of_memory_is_that_of_commits(scene: Scene) -> None:
-    """Five of one file, then one more: the oldest goes, and only that one."""
+    """Five of one file, then one more: only the oldest is forgotten."""
     await scene.offsets(*[sent(number) for number in range(5)])
     assert await scene.offsets(sent(5)) == [5]
     assert await scene.errors(sent(0), sent(1), sent(5)) == [OUT_OF_ORDER, NONE, NONE]
@@ -327,7 +329,7 @@ async def an_unknown_producer_starts_anywhere(scene: Scene) -> None:
 
 @check
 async def sequences_wrap(scene: Scene) -> None:
-    """2³¹−1 is followed by 0, also inside a batch and for what comes later."""
+    """2³¹−1 is followed by 0, also inside a batch and for later batches."""
     assert await scene.offsets(sent(LAST_SEQUENCE - 1, 2), sent(0), sent(1)) == [0, 2, 3]
     assert await scene.errors(sent(LAST_SEQUENCE - 1, 2), sent(0)) == [NONE, NONE]
     assert await scene.offsets(sent(LAST_SEQUENCE - 1, 4, producer=8)) == [4]
@@ -348,7 +350,7 @@ async def a_new_epoch_starts_at_zero(scene: Scene) -> None:
 
 @check
 async def an_old_epoch_is_fenced(scene: Scene) -> None:
-    """Also what was a batch of the old epoch once."""
+    """Also a duplicate of a batch of the old epoch."""
     await scene.commit(sent(0, epoch=3))
     assert await scene.errors(sent(1, epoch=2), sent(0, epoch=2)) == [OLD_EPOCH, OLD_EPOCH]
     await scene.commit(sent(0, epoch=4))
@@ -375,7 +377,7 @@ async def silent_producers_expire(scene: Scene) -> None:
     scene.clock.advance(1)
     (anew,) = await scene.commit(sent(33, producer=8))
     assert (anew.error, anew.duplicate) == (NONE, False)
-    # What the producer did before its silence is forgotten.
+    # What the producer sent before is forgotten.
     assert await scene.errors(sent(34, producer=8), sent(0, producer=8)) == [NONE, OUT_OF_ORDER]
     assert await scene.errors(sent(2)) == [NONE]
 

@@ -1,4 +1,4 @@
-"""What creation, deletion, retention, files and watching must do, on every plane."""
+"""Creation, deletion, retention, files and listeners, on every plane."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def creating_again_changes_nothing(scene: Scene) -> None:
 
 @check
 async def a_deleted_topic_is_unknown(scene: Scene) -> None:
-    """DC-07: partitions, batches, files go; other topics stay; repeats and strangers are fine."""
+    """DC-07: its partitions, batches and files are deleted; repeats and unknown topics are fine."""
     both, single = scene.key(), scene.key()
     await scene.commit(batch(), batch(B0), key=both)
     await scene.commit(batch(T1), key=single)
@@ -60,7 +60,7 @@ async def a_deleted_topic_is_unknown(scene: Scene) -> None:
 
 @check
 async def a_topic_created_anew_is_empty(scene: Scene) -> None:
-    """Its producers are forgotten with it."""
+    """The old topic's producers are forgotten."""
     await scene.commit(sent(0), sent(1))
     await scene.plane.delete_topics([TOPIC])
     await scene.create()
@@ -89,7 +89,7 @@ async def deleting_to_the_middle_of_a_batch(scene: Scene) -> None:
 
 @check
 async def deleting_everything(scene: Scene) -> None:
-    """Q28: -1 is the high watermark; offsets go on from there."""
+    """Q28: -1 means the high watermark; offsets continue from there."""
     await scene.commit(batch(count=5), batch(count=5))
     assert await _delete(scene, -1) == (NONE, 10)
     assert await scene.info() == (10, 10, 0)
@@ -149,7 +149,7 @@ async def retention_that_is_off_deletes_nothing(scene: Scene) -> None:
 
 @check
 async def retention_by_bytes(scene: Scene) -> None:
-    """What is left fits into the limit; 0 keeps nothing."""
+    """The rest fits into the limit; 0 keeps nothing."""
     await _aged(scene, 0, 0, 0, 0)
     assert await scene.retain(limit_bytes=400) == (0, 0, 0)
     assert await scene.retain(limit_bytes=399) == (1, 100, 10)
@@ -162,7 +162,7 @@ async def retention_by_bytes(scene: Scene) -> None:
 
 @check
 async def retention_by_time(scene: Scene) -> None:
-    """Older than the limit goes, as old as the limit stays; all may go."""
+    """Batches older than the limit are deleted, as old as the limit stay; all may be deleted."""
     await _aged(scene, 300, 200, 100)
     assert await scene.retain(limit_ms=300) == (0, 0, 0)
     assert await scene.retain(limit_ms=299) == (1, 100, 10)
@@ -173,7 +173,7 @@ async def retention_by_time(scene: Scene) -> None:
 
 @check
 async def retention_stops_at_the_first_batch_to_keep(scene: Scene) -> None:
-    """Older ones behind it wait for it; timestamps in the future hold all behind them."""
+    """Older batches after it stay, too; a timestamp in the future keeps everything after it."""
     await _aged(scene, 500, 100, 500, -1000, 500)
     assert await scene.retain(limit_ms=200) == (1, 100, 10)
     assert await scene.retain(limit_ms=50) == (2, 200, 30)
@@ -182,7 +182,7 @@ async def retention_stops_at_the_first_batch_to_keep(scene: Scene) -> None:
 
 @check
 async def retention_by_append_time(scene: Scene) -> None:
-    """LogAppendTime goes by the commit, not by what the producer wrote."""
+    """With LogAppendTime the commit's time counts, not the producer's."""
     await _aged(scene, 1 << 40, kind=LOG_APPEND_TIME)
     scene.clock.advance(100)
     await _aged(scene, -(1 << 40), kind=LOG_APPEND_TIME)
@@ -271,7 +271,7 @@ async def described_in_order(scene: Scene) -> None:
 
 @check
 async def deletion_waits_for_its_time(scene: Scene) -> None:
-    """DC-49: by the time of marking, the longest marked first, a limit cuts."""
+    """DC-49: by the time of marking, oldest first, up to a limit."""
     keys = [scene.key() for _ in range(3)]
     for key in keys:
         await scene.commit(batch(), key=key)
@@ -289,7 +289,7 @@ async def deletion_waits_for_its_time(scene: Scene) -> None:
 
 @check
 async def only_marked_files_are_forgotten(scene: Scene) -> None:
-    """Design rule 5: a live file stays whatever is confirmed; repeats are fine."""
+    """Design rule 5: a live file stays even if its deletion is confirmed; repeats are fine."""
     live, free = scene.key(), scene.key()
     await scene.commit(batch(), key=live)
     await scene.commit(batch((STRANGER, 0)), key=free)
@@ -303,7 +303,7 @@ async def only_marked_files_are_forgotten(scene: Scene) -> None:
 
 @check
 async def the_topics_that_are_known(scene: Scene) -> None:
-    """Each once, however many partitions and coordinators it has."""
+    """Each topic once, however many partitions and coordinators it has."""
     assert sorted(await scene.plane.known_topics()) == [TOPIC, OTHER]
     await scene.plane.delete_topics([TOPIC])
     assert await scene.plane.known_topics() == [OTHER]
@@ -334,7 +334,7 @@ class Heard:
 
 
 @check
-async def commits_are_heard(scene: Scene) -> None:
+async def listeners_learn_of_commits(scene: Scene) -> None:
     """ENG decision 17: own commits, and those through another broker."""
     here = Heard()
     unsubscribe = scene.plane.watch(here)
@@ -353,7 +353,7 @@ async def commits_are_heard(scene: Scene) -> None:
 
 
 @check
-async def a_bad_listener_harms_nobody(scene: Scene) -> None:
+async def a_failing_listener_disturbs_no_other(scene: Scene) -> None:
     def bad(*_: Any) -> None:
         raise RuntimeError("a listener of a test")
 

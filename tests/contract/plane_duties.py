@@ -1,4 +1,4 @@
-"""What a plane says of itself, and which of its work falls to which broker."""
+"""What a plane says of itself, and which broker does which of its work."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ async def one_broker_does_each_piece_of_work(scene: Scene) -> None:
 
 
 @check
-async def all_who_may_know_a_file_are_there(scene: Scene) -> None:
+async def every_broker_that_may_know_a_file_is_reached(scene: Scene) -> None:
     await scene.plane.loaded()
     assert scene.plane.reaches_all()
 
 
 @check
-async def what_one_broker_tells_of_files_is_asked_of_no_other(scene: Scene) -> None:
-    """Brokers that must be asked have something to tell; here, all of it is told by one."""
+async def one_broker_lists_all_files(scene: Scene) -> None:
+    """Brokers are asked only if they know something of their own; here one knows everything."""
     await scene.commit(batch())
     listed = await scene.plane.list_files("", 10)
     assert len(listed) == 1

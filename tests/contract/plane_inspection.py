@@ -1,4 +1,4 @@
-"""What people see who look inside, on every plane."""
+"""What inspection shows, on every plane."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ async def _listed(scene: Scene, after: str = "", limit: int = PLENTY) -> list[Fi
 
 @check
 async def files_are_listed_by_key(scene: Scene) -> None:
-    """Each file once, whoever has batches in it; a page begins behind the one before."""
+    """Each file once, whichever coordinators have batches in it; a page begins after the last
+    one."""
     assert await _listed(scene) == []
     keys = sorted(scene.key() for _ in range(5))
     for key in reversed(keys):
@@ -36,7 +37,7 @@ async def files_are_listed_by_key(scene: Scene) -> None:
 
 @check
 async def a_listed_file_tells_what_is_live(scene: Scene) -> None:
-    """Bytes and batches go with deletions; the time of marking is that of the last one."""
+    """Deletions reduce bytes and batches; the file is marked at the time of the last one."""
     key = scene.key()
     committed_ms = scene.now
     await scene.commit(batch(size=100), batch(T1, size=200), batch(B0, size=300), key=key)
@@ -62,7 +63,7 @@ async def a_refused_file_is_listed_as_free(scene: Scene) -> None:
 
 
 @check
-async def coordinators_say_how_much_they_have(scene: Scene) -> None:
+async def coordinators_report_their_sizes(scene: Scene) -> None:
     """All of them together: a file of two coordinators is counted by both."""
     await scene.commit(batch(), batch(), sent(0))
     await scene.commit(sent(0, to=B0))
@@ -84,7 +85,7 @@ async def coordinators_say_how_much_they_have(scene: Scene) -> None:
 
 @check
 async def pins_are_counted(scene: Scene) -> None:
-    """By each coordinator that knows of them."""
+    """Each coordinator counts the pins that it knows."""
     pin = PinRequest(scene.staged(), "w", 0, scene.now + 60_000, (T0, B0))
     assert await scene.plane.pin_files([pin]) == [None]
     assert max(info.pins for info in await scene.plane.describe_coordinators()) == 1

@@ -59,7 +59,7 @@ async def a_young_staged_file_needs_no_pin(scene: Scene) -> None:
 
 @check
 async def a_staged_file_is_committed_as_a_whole(scene: Scene) -> None:
-    """Another try begins anew; a coordinator whose part was good has taken it."""
+    """A retry starts over; a coordinator that accepted its part keeps it."""
     key = scene.staged()
     file = scene.file(batch(), batch(T1), batch((STRANGER, 0)), key=key)
     with pytest.raises(KafkaError) as refused:
@@ -73,7 +73,7 @@ async def a_staged_file_is_committed_as_a_whole(scene: Scene) -> None:
 
 
 @check
-async def a_pin_makes_age_no_matter(scene: Scene) -> None:
+async def a_pinned_file_is_committed_at_any_age(scene: Scene) -> None:
     """Up to its end, and no longer."""
     keys = [scene.staged() for _ in range(3)]
     assert await _pinned(scene, *[_pin(scene, key) for key in keys[:2]]) == [NONE, NONE]
@@ -89,7 +89,7 @@ async def a_pin_makes_age_no_matter(scene: Scene) -> None:
 
 @check
 async def a_pinned_object_is_known(scene: Scene) -> None:
-    """While it may be committed, and for a while after that."""
+    """As long as it can be committed, and for some time after that."""
     key = scene.staged()
     assert await scene.plane.describe_files([key]) == [DescribeFileResult(NOT_FOUND)]
     await _pinned(scene, _pin(scene, key))
@@ -103,7 +103,7 @@ async def a_pinned_object_is_known(scene: Scene) -> None:
 
 
 @check
-async def a_committed_pinned_file_is_both(scene: Scene) -> None:
+async def a_file_is_both_committed_and_pinned(scene: Scene) -> None:
     key = scene.staged()
     await _pinned(scene, _pin(scene, key))
     await scene.commit(batch(), key=key)
@@ -114,7 +114,7 @@ async def a_committed_pinned_file_is_both(scene: Scene) -> None:
 
 @check
 async def a_pin_remembers_the_answer(scene: Scene) -> None:
-    """Long after retention took the records and the cleaner the object, nothing is written twice.
+    """Nothing is written twice, even long after retention deleted the records and the object.
 
     Also when the file was committed before it was pinned.
     """
@@ -126,7 +126,7 @@ async def a_pin_remembers_the_answer(scene: Scene) -> None:
     scene.clock.advance(3 * HOUR)
     await scene.plane.delete_records([(*T0, -1), (*T1, -1)])
     scene.clock.advance(3 * HOUR)
-    await scene.commit(batch(B0))  # time passes for coordinators, too
+    await scene.commit(batch(B0))  # coordinators' time passes as well
     await scene.plane.confirm_deleted(await scene.deletable())
     await scene.plane.confirm_deleted(await scene.deletable())
     for key, first in ((before, 0), (after, 5)):
@@ -146,7 +146,7 @@ async def a_pin_remembers_the_answer(scene: Scene) -> None:
 
 @check
 async def a_pin_can_be_prolonged(scene: Scene) -> None:
-    """The later end holds, however old the object is; what has expired is as if never pinned."""
+    """The later expiry counts, however old the object is; an expired pin counts as none."""
     key = scene.staged()
     await _pinned(scene, _pin(scene, key, 2 * DAY))
     await _pinned(scene, _pin(scene, key, DAY, writer="other"))
@@ -161,8 +161,8 @@ async def a_pin_can_be_prolonged(scene: Scene) -> None:
 
 
 @check
-async def a_released_pin_is_none(scene: Scene) -> None:
-    """Releasing may be repeated, and leaves alone what it does not name."""
+async def a_released_pin_has_no_effect(scene: Scene) -> None:
+    """A release may be repeated, and affects only the pins that it names."""
     keys = [scene.staged() for _ in range(2)]
     await _pinned(scene, *[_pin(scene, key) for key in keys])
     await scene.plane.release_pins([keys[0], scene.staged(), "no key at all"])
@@ -175,7 +175,8 @@ async def a_released_pin_is_none(scene: Scene) -> None:
 
 @check
 async def only_staged_objects_are_pinned(scene: Scene) -> None:
-    """Not for longer than allowed, not what a scan may be deleting; each pin for itself."""
+    """Not for longer than allowed, and not if a scan may delete it; each pin is judged
+    separately."""
     good = _pin(scene, scene.staged())
     wrong = [
         (_pin(scene, scene.key()), INVALID),
@@ -200,7 +201,7 @@ async def only_staged_objects_are_pinned(scene: Scene) -> None:
 
 
 @check
-async def only_known_keys_are_asked_for(scene: Scene) -> None:
+async def asking_for_a_commit_commits_nothing(scene: Scene) -> None:
     """To ask whether a file was committed never commits it."""
     key = scene.staged()
     file = scene.file(batch(count=3), batch(T1), key=key)

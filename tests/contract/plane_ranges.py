@@ -62,7 +62,7 @@ async def splits_are_dense_and_end_when_full(scene: Scene) -> None:
 
 @check
 async def a_plan_keeps_to_its_range(scene: Scene) -> None:
-    """Edges inside of batches stay where they were asked for; the bytes are those to be read."""
+    """Bounds inside batches are kept as requested; bytes are those to be read."""
     await _of_sizes(scene, 100, 100, 100)
     planned = await _plan(scene, RangeRequest(*T0, 5, 25), size=100)
     assert planned.splits == [
@@ -80,7 +80,7 @@ async def a_plan_keeps_to_its_range(scene: Scene) -> None:
 
 @check
 async def a_plan_is_made_in_pages(scene: Scene) -> None:
-    """So many batches in a call, in request order; what was not reached goes on from its start."""
+    """A limited number of batches per call, in request order; the next call continues."""
     await _of_sizes(scene, *[100] * 7)
     requests = [RangeRequest(*T0), RangeRequest(*T1), RangeRequest(*B0)]
     first = await scene.plane.plan_ranges(requests[:1], 100, 3)
@@ -100,7 +100,7 @@ async def a_plan_is_made_in_pages(scene: Scene) -> None:
 
 @check
 async def old_batches_are_left_out_of_plans(scene: Scene) -> None:
-    """By the batch's latest time; their bytes are counted apart."""
+    """By the batch's maximum timestamp; their bytes are counted separately."""
     start = scene.now
     for age in (9, 8, 2, 7, 1):
         await scene.commit(batch(count=10, size=100 + age, batch_max_timestamp=start - age))
@@ -117,8 +117,8 @@ async def old_batches_are_left_out_of_plans(scene: Scene) -> None:
 
 
 @check
-async def ranges_must_be_there(scene: Scene) -> None:
-    """With both offsets, so that the caller can say what is missing."""
+async def ranges_must_exist(scene: Scene) -> None:
+    """The error has both offsets, so that the caller can say what is missing."""
     await _of_sizes(scene, 100, 100, 100)
     await scene.plane.delete_records([(*T0, 15)])
     wrong = [

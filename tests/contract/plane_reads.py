@@ -110,8 +110,8 @@ async def _ten_each(scene: Scene) -> None:
 
 @check
 async def one_budget_in_request_order(scene: Scene) -> None:
-    """Design rule 3: what does not fit into the budget waits; those behind are empty, with their
-    real high watermark."""
+    """Design rule 3: partitions after the budget is spent are empty, with their real high
+    watermark."""
     await _ten_each(scene)
     found = await scene.find((T1, 0), (T0, 2), (B0, 0), fetch_bytes=1250)
     assert [len(f.batches) for f in found] == [10, 2, 0]
@@ -143,7 +143,7 @@ async def the_count_limit_cuts(scene: Scene) -> None:
 
 @check
 async def the_first_batch_is_always_granted(scene: Scene) -> None:
-    """Of the whole request, not of each partition; partitions that have nothing do not count."""
+    """The first of the request, not of each partition; empty partitions do not count."""
     await _ten_each(scene)
     found = await scene.find((T0, 0), (T1, 0), fetch_bytes=1)
     assert [len(f.batches) for f in found] == [1, 0]
@@ -159,7 +159,7 @@ async def the_first_batch_is_always_granted(scene: Scene) -> None:
 
 @check
 async def a_batch_that_does_not_fit_leaves_the_rest_to_others(scene: Scene) -> None:
-    """As Kafka: the limit is never broken but by the first batch of the answer."""
+    """As in Kafka: only the first batch of a response may exceed the limit."""
     await scene.commit(*[batch(T0, size=5070) for _ in range(3)], batch(T1, size=900))
     (found,) = await scene.find((T0, 1), partition_bytes=6000)
     assert [b.stamp.base_offset for b in found.batches] == [1]
@@ -171,7 +171,7 @@ async def a_batch_that_does_not_fit_leaves_the_rest_to_others(scene: Scene) -> N
 
 @check
 async def rotated_requests_are_fair(scene: Scene) -> None:
-    """A consumer moves served partitions to the end; then all get the same in the long run."""
+    """A consumer moves served partitions to the end, so all get the same in the long run."""
     await _ten_each(scene)
     order = [T0, T1, B0]
     got = dict.fromkeys(order, 0)
@@ -209,7 +209,7 @@ async def offsets_of_a_partition_without_records(scene: Scene) -> None:
 
 @check
 async def listing_fails_by_partition(scene: Scene) -> None:
-    """Answers stand in the order of the questions."""
+    """Results are in the order of the request."""
     asked = [(STRANGER, 0, LATEST), (*T0, -99), (*T1, LATEST), (TOPIC, 2, 0)]
     results = await scene.plane.list_offsets(asked)
     assert [r.error for r in results] == [
@@ -229,7 +229,7 @@ async def _dated(scene: Scene, *timestamps: int, kind: int = 0) -> None:
 
 @check
 async def the_first_batch_at_or_after_a_time(scene: Scene) -> None:
-    """By offset, not by time; with the batch that holds the record (design rule 6)."""
+    """The first by offset, not by time; with the batch that holds the record (design rule 6)."""
     await _dated(scene, 100, 300, 200, 400)
     assert await scene.listed(0) == (100, 0)
     assert await scene.listed(100) == (100, 0)
@@ -256,7 +256,7 @@ async def the_largest_timestamp(scene: Scene) -> None:
 
 @check
 async def times_of_log_append_time(scene: Scene) -> None:
-    """The commit's time counts, not what the producer wrote."""
+    """The commit's time counts, not the producer's."""
     start = scene.now
     for _ in range(3):
         await _dated(scene, start * 2, kind=LOG_APPEND_TIME)
@@ -288,7 +288,7 @@ async def deleted_records_are_not_listed(scene: Scene) -> None:
 
 @check
 async def pruned_batches_are_in_tiered_storage(scene: Scene) -> None:
-    """Q30, ENG decision 12: what users see as the log start stays."""
+    """Q30, ENG decision 12: the log start that users see stays."""
     await _dated(scene, 100, 200, 300)
     (result,) = await scene.plane.prune_to([(*T0, 15)])
     assert tuple(result) == (NONE, 15)

@@ -1,4 +1,4 @@
-"""Bugs to be planted in the plane in memory, one at a time, and the check that must find each."""
+"""Plants bugs in the in-memory plane, one at a time, and runs the check that must find each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import KafkaError
 from tests.contract.support import CHECKS, RULES, Scene
 
-# How a check fails; anything else is a bug that was planted badly.
+# How a check fails; any other error means that the bug was planted badly.
 FOUND = (AssertionError, pytest.fail.Exception, TimeoutError, KafkaError, RuntimeError)
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]

@@ -1,4 +1,4 @@
-"""A Postgres of our own: a fresh cluster in a temporary directory, on a free port, until we exit.
+"""A Postgres server: a fresh cluster in a temporary directory, on a free port, until we exit.
 
 Postgres refuses to run as root; then it runs as ``postgres`` or ``nobody``.
 """
@@ -57,7 +57,7 @@ class Broker:
 
 
 class PostgresServer:
-    """One server process; each test gets a schema of its own."""
+    """One server process; each test gets its own schema."""
 
     def __init__(self) -> None:
         self._bin = binaries()
@@ -81,7 +81,7 @@ class PostgresServer:
         )
 
     def start(self) -> None:
-        """Start, and wait until the server takes connections."""
+        """Start, and wait until the server accepts connections."""
         command = [
             *(str(self._bin / "postgres"), "-D", str(self._directory / "data")),
             *("-p", str(self.port), "-c", "listen_addresses=127.0.0.1"),
@@ -99,7 +99,7 @@ class PostgresServer:
                 raise RuntimeError((self._directory / "log").read_text()[-2000:])
 
     def stop(self) -> None:
-        """A fast shutdown: open connections end at once."""
+        """A fast shutdown, which closes open connections at once."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(START_SECONDS)

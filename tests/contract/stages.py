@@ -1,4 +1,4 @@
-"""Where each control plane performs: a stage opens a fresh, empty plane for one check.
+"""Stages of the contract suite: each opens a new, empty plane for one check.
 
 To join the suite, a plane adds an entry to ``STAGES``: an async context manager from
 ``(clock, rules)`` to ``(plane, another)``, where ``another()`` opens the same plane as a second
@@ -71,7 +71,7 @@ async def postgres(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opene
 
 
 def topic(coordinators: int) -> Opener:
-    """Partitions are spread over so many coordinators."""
+    """Partitions are spread over several coordinators."""
 
     @asynccontextmanager
     async def open_topic(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opened]:
@@ -92,7 +92,8 @@ def topic(coordinators: int) -> Opener:
 
 @asynccontextmanager
 async def brokers(clock: ManualClock, rules: PlaneRules) -> AsyncIterator[Opened]:
-    """Three brokers: the one that is asked leads one coordinator, another broker the other."""
+    """Three brokers: the one that is asked leads one coordinator, another broker leads the
+    other."""
     with tempfile.TemporaryDirectory() as directory:
         settings = RuntimeSettings(rules=rules)
         opening = world(

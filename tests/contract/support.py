@@ -1,4 +1,4 @@
-"""What the contract suite of control planes needs: a stage for each plane, and short words.
+"""Helpers of the contract suite of control planes.
 
 A plane joins the suite with one entry in ``STAGES`` of ``stages.py``.
 """

@@ -1,4 +1,4 @@
-"""What every object store keeps, whatever it is made of. The same tests for all of them."""
+"""The contract of every object store. The same tests for all of them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def test_what_is_put_is_read_back(store: ObjectStore, data: Payload) -> No
 
 
 async def test_large_objects_are_one_object(store: ObjectStore) -> None:
-    """Larger than the size at which libraries begin to upload in parts."""
+    """Larger than the size at which libraries switch to multipart uploads."""
     data = random.Random(3).randbytes(6 * 1024 * 1024 + 17)
     key = fresh()
     await store.put(key, [data[:1000], memoryview(data)[1000:]])
@@ -147,8 +147,8 @@ async def test_a_range_that_is_not_there_is_refused(
     assert raised.value.kind is Outcome.REFUSED
 
 
-async def test_what_was_put_at_once_is_there(store: ObjectStore) -> None:
-    """A store may always say False, and is then asked to put the same."""
+async def test_an_object_put_at_once_is_there(store: ObjectStore) -> None:
+    """A store may always return False, and is then asked to put the same object."""
     key, at_hand = fresh(), store.at_hand
     for data in (b"first", [b"se", b"cond"], b""):
         if at_hand is None or not at_hand.put_now(key, data):
@@ -156,14 +156,14 @@ async def test_what_was_put_at_once_is_there(store: ObjectStore) -> None:
         assert await store.get(key) == (b"".join(data) if isinstance(data, list) else data)
 
 
-async def test_a_directory_alone_has_something_at_hand(
+async def test_only_a_directory_has_objects_at_hand(
     store: ObjectStore, kind_and_open: tuple[str, Open]
 ) -> None:
     assert (store.at_hand is not None) == (kind_and_open[0] in ("directory", "file-url"))
 
 
-async def test_what_is_at_hand_is_what_a_get_gives(store: ObjectStore) -> None:
-    """A store may always say None; what else it says is right, and the caller's to change."""
+async def test_objects_at_hand_equal_those_of_a_get(store: ObjectStore) -> None:
+    """A store may always return None; any other result is correct, and the caller may change it."""
     at_hand = store.at_hand
     if at_hand is None:
         return
@@ -191,7 +191,7 @@ async def test_empty_objects(store: ObjectStore) -> None:
     assert (await store.head(key)).size == 0
 
 
-async def test_what_is_absent_is_not_found(store: ObjectStore) -> None:
+async def test_absent_objects_are_not_found(store: ObjectStore) -> None:
     with pytest.raises(NotFound):
         await store.get(fresh())
     with pytest.raises(NotFound):
@@ -210,7 +210,7 @@ async def test_a_put_may_be_repeated(store: ObjectStore) -> None:
 async def test_if_absent(store: ObjectStore) -> None:
     key = ObjectKey.named("staging", "writer-1", "00042.manifest")
     await store.put(key, b"mine", if_absent=True)
-    await store.put(key, b"mine", if_absent=True)  # as after a lost answer
+    await store.put(key, b"mine", if_absent=True)  # as after a lost response
     for others in (b"other", b"more bytes than mine", b""):
         with pytest.raises(Exists):
             await store.put(key, others, if_absent=True)
@@ -248,7 +248,8 @@ async def test_deleting_is_idempotent(store: ObjectStore) -> None:
 async def test_deleting_more_keys_than_one_request_takes(
     store: ObjectStore, kind_and_open: tuple[str, Open]
 ) -> None:
-    absent = 60 if kind_and_open[0] in ("azure", "gcs-api") else 1500  # they ask for each key
+    absent = 60 if kind_and_open[0] in ("azure", "gcs-api") else 1500  # they need a request for
+    # each key
     keys = [fresh() for _ in range(3)]
     for key in keys:
         await store.put(key, b"data")

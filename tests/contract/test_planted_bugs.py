@@ -1,4 +1,4 @@
-"""The suite judged: planes with one bug each, and the check that must find it."""
+"""Tests of the suite: planes with one bug each, and the check that must find it."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def a_partition_changes_its_coordinator(patch: Patch) -> None:
 
 
 @caught_by("parts_of_lanes_are_committed_one_by_one")
-def coordinators_share_their_files_only_in_name(patch: Patch) -> None:
-    """Each partition has a coordinator of its own, but the plane keeps one answer per key."""
+def coordinators_share_one_answer_per_key(patch: Patch) -> None:
+    """Each partition has its own coordinator, but the plane keeps one answer per key."""
     patch.setattr(MemoryPlane, "coordinator_of", lambda _self, partition: hash(partition))
 
 
@@ -150,17 +150,17 @@ def files_without_batches_are_kept(patch: Patch) -> None:
 
 
 @caught_by("one_broker_does_each_piece_of_work")
-def nobody_enforces_retention(patch: Patch) -> None:
+def no_broker_enforces_retention(patch: Patch) -> None:
     patch.setattr(MemoryPlane, "owns", lambda _self, _partition: False)
 
 
 @caught_by("one_broker_does_each_piece_of_work")
-def nobody_looks_for_orphans(patch: Patch) -> None:
+def no_broker_scans_for_orphans(patch: Patch) -> None:
     patch.setattr(MemoryPlane, "is_caretaker", lambda _self: False)
 
 
 @caught_by("one_broker_does_each_piece_of_work")
-def nobody_deletes_files(patch: Patch) -> None:
+def no_broker_deletes_files(patch: Patch) -> None:
     patch.setattr(MemoryPlane, "owns_files", lambda _self: False)
 
 
@@ -246,7 +246,7 @@ def batches_of_one_file_do_not_see_each_other(patch: Patch) -> None:
         return plan
 
     wrap(patch, commits, "plan_commit", apart)
-    # The plan's answers repeat the mistake.
+    # The answers of the plan have the same mistake.
     wrap(
         patch,
         commits,
@@ -271,7 +271,7 @@ def producers_expire_by_the_time_in_their_records(patch: Patch) -> None:
 
 @caught_by("silent_producers_expire")
 def expired_producers_are_remembered(patch: Patch) -> None:
-    """A producer that comes back goes on where it was."""
+    """A producer that comes back continues its sequences."""
     patch.setattr(apply, "unexpired", lambda entries, *_: entries)
     patch.setattr(MemoryState, "expire", lambda *_: None)
 
@@ -361,7 +361,7 @@ def the_count_of_batches_is_for_all(patch: Patch) -> None:
 
 
 def _find_error(patch: Patch, change: Callable[[int, offsets.LogState], int]) -> None:
-    """Judge another offset than the one that was asked for."""
+    """Check another offset than the requested one."""
     wrap(patch, offsets, "find_error", lambda original, at, log: original(change(at, log), log))
 
 
@@ -566,12 +566,12 @@ def unknown_files_look_free(patch: Patch) -> None:
     wrap(patch, MemoryPlane, "describe_files", mild)
 
 
-@caught_by("commits_are_heard")
-def commits_are_not_told(patch: Patch) -> None:
+@caught_by("listeners_learn_of_commits")
+def listeners_are_not_notified(patch: Patch) -> None:
     patch.setattr(listeners.Listeners, "tell", lambda *_: None)
 
 
-@caught_by("commits_are_heard")
+@caught_by("listeners_learn_of_commits")
 def watching_never_ends(patch: Patch) -> None:
     def forever(original: Any, self: Any, listener: Any) -> Callable[[], None]:
         original(self, listener)
@@ -580,7 +580,7 @@ def watching_never_ends(patch: Patch) -> None:
     wrap(patch, listeners.Listeners, "add", forever)
 
 
-@caught_by("a_bad_listener_harms_nobody")
+@caught_by("a_failing_listener_disturbs_no_other")
 def a_listener_can_fail_a_commit(patch: Patch) -> None:
     def tell(self: Any, partition: Any, high_watermark: int) -> None:
         for listener in self._listeners.values():

@@ -1,4 +1,4 @@
-"""The suite judged on ranges and pins: planes with one bug each, and the check that finds it."""
+"""Tests of the suite for ranges and pins: planes with one bug each, and the check that finds it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def pages_have_no_end(patch: Patch) -> None:
 
 
 @caught_by("old_batches_are_left_out_of_plans")
-def age_does_not_matter_to_plans(patch: Patch) -> None:
+def plans_ignore_age(patch: Patch) -> None:
     def ageless(original: Any, batches: Any, span: Any, size: int) -> Any:
         return original(batches, span._replace(min_timestamp=-1), size)
 
@@ -70,7 +70,7 @@ def skipped_bytes_are_not_counted(patch: Patch) -> None:
     wrap(patch, ranges, "split_page", lambda o, *args: o(*args)._replace(skipped_bytes=0))
 
 
-@caught_by("ranges_must_be_there")
+@caught_by("ranges_must_exist")
 def a_range_may_end_above_the_high_watermark(patch: Patch) -> None:
     def mild(original: Any, request: Any, log: Any) -> Any:
         return original(replace(request, end_offset=min(request.end_offset, 30)), log)
@@ -78,7 +78,7 @@ def a_range_may_end_above_the_high_watermark(patch: Patch) -> None:
     wrap(patch, ranges, "span_of", mild)
 
 
-@caught_by("ranges_must_be_there")
+@caught_by("ranges_must_exist")
 def deleted_offsets_are_planned(patch: Patch) -> None:
     wrap(
         patch,
@@ -89,7 +89,7 @@ def deleted_offsets_are_planned(patch: Patch) -> None:
 
 
 @caught_by("located_batches_are_those_of_a_find")
-def the_batch_in_the_middle_of_the_start_is_missed(patch: Patch) -> None:
+def the_batch_that_straddles_the_start_is_missed(patch: Patch) -> None:
     def late(original: Any, batches: Any, span: Any, limit: int) -> Any:
         return original((b for b in batches if b.stamp.base_offset >= span.start), span, limit)
 
@@ -112,17 +112,17 @@ def a_staged_file_is_committed_in_part(patch: Patch) -> None:
     patch.setattr(commits, "_require_all", lambda *_: None)
 
 
-@caught_by("a_pin_makes_age_no_matter")
-def a_pin_does_not_help(patch: Patch) -> None:
+@caught_by("a_pinned_file_is_committed_at_any_age")
+def pins_are_ignored(patch: Patch) -> None:
     patch.setattr(commits, "is_open", lambda *_: False)
 
 
-@caught_by("a_pin_makes_age_no_matter")
+@caught_by("a_pinned_file_is_committed_at_any_age")
 def a_pin_never_ends(patch: Patch) -> None:
     patch.setattr(commits, "is_open", lambda until_ms, _now_ms: until_ms is not None)
 
 
-@caught_by("a_pin_makes_age_no_matter")
+@caught_by("a_pinned_file_is_committed_at_any_age")
 def old_staged_files_need_no_pin(patch: Patch) -> None:
     patch.setattr(commits, "check_age", lambda *_: None)
 
@@ -170,14 +170,14 @@ def objects_of_any_age_are_pinned(patch: Patch) -> None:
     wrap(patch, pins, "check_pin", lambda o, pin, now, rules, _: o(pin, now, rules, 1 << 62))
 
 
-@caught_by("a_released_pin_is_none")
+@caught_by("a_released_pin_has_no_effect")
 def a_release_does_nothing(patch: Patch) -> None:
     async def nothing(_original: Any, _self: Any, _keys: Any) -> None: ...
 
     wrap(patch, MemoryPlane, "release_pins", nothing)
 
 
-@caught_by("a_released_pin_is_none")
+@caught_by("a_released_pin_has_no_effect")
 def a_release_takes_all_pins(patch: Patch) -> None:
     async def everything(_original: Any, self: Any, _keys: Any) -> None:
         self._state.pins.expire(1 << 62)
@@ -191,12 +191,12 @@ def anything_is_pinned(patch: Patch) -> None:
 
 
 @caught_by("only_staged_objects_are_pinned")
-def pins_live_as_long_as_they_like(patch: Patch) -> None:
+def pins_have_no_maximum_lifetime(patch: Patch) -> None:
     patch.setattr(pins, "STAGED_PIN_LIFETIME_MS_MAX", 1 << 60)
 
 
-@caught_by("only_known_keys_are_asked_for")
-def to_ask_is_to_commit(patch: Patch) -> None:
+@caught_by("asking_for_a_commit_commits_nothing")
+def asking_commits(patch: Patch) -> None:
     async def eager(original: Any, self: Any, file: FileToCommit, **more: Any) -> Any:
         return await original(self, replace(file, known_only=False), **more)
 

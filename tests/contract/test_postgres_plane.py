@@ -1,6 +1,6 @@
-"""What only the Postgres plane can get wrong: locks, lost connections, brokers that start together.
+"""Faults that only the Postgres plane can have: locks, lost connections, concurrent starts.
 
-Tests wait for states of the server (a session that waits for a lock), never for time to pass.
+Tests wait for a state of the server (a session that waits for a lock), never for time to pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 30
 
 
 class House:
-    """A scene on Postgres, with a look behind it."""
+    """A scene on Postgres, with access to its database."""
 
     def __init__(self, scene: Scene, address: Secret, admin: Any) -> None:
         self.scene = scene
@@ -51,7 +51,7 @@ class House:
 
     @asynccontextmanager
     async def holding(self, partition: TopicPartition) -> AsyncIterator[Any]:
-        """A transaction elsewhere that has locked a partition."""
+        """Another transaction that has locked a partition."""
         connection = await asyncpg.connect(self.address.reveal())
         try:
             async with connection.transaction():
@@ -109,7 +109,7 @@ async def test_brokers_may_start_together() -> None:
 
 
 async def test_a_file_whose_last_two_batches_go_at_once(house: House) -> None:
-    """Neither transaction sees the other's deletion until it has waited for the file."""
+    """Neither transaction sees the other's deletion before it has the lock on the file."""
     scene = house.scene
     key = scene.key()
     await scene.commit(batch(), batch(T1), key=key)
@@ -179,7 +179,7 @@ async def test_a_lost_connection_leaves_the_outcome_open(house: House) -> None:
 
 
 async def test_the_answer_to_a_commit_is_lost(house: House) -> None:
-    """Committed, and nobody was told: the repeat gets the same offsets."""
+    """Committed, but the response is lost: a retry gets the same offsets."""
     scene = house.scene
     file = scene.file(batch(count=3))
     first = await (await scene.another()).commit_file(file)
@@ -202,7 +202,7 @@ async def test_a_lost_read_is_definite(house: House) -> None:
     assert await scene.listed(0) == (-1, -1)
 
 
-async def test_a_listener_that_lost_its_connection_hears_what_it_missed(house: House) -> None:
+async def test_a_reconnected_listener_learns_what_it_missed(house: House) -> None:
     scene = house.scene
     heard = Heard()
     scene.plane.watch(heard)
@@ -211,15 +211,16 @@ async def test_a_listener_that_lost_its_connection_hears_what_it_missed(house: H
     pids = await house.admin.fetch(
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'skylog-listen'"
     )
-    # The commit comes while nobody listens, or right after: it must be heard either way.
+    # The commit comes while nothing listens, or right after: the listener must learn of it either
+    # way.
     await house.end(*[row["pid"] for row in pids])
     await (await scene.another()).commit_file(scene.file(batch(count=2)))
     # The new connection begins with all partitions.
     await heard.until({T0: 3, T1: 0, B0: 0})
 
 
-async def test_a_commit_to_many_partitions_is_heard(house: House) -> None:
-    """More than one notification holds."""
+async def test_listeners_learn_of_a_commit_to_many_partitions(house: House) -> None:
+    """More partitions than fit into one notification."""
     scene = house.scene
     await scene.plane.create_partitions([(TOPIC, "a", 500)])
     heard = Heard()
@@ -229,7 +230,7 @@ async def test_a_commit_to_many_partitions_is_heard(house: House) -> None:
     await heard.until({(TOPIC, n): 1 for n in range(500)})
 
 
-async def test_producers_that_fell_silent_are_deleted(house: House) -> None:
+async def test_silent_producers_are_deleted(house: House) -> None:
     scene = house.scene
     await scene.commit(sent(0), sent(0, to=T1))
     scene.clock.advance(RULES.producer_expiration_ms)
@@ -238,8 +239,8 @@ async def test_producers_that_fell_silent_are_deleted(house: House) -> None:
     assert [row["partition"] for row in rows] == [1]
 
 
-async def test_a_find_reads_no_more_than_it_gives(house: House) -> None:
-    """20,000 batches, of which a find of a few touches a few."""
+async def test_a_find_reads_only_what_it_returns(house: House) -> None:
+    """A find of a few of 20,000 batches reads only a few pages."""
     scene = house.scene
     for _ in range(4):
         await scene.commit(*[batch() for _ in range(5000)])
@@ -256,7 +257,7 @@ async def test_a_find_reads_no_more_than_it_gives(house: House) -> None:
 
 
 async def test_a_server_that_restarts() -> None:
-    """While it is down nothing is done, and the plane says so; afterwards it goes on."""
+    """While it is down every call fails definitely; afterwards the plane works again."""
     own = PostgresServer()
     try:
         address = await own.create_database()
@@ -275,7 +276,7 @@ async def test_a_server_that_restarts() -> None:
             own.start()
             assert await scene.offsets(batch()) == [1]
             async with asyncio.timeout(PATIENCE_SECONDS):
-                while heard.high_watermarks.get(T1) is None:  # told anew by the new connection
+                while heard.high_watermarks.get(T1) is None:  # notified again by the new connection
                     await scene.info()
     finally:
         own.remove()

@@ -1,4 +1,4 @@
-"""Timestamps on Postgres: found by an index, also in a database that is older than the index."""
+"""Timestamps on Postgres: found by an index, also in a database from before the index."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def admin(address: Secret) -> AsyncIterator[Any]:
 
 
 async def _buffers_read(connection: Any, statement: str, *values: Any) -> int:
-    """Of the second call: the first one reads the catalogue, too."""
+    """Buffers of the second call: the first one reads the catalogue, too."""
     for _ in range(2):
         explained = await connection.fetchval(
             f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", *values

@@ -97,7 +97,7 @@ def test_coordinator_values() -> None:
 
 
 @pytest.mark.parametrize("name", ["LeaderChangeMessage", "VotersRecord", "QuorumStateData"])
-def test_the_quorums_own_messages_are_among_them(name: str) -> None:
+def test_quorum_messages_are_included(name: str) -> None:
     assert name in {row["name"] for row in ROWS}
 
 

@@ -20,7 +20,7 @@ from tests.unit.log.support import open_log, read_batches
 GOLDEN = Path(__file__).parent / "log"
 PARTITION = GOLDEN / "written-by-kafka-0"
 CONFIG = LogConfig(segment_ms=1000, segment_bytes=1 << 20, index_interval_bytes=200)
-# Expiry by Kafka's clock of then is not what is tested.
+# Expiry is not tested here: the files are old.
 THEN = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 COPIED = ("*.log", "*.index", "*.timeindex", "*.snapshot", "leader-epoch-checkpoint")

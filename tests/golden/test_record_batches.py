@@ -28,7 +28,7 @@ LIBRDKAFKA = batches("librdkafka")
 VERDICTS = dict(line.split("\t") for line in (FOLDER / "verdicts.txt").read_text().splitlines())
 CASES = {case.name: case for case in every_case()}
 
-# Where we are stricter than Kafka, or name a fault that it only stumbles over.
+# Cases in which we are stricter than Kafka, or have a more specific error.
 STRICTER = {
     f"bodies: {fault} {codec}"
     for fault in ("size runs over", "negative size")
@@ -72,7 +72,7 @@ def test_reads_what_librdkafka_writes(codec: Compression) -> None:
     batch = Batch(LIBRDKAFKA[codec.name.lower()])
     assert batch.codec == codec
     assert decode_records(batch) == expected(40)
-    # It counts as a produced batch but for the leader epoch, which is not under the CRC.
+    # It is valid as a produced batch; only the leader epoch, not under the CRC, was different.
     assert validate(bytearray(batch.buffer), TopicRules(), NOW, 9).batch.buffer == batch.buffer
 
 
@@ -138,7 +138,7 @@ def judge(case: Case) -> tuple[int, str, bytes]:
 
 
 def meaning(data: bytes) -> tuple[object, ...]:
-    """What is stored, whatever the compressor made of it; the base timestamp is free to choose."""
+    """The stored records, independent of compression and of the base timestamp."""
     batch = Batch(data)
     fields = (
         batch.leader_epoch,
@@ -154,7 +154,7 @@ def meaning(data: bytes) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_judges_as_kafka_does(name: str) -> None:
+def test_verdicts_are_those_of_kafka(name: str) -> None:
     code, indexes, stored = VERDICTS[name].split()
     ours = judge(CASES[name])
     if name in STRICTER:
@@ -166,8 +166,8 @@ def test_judges_as_kafka_does(name: str) -> None:
         assert meaning(ours[2]) == meaning(bytes.fromhex(stored))
 
 
-def test_a_batch_in_place_is_stored_to_the_byte() -> None:
-    """Most cases are, so that the comparison by meaning above cannot hide a difference."""
+def test_most_batches_are_stored_byte_for_byte() -> None:
+    """Most cases are, so the comparison by meaning above cannot hide a difference."""
     same = [
         name
         for name, verdict in VERDICTS.items()

@@ -1,7 +1,7 @@
 """A bucket, brokers and drivers on virtual time, for histories of the exactly-once protocol.
 
-Every operation lets the scheduler in before and after its effect: a driver can die, or sleep for
-days, with an effect done whose answer it never sees.
+Every operation yields to the scheduler before and after its effect: a driver can crash, or sleep
+for days, after an effect whose response it never sees.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TARGETS = {"t": TopicTarget("t", 2)}
 
 
 class Turn:
-    """Awaiting it lets the scheduler choose who goes on."""
+    """Awaiting it lets the scheduler choose which driver continues."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield
@@ -74,13 +74,13 @@ class Bucket:
 
 
 class Brokers:
-    """Pins, commits and what is deleted by them, by the rules that brokers promise."""
+    """Pins, commits and deletions, by the rules that brokers guarantee."""
 
     def __init__(self, clock: ManualClock, bucket: Bucket) -> None:
         self._clock = clock
         self._bucket = bucket
         self.pins: dict[str, int] = {}
-        self.files: dict[str, int] = {}  # what coordinators know, and since when
+        self.files: dict[str, int] = {}  # files that coordinators know, and since when
         self.answers: dict[str, int] = {}  # commits that are remembered, and since when
         self.log: list[tuple[int, str]] = []  # (epoch, key), in order of commit
 
@@ -180,7 +180,7 @@ class World:
         try:
             return await self._attempt(epoch, attempt, objects)
         except EpochFailed:
-            # Allowed only when the pins of somebody's manifest are over.
+            # Allowed only when the pins of a manifest have expired.
             assert self.clock.now_ms() - self.begun_ms[epoch] >= PIN_LIFETIME_MS
             self.failed.add(epoch)
         except KafkaError:
@@ -202,7 +202,8 @@ class World:
         return found
 
     def check(self) -> None:
-        """No object twice, of each epoch one attempt only, and all of it once it is finished."""
+        """No object is committed twice, and of each epoch one attempt only, all of it once it is
+        finished."""
         keys = [key for _, key in self.brokers.log]
         assert len(keys) == len(set(keys)), "an object was committed twice"
         seen: dict[int, set[int]] = {}
@@ -216,13 +217,13 @@ class World:
         for key in self.brokers.files:
             assert ObjectKey.parse(key) in self.bucket.objects, "committed rows were deleted"
         for epoch in self.finished:
-            assert epoch in seen, f"epoch {epoch} is said to be written and is not"
+            assert epoch in seen, f"epoch {epoch} is marked as written and is not"
             (attempt,) = seen[epoch]
             assert counts[epoch, attempt] == self.sizes[epoch, attempt], f"epoch {epoch} lacks rows"
 
 
 def advance(work: Coroutine[Any, Any, Any]) -> bool:
-    """One turn of a driver; whether it goes on."""
+    """One turn of a driver; returns whether it continues."""
     try:
         work.send(None)
     except StopIteration:
@@ -231,7 +232,7 @@ def advance(work: Coroutine[Any, Any, Any]) -> bool:
 
 
 def run(work: Coroutine[Any, Any, Any], turns: int | None = None) -> int:
-    """Let a driver go on alone, to its end or to its death after so many turns; how many it had."""
+    """Run a driver alone, to its end or to a crash after some turns; returns their number."""
     done = 0
     while turns is None or done < turns:
         if not advance(work):

@@ -1,4 +1,4 @@
-"""Seeds that once failed, as ``seeds.txt`` has them."""
+"""Seeds that once failed: ``seeds.txt``."""
 
 from __future__ import annotations
 

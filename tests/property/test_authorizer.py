@@ -1,4 +1,4 @@
-"""The authorizer's index against the rules in their plainest form."""
+"""The authorizer's index against the rules written as plainly as possible."""
 
 from __future__ import annotations
 
@@ -131,12 +131,12 @@ def test_decisions_agree_with_the_model(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(acls, max_size=8), st.sampled_from(["User:u", "User:v"]))
 def test_any_resource_of_a_type(known: list[SimpleNamespace], who: str) -> None:
-    """Allowed by type is: there is a name that is allowed."""
+    """Allowed by type means that some name is allowed."""
     authorizer = Authorizer()
     for index, acl in enumerate(known):
         authorizer.add(identity(index), acl)
     by_type = authorizer.authorize_by_resource_type(who, "h1", Op.WRITE, ResourceType.TOPIC)
-    # A name under each pattern that no other pattern names, besides the names themselves.
+    # The names themselves, and for each pattern one name that no other pattern has.
     names = [*NAMES, *(name + "~" for name in NAMES), "hardcode"]
     allowed = any(model(known, False, who, "h1", Op.WRITE, ResourceType.TOPIC, n) for n in names)
     assert by_type is allowed
@@ -166,7 +166,7 @@ def test_by_type_a_super_user_passes_a_deny_of_everything() -> None:
     assert authorizer.authorize_by_resource_type("User:u", "h", Op.READ, ResourceType.TOPIC)
 
 
-def test_refusals_are_heard_unless_only_looked_at() -> None:
+def test_refusals_are_audited_unless_the_caller_opts_out() -> None:
     heard: list[object] = []
     authorizer = Authorizer(on_denied=lambda *refusal: heard.append(refusal))
     question = ("User:u", "h", Op.READ, ResourceType.TOPIC, "t")

@@ -1,8 +1,8 @@
-"""Random histories of a compacted log, with kills and power failures, against all it was given.
+"""Random histories of a compacted log, with kills and power failures, against all records given.
 
-Whatever happens, the newest record of each key is there, at its offset and as it was written;
-nothing else changes but that older records may be gone. A power failure takes only what was not
-synced, and then an older value that was safe must still be there.
+Whatever happens, the latest record of each key is there, at its offset and unchanged; only older
+records may be gone. A power failure loses only what was not synced, and then an older value that
+was synced must still be there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Died(BaseException):
 
 
 class RandomlyMortalFiles(Files):
-    """Dies before some change, when told to."""
+    """Crashes before a change when told to."""
 
     def __init__(self) -> None:
         super().__init__(8)
@@ -124,7 +124,7 @@ class CompactionHistory(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def power_fails(self, data: st.DataObject) -> None:
-        """The last segment loses what was not synced, or some of it."""
+        """The last segment loses some or all of what was not synced."""
         log = self.world.log
         active = log.segments[-1]
         safe = active.position_of(log.durability.recovery_point, block=True) or active.size

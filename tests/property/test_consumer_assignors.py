@@ -1,4 +1,4 @@
-"""The server's assignors, for whatever members want: complete, exclusive, balanced and sticky."""
+"""The server's assignors, for any subscriptions: complete, exclusive, balanced and sticky."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WISHES = st.frozensets(st.sampled_from(TOPICS), max_size=5)
 
 @st.composite
 def groups(draw: st.DrawFn) -> tuple[dict[str, Subscriber], dict[Uuid, int]]:
-    """Members with any wishes, some of them static, and any targets of before, even absurd ones."""
+    """Members with any subscriptions, some static, and any previous targets, even absurd ones."""
     counts = draw(COUNTS)
     same = draw(st.one_of(st.none(), WISHES))
     before = st.dictionaries(
@@ -50,7 +50,7 @@ def owners(target: Assignment) -> dict[tuple[Uuid, int], list[str]]:
 def check(
     members: Mapping[str, Subscriber], counts: Mapping[Uuid, int], target: Assignment
 ) -> None:
-    """Every partition that somebody wants has one owner, who wants it."""
+    """Every subscribed partition has one owner, which subscribes to it."""
     wanted = {topic for member in members.values() for topic in member.topic_ids}
     found = owners(target)
     assert set(found) == {(topic, p) for topic in wanted for p in range(counts[topic])}
@@ -78,7 +78,7 @@ def test_uniform_is_balanced(group: tuple[dict[str, Subscriber], dict[Uuid, int]
     if len({m.topic_ids for m in members.values()}) == 1:
         assert max(size.values()) - min(size.values()) <= 1
         return
-    # No single partition can be moved to a better place, unless rounds ran out; they do not here.
+    # No single move improves the balance, unless rounds run out, which does not happen here.
     for (topic, _), [owner] in owners(target).items():
         for other, member in members.items():
             if topic in member.topic_ids:
@@ -99,7 +99,7 @@ def test_uniform_changes_nothing_twice(
 def test_uniform_moves_no_more_than_it_must(
     counts: dict[Uuid, int], names: list[str], data: st.DataObject
 ) -> None:
-    """When one of many equal members leaves or comes, the others keep all that balance allows."""
+    """When one of many equal members joins or leaves, the others keep all that balance allows."""
     topics = frozenset(TOPICS)
     target = uniform({name: Subscriber(topics) for name in names}, counts)
     total = sum(counts.values())
@@ -108,7 +108,7 @@ def test_uniform_moves_no_more_than_it_must(
     after = uniform({n: Subscriber(topics, target[n]) for n in left}, counts) if left else {}
     for name in left:
         for topic, partitions in target[name].items():
-            assert partitions <= after[name][topic], "nobody who stays loses anything"
+            assert partitions <= after[name][topic], "remaining members lose nothing"
 
     more = {n: Subscriber(topics, target[n]) for n in names} | {"zz": Subscriber(topics)}
     grown = uniform(more, counts)
@@ -117,7 +117,7 @@ def test_uniform_moves_no_more_than_it_must(
         for n in names
         for topic, partitions in target[n].items()
     )
-    assert moved == sizes(grown)["zz"] <= -(-total // len(more)), "only what the new one gets"
+    assert moved == sizes(grown)["zz"] <= -(-total // len(more)), "only to the new one"
 
 
 @given(groups())
@@ -146,5 +146,5 @@ def test_range_orders_static_members_first() -> None:
     assert [target[m][topic] for m in ("c", "b", "a")] == [{0}, {1}, {2}]
 
 
-def test_nobody() -> None:
+def test_a_group_without_members() -> None:
     assert uniform({}, {}) == range_({}, {}) == {}

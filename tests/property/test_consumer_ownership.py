@@ -1,9 +1,9 @@
-"""Whatever members, topics and the log do: a partition of a consumer group has one owner.
+"""Whatever members, topics and the log do, a partition of a consumer group has one owner.
 
-Members are small clients: they own what they were last told to, are slow to give up, crash, leave
-and come back, some under a name of their own. Topics grow, the high watermark lags, the coordinator
-loses what was not committed. Judges are the log (owners of each moment, and who committed offsets)
-and the members themselves (what each of them believes to own).
+Members are small clients: they own their last assignment, revoke slowly, crash, leave and come
+back, some as static members. Topics grow, the high watermark lags, the coordinator loses what was
+not committed. Both the log (owners at each moment, and the committers of offsets) and the members
+themselves (what each believes to own) are checked.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ class World:
     async def grow(self, name: str) -> None:
         self.partitions[name] += 1
         self.topics.put(name, TOPICS[name], self.partitions[name])
-        with contextlib.suppress(KafkaError):  # a machine that is loaded later looks anyway
+        with contextlib.suppress(KafkaError):  # a machine that is loaded later checks in any case
             await self.runtime.submit(TopicsChanged(frozenset({name})))
 
     async def fail_over(self) -> None:
-        """Another broker takes over, with what was committed."""
+        """Another broker takes over with what was committed."""
         self.runtime.unload()
         self.log.lose_tail()
         await self.runtime.load()
@@ -113,7 +113,7 @@ class World:
         return {(TOPICS[n], p) for n, count in self.partitions.items() for p in range(count)}
 
     def check_log(self) -> None:
-        """At every moment each partition has one owner at most, and commits are by owners."""
+        """At every moment each partition has at most one owner, and only owners commit."""
         replayed, judge = GroupMachine(SETTINGS, self.surroundings), ConsumerGroup(GROUP)
         for batch in self.log.batches:
             for pair in batch:
@@ -174,7 +174,7 @@ class Client:
         return self.request is not None and not self.request.done()
 
     def act(self, commits: bool, slow: bool) -> None:
-        """Take note of the last response, if it is there, and send the next request."""
+        """Handle the last response, if it has arrived, and send the next request."""
         if not self.alive or self.busy:
             return
         if self.request is not None:
@@ -190,7 +190,7 @@ class Client:
         message = ConsumerGroupHeartbeatRequest(
             GROUP, self.member_id, self.epoch, self.instance_id, topic_partitions=self._reported()
         )
-        if self.epoch == 0 or not self.sure or self.said != self.wishes:  # then it says all
+        if self.epoch == 0 or not self.sure or self.said != self.wishes:  # then it sends all fields
             message.rebalance_timeout_ms = REBALANCE_MS
             message.subscribed_topic_names = sorted(self.wishes)
         return message
@@ -262,7 +262,7 @@ class Client:
         self.alive, self.owned, self.assigned = False, frozenset(), frozenset()
 
     def leave(self) -> None:
-        """Go in good order; what was asked before may still take effect."""
+        """Leave the group; earlier requests may still take effect."""
         if self.alive and not self.busy and self.epoch > 0:
             self.die()
             epoch = -1 if self.instance_id is None else -2
@@ -293,7 +293,7 @@ class Schedule:
     def __init__(self, interval_ms: int) -> None:
         self.world = World(interval_ms)
         names = frozenset(TOPICS)
-        # Two of them have names of their own.
+        # Two of them are static members.
         self.clients = [
             Client(self.world, None if i < MEMBERS - 2 else f"s{i}", names) for i in range(MEMBERS)
         ]
@@ -339,14 +339,14 @@ class Schedule:
                 client.wishes = frozenset(flag)
 
     def _restart(self, number: int) -> None:
-        """A new process; what the old one has sent may still take effect."""
+        """A new process; requests of the old one may still take effect."""
         old = self.clients[number]
         if old.request is not None:
             self.old_requests.append(old.request)
         self.clients[number] = Client(self.world, old.instance_id, old.wishes)
 
     def _check_beliefs(self) -> None:
-        """Of the clients that the coordinator counts as members, no two own the same."""
+        """No two clients that the coordinator counts as members own the same partition."""
         group = self.world.group
         if group is None:
             return
@@ -355,7 +355,7 @@ class Schedule:
             assert not one.owned & other.owned, "two members believe to own a partition"
 
     async def heal(self) -> None:
-        """With everybody alive and a prompt log, the group must come to rest."""
+        """With all members alive and a prompt log, the group must become stable."""
         for client in self.clients:
             client.wishes = frozenset(TOPICS)
         for number in range(60):

@@ -1,4 +1,4 @@
-"""Random histories on every control plane, beside a model of a few lines."""
+"""Random histories on every control plane, compared with a model of a few lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Operation = tuple[Any, ...]
 
 
 class Model:
-    """The contract, as short as it can be said."""
+    """The contract in its shortest form."""
 
     def __init__(self) -> None:
         self.batches: dict[TopicPartition, list[tuple[int, int, str]]] = {p: [] for p in PARTITIONS}
@@ -138,7 +138,7 @@ class Run:
         await self.again(-1)
 
     async def again(self, index: int) -> None:
-        """Commit a file, mostly one that is known."""
+        """Commit a file, usually a known one."""
         if self.files:
             file = self.files[index % len(self.files)]
             results: list[CommitResult] = await self.scene.plane.commit_file(file)
@@ -149,7 +149,7 @@ class Run:
         return max((e for p, n, e in self.model.sent if (p, n) == (partition, 9)), default=0)
 
     async def follow(self, partition: TopicPartition, count: int) -> None:
-        """What a sane producer sends next."""
+        """What a correct producer sends next."""
         epoch = self.epoch(partition)
         mine = self.model.sent.get((partition, 9, epoch), [])
         first = (mine[-1][1] + 1) % SEQUENCES if mine else SEQUENCES - 2
@@ -163,7 +163,7 @@ class Run:
             await self.commit([sent(first, count, producer=9, epoch=epoch, to=partition)])
 
     async def bump(self, partition: TopicPartition, step: int) -> None:
-        """A new epoch, or an old one that comes back; with sequences that its last one had."""
+        """A new epoch, or an old one again, with sequences of its last one."""
         epoch = self.epoch(partition)
         known = [first for first, _, _ in self.model.sent.get((partition, 9, epoch), [])[-1:]]
         to = {"producer": 9, "epoch": max(epoch + step, 0), "to": partition}
@@ -216,8 +216,8 @@ class Run:
         return {key for partition in PARTITIONS for _, _, key in self.model.live(partition)}
 
     async def finish(self) -> None:
-        """What may be deleted is asked for once nothing is committed any more: an owner hands its
-        files on then and forgets them, which the grace keeps apart from commits."""
+        """Ask for deletable files once nothing is committed any more: then an owner hands its files
+        on and forgets them, which the grace period separates from commits."""
         assert set(await self.scene.deletable()) == set(self.model.told) - self.held()
 
 
@@ -243,7 +243,7 @@ def test_memory(history: list[Operation]) -> None:
     [pytest.param(name, marks=s.marks) for name, s in STAGES.items() if name != "memory"],
 )
 def test_other_planes(name: str) -> None:
-    """Fewer histories, each longer: a plane takes time to open."""
+    """Fewer but longer histories: a plane takes time to open."""
 
     @settings(max_examples=20)
     @given(history=st.lists(operations, min_size=10, max_size=40))

@@ -1,4 +1,4 @@
-"""Whatever the controller is asked, in whatever order, the cluster stays sound."""
+"""Whatever requests the controller gets, in any order, the cluster stays consistent."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ Step = Callable[[Bench], None]
 
 
 def quietly(action: Callable[[], Any]) -> None:
-    """A refusal is an answer too."""
+    """A refusal is a response too."""
     try:
         action()
     except KafkaError:
@@ -106,7 +106,7 @@ def expire(broker_id: int) -> Step:
 
 
 def report(name: str, index: int, isr: list[int], recovery: int, sender: int | None) -> Step:
-    """A leader's report, mostly of the right leader in the right epochs."""
+    """A leader's AlterPartition, usually of the right leader in the right epochs."""
 
     def build(bench: Bench) -> AlterPartitionRequest:
         found = bench.image.topic(name)
@@ -138,7 +138,7 @@ def lead_periodically(bench: Bench) -> None:
 
 
 def reload(bench: Bench) -> None:
-    """Another node takes over: sessions are gone."""
+    """Another node takes over: sessions are lost."""
     bench.machine = rebuilt(bench)
     bench.run(Loaded())
 
@@ -303,7 +303,7 @@ def check_sound(bench: Bench) -> None:
 
 
 def check_epochs(bench: Bench, seen: dict[Any, tuple[int, int]]) -> None:
-    """Epochs never go back, and the leader never changes without one."""
+    """Epochs never decrease, and the leader never changes without a new one."""
     for found in bench.image.topics.by_id.values():
         for index, partition in found.partitions.items():
             epochs = (partition.leader_epoch, partition.partition_epoch)
@@ -334,7 +334,7 @@ def test_any_history_keeps_the_cluster_sound(history: list[Step], levels: dict[s
 
 
 def snapshot_of(image: ClusterImage) -> ClusterImage:
-    """The image that a snapshot, as bytes, gives."""
+    """The image after a round trip through a snapshot's bytes."""
     codec = MetadataCodec()
     copy = ClusterImage()
     for record in image.snapshot():
@@ -365,7 +365,7 @@ class TwiceBench(Bench):
 @settings(max_examples=25, deadline=None)
 @given(st.lists(steps, min_size=5, max_size=20))
 def test_handling_changes_nothing_and_is_repeatable(history: list[Step]) -> None:
-    """The same request at the same time gives the same records, and leaves the state alone."""
+    """The same request at the same time gives the same records and leaves the state unchanged."""
     bench = TwiceBench(brokers=3)
     bench.create(topic("a", assignments={0: [1, 2, 3]}))
     for step in history:

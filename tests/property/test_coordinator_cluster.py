@@ -1,5 +1,5 @@
-"""Brokers whose messages get lost, come twice and late, while coordinators move to leaders that
-lack what was not replicated: nothing is lost, and nothing is committed twice."""
+"""Messages between brokers are lost, duplicated and delayed, while coordinators move to leaders
+that lack what was not replicated: nothing is lost, and nothing is committed twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTITIONS = (T0, T1)
 
 
 def draw_faults(rng: random.Random) -> Faults:
-    """Each seed has some kinds of faults and not others."""
+    """Each seed has some kinds of faults."""
     return Faults(
         lost=rng.choice((0, 0.1, 0.3)),
         answer_lost=rng.choice((0, 0.1, 0.3)),
@@ -59,7 +59,7 @@ def random_file(opened: World, rng: random.Random, node: int, **more: Any) -> Fi
 
 
 async def commit(plane: Any, file: FileToCommit) -> list[CommitResult]:
-    """As the writer does: each coordinator's part by itself, until it is known."""
+    """As the writer does: commit each coordinator's part separately until its outcome is known."""
     results: dict[int, CommitResult] = {}
 
     async def part(coordinator_id: int) -> None:
@@ -79,7 +79,7 @@ async def move(opened: World, rng: random.Random) -> None:
 
 
 async def logs(opened: World) -> dict[TopicPartition, list[tuple[int, int, str]]]:
-    """What is there in the end, as every broker tells it."""
+    """The final logs, as every broker shows them."""
     opened.faults = Faults()
     await opened.settled()
     told = []
@@ -99,7 +99,7 @@ async def logs(opened: World) -> dict[TopicPartition, list[tuple[int, int, str]]
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_one_writer_as_the_model_says(seed: int) -> None:
-    """Every answer is that of a plane that nothing ever happens to."""
+    """Every answer is that of a plane without faults."""
     # DC-12 partly
 
     async def story(opened: World, rng: random.Random) -> None:
@@ -143,7 +143,7 @@ async def delete(plane: Any, partition: TopicPartition, offset: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_many_writers_lose_nothing_and_commit_nothing_twice(seed: int) -> None:
-    """Each broker's writer has one file under way; offsets are dense, and as they were told."""
+    """Each broker's writer has one file in flight; offsets are dense and as acknowledged."""
 
     async def story(opened: World, rng: random.Random) -> None:
         committed: dict[str, tuple[FileToCommit, list[CommitResult]]] = {}

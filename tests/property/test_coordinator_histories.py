@@ -1,6 +1,6 @@
 """Random lives of a coordinator: lagging high watermark, snapshots, crashes, lost caches.
 
-Whatever was answered is still there, and the state is what the plain plane in memory makes of the
+Whatever was acknowledged is still there, and the state is that of the in-memory plane after the
 writes that survived.
 """
 
@@ -46,7 +46,7 @@ steps = st.one_of(
 
 @dataclass
 class Written:
-    """A write, where the log ended after it, and when it was judged."""
+    """A write, the log's end after it, and the time at which it was handled."""
 
     request: Any
     end_offset: int
@@ -119,7 +119,7 @@ class Life:
         await self.home.runtime().snapshot()
 
     async def crash(self, tenths: int, lose_cache: bool) -> None:
-        """Another leader has a part of what was not committed; then this one leads again."""
+        """Another leader has only a part of what was not committed; then this one leads again."""
         partition = self.home.partitions[0]
         kept = self._between(tenths)
         self.home.coordinators.partition_resigned(0)
@@ -129,7 +129,7 @@ class Life:
             if one.end_offset <= kept:
                 survivors.append(one)
             elif one.task.done() and one.task.exception() is None:
-                raise AssertionError("what was answered is lost")
+                raise AssertionError("an acknowledged write is lost")
         for one in self.written:
             one.task.exception()  # seen
         self.written = survivors
@@ -143,7 +143,7 @@ class Life:
         partition.held = True
 
     async def compare(self) -> None:
-        """With all committed: beside the plain plane, and beside a replay."""
+        """With everything committed: compare with the in-memory plane, and with a replay."""
         await self.replicate(10)
         clock = ManualClock(0)
         model = MemoryPlane(clock)
@@ -170,7 +170,7 @@ class Life:
 
 
 async def judge(model: MemoryPlane, one: Written) -> None:
-    """The same write on the model; a reply that came must be the model's."""
+    """The same write on the model; a reply, if there was one, must be the model's."""
     replied = one.task.result() if one.task.done() and not one.task.exception() else None
     match one.request:
         case ask.CreatePartitions():
@@ -193,7 +193,7 @@ async def judge(model: MemoryPlane, one: Written) -> None:
 
 
 def plain(result: Any) -> Any:
-    """All but the ids of batches, which every plane gives out in its own way."""
+    """Everything but the ids of batches, which differ between planes."""
     batches = [
         (b.extent, b.stamp.base_offset, b.stamp.last_offset, b.stamp.timestamp)
         for b in result.batches

@@ -1,4 +1,4 @@
-"""Exactly once: an epoch's rows are written once, whoever dies, sleeps or comes back, and when."""
+"""Exactly once: an epoch's rows are written once, whenever drivers crash, sleep or restart."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def turns_of_an_epoch() -> int:
 
 
 @pytest.mark.parametrize("pause_ms", PAUSES_MS)
-def test_a_driver_dies_at_any_moment_and_comes_back(pause_ms: int) -> None:
+def test_a_driver_crashes_at_any_moment_and_restarts(pause_ms: int) -> None:
     # Longer than the commit window and the orphan grace too.
     for turns in range(turns_of_an_epoch() + 1):
         world = World(random.Random(turns))
@@ -46,7 +46,7 @@ def test_a_driver_dies_at_any_moment_and_comes_back(pause_ms: int) -> None:
         world.check()
 
 
-def test_it_dies_twice() -> None:
+def test_a_driver_crashes_twice() -> None:
     whole = turns_of_an_epoch()
     for first in range(whole + 1):
         for second in range(0, whole + 1, 2):
@@ -60,7 +60,7 @@ def test_it_dies_twice() -> None:
             world.check()
 
 
-def test_a_driver_that_slept_through_its_pins_fails_and_names_the_epoch() -> None:
+def test_a_driver_whose_pins_have_expired_fails_and_names_the_epoch() -> None:
     failed = 0
     for turns in range(turns_of_an_epoch() + 1):
         world = World(random.Random(turns))
@@ -71,7 +71,7 @@ def test_a_driver_that_slept_through_its_pins_fails_and_names_the_epoch() -> Non
         failed += 7 in world.failed
         world.check()
         assert world.failed or world.finished == {7}
-    # From the manifest until the mark that the epoch is done, nobody could tell what is written.
+    # Between the manifest and the mark that the epoch is done, it is unknown what is written.
     assert 0 < failed < turns_of_an_epoch()
     with pytest.raises(protocol.EpochFailed, match="epoch 7 of writer w was begun and not comp"):
         done = Attempt("w", 7, (), marks=protocol.Marks(frozenset({7})))
@@ -105,7 +105,7 @@ def test_marks_do_not_pile_up_and_the_latest_stays() -> None:
     assert not world.brokers.pins
 
 
-def test_a_batch_that_nobody_comes_back_to_leaves_no_marks() -> None:
+def test_an_abandoned_batch_leaves_no_marks() -> None:
     world = World(random.Random(1))
 
     async def once() -> None:
@@ -130,7 +130,7 @@ def test_an_epoch_without_rows_completes_what_an_earlier_attempt_began() -> None
 
 
 def history(seed: int) -> World:
-    """Drivers come and go; those given up wake later and go on as if nothing had happened."""
+    """Drivers start and crash; abandoned ones wake up later and continue."""
     rng = random.Random(seed)
     world = World(rng)
     checkpoint = 0
@@ -168,7 +168,7 @@ def test_many_histories() -> None:
     assert sum(world.tries > len(world.finished) + 2 for world in worlds) > 100
 
 
-# The check sees what it is for ----------------------------------------------------------------
+# The check finds planted bugs -----------------------------------------------------------------
 
 
 def without_looking(attempt: Attempt, now_ms: int) -> Step:

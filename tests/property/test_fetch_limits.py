@@ -1,7 +1,7 @@
-"""What a fetch of diskless partitions gives within its limits: the same as logs would give.
+"""A fetch of diskless partitions returns within its limits what logs would return.
 
-The judge is the rule of Kafka's replica manager over real logs: each partition in turn, at most its
-own limit and what is left of the whole, and at least one batch as long as nothing was read.
+It is compared with the rule of Kafka's replica manager over real logs: each partition in turn, at
+most its own limit and the rest of the total, and at least one batch as long as nothing was read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.unit.diskless.local_world import filler_of
 from tests.unit.log.support import NOW, open_log
 
 PARTITIONS = 3
-# Those with local segments; the other is read from objects.
+# Partitions with local segments; the other one is read from objects.
 HOSTED = range(2)
 
 
@@ -69,13 +69,13 @@ def judged(logs: Sequence[Log], case: Case) -> list[list[int]]:
 
 
 def by_kind(case: Case) -> Case:
-    """Copies and objects share the budget, the kind of the first request first."""
+    """Local segments and objects share the budget, the kind of the first request first."""
     first = case.wanted[0][0] in HOSTED
     return case._replace(wanted=sorted(case.wanted, key=lambda one: (one[0] in HOSTED) != first))
 
 
 def check_limits(case: Case, found: Sequence[ReadResult]) -> None:
-    """No first batch that breaks them: others have spent that."""
+    """No first batch may exceed them: another partition has used that exception."""
     total = 0
     for (_, _, limit), result in zip(case.wanted, found, strict=True):
         assert result.size <= min(limit, case.fetch_bytes - total)

@@ -1,7 +1,7 @@
-"""Random lives of a bucket: nothing that is needed is ever deleted, all garbage is at last.
+"""Random histories of a bucket: nothing needed is ever deleted, all garbage is eventually.
 
-Passes are cut off by failing requests and by cancellation at any await, which is what a crash of
-the broker looks like from the plane and the store.
+Passes are interrupted by failing requests and by cancellation at any await, which looks like a
+crash of the broker to the plane and the store.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ AHEAD_MS = PlaneRules().commit_ahead_ms_max
 
 
 async def turn(_seconds: float = 0) -> None:
-    """Lets others run, and a cancellation in."""
+    """Lets other tasks run, and a cancellation happen."""
     await asyncio.sleep(0)
 
 
 class Life:
-    """A bucket, what was uploaded to it and never committed, and the passes over it."""
+    """A bucket, its uploads that were never committed, and the passes over it."""
 
     def __init__(self, seed: int, faults: Faults, home: Home | None = None) -> None:
         """``home``: coordinators instead of a plane in memory."""
@@ -61,7 +61,7 @@ class Life:
         self.bucket.plane.confirm_deleted = confirm_later
 
     def passes(self) -> list[Any]:
-        """New ones each time: they keep nothing that a restart could lose."""
+        """New ones each time: they keep no state that a restart could lose."""
         bucket, topic_id = self.bucket, self.bucket.topic_id
         limits = [(topic_id, 0, 300, -1), (topic_id, 1, -1, GRACE_MS)]
         return [
@@ -88,7 +88,8 @@ class Life:
         self.uploads.append(key)
 
     async def commit(self) -> None:
-        """Some upload, however late: what the plane accepts must still be there."""
+        """Commit an upload, however late: if the plane accepts it, its object must still be
+        there."""
         if self.uploads:
             at = self.rng.randrange(len(self.uploads))
             key = self.uploads.pop(at)
@@ -123,7 +124,7 @@ class Life:
         await self.cut_off(self.passes()[2])
 
     async def restart(self) -> None:
-        """The coordinators come back from their logs, some of which lost their caches."""
+        """The coordinators restart from their logs, some without their caches."""
         if self.home is not None:
             if self.rng.random() < 0.5:
                 for path in self.home.directory.glob("*/state.sqlite*"):
@@ -153,7 +154,8 @@ class Life:
         """The store works again, everything is deleted, and time passes."""
         self.store.faults = Faults()
         await self.bucket.delete_all()
-        for _ in range(OWNERS):  # a file is handed on from owner to owner, with a grace for each
+        for _ in range(OWNERS):  # a file is handed from owner to owner, with a grace period for
+            # each
             self.bucket.clock.advance(GRACE_MS + AHEAD_MS + 1)
             for work in self.passes():
                 await work.run_once()

@@ -1,9 +1,8 @@
-"""Whatever clients and the log do: a partition has one owner per generation, and commits show it.
+"""Whatever clients and the log do, a partition has one owner per generation, and only it commits.
 
-Consumers are small state machines with an assignor of their own. They join, sync, commit, go slow,
-crash and leave; the high watermark lags; the coordinator loses what was not committed. The log is
-the judge: each commit in it must come from the member that the last generation written before it
-gave that partition to.
+Consumers are small state machines with their own assignor. They join, sync, commit, become slow,
+crash and leave; the high watermark lags; the coordinator loses what was not committed. Each commit
+in the log must come from the member that owns the partition in the last generation before it.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ SETTINGS = GroupSettings()
 
 @dataclass
 class World:
-    """A coordinator of one partition, and all that was ever handed out."""
+    """A coordinator of one partition, and all assignments that it ever gave."""
 
     clock: ManualClock = field(default_factory=ManualClock)
     log: LaggingLog = field(default_factory=LaggingLog)
@@ -69,7 +68,7 @@ class World:
         raise error
 
     async def fail_over(self) -> None:
-        """Another broker takes over, with what was committed."""
+        """Another broker takes over with what was committed."""
         self.runtime.unload()
         self.log.lose_tail()
         await self.runtime.load()
@@ -102,7 +101,7 @@ class Consumer:
     joined: Any = None
 
     def act(self, commits: bool) -> None:
-        """Take note of the last response, if it is there, and send the next request."""
+        """Handle the last response, if it has arrived, and send the next request."""
         if not self.alive or (self.request is not None and not self.request.done()):
             return
         if self.request is not None:
@@ -206,7 +205,7 @@ class Consumer:
 
 
 def check_log(records: list[Any]) -> None:
-    """Generations only grow, and every commit is by the owner in the generation of its time."""
+    """Generations only increase, and every commit is by the owner in its generation."""
     generation, owners = 0, dict[int, str]()
     for record in records:
         match record:
@@ -221,7 +220,7 @@ def check_log(records: list[Any]) -> None:
                 assert sum(len(member.assignment) for member in value.members) == len(owners)
             case OffsetRecord(key, value) if value is not None:
                 expected = f"{generation} {owners[key.partition]}"
-                assert value.metadata == expected, "a commit by somebody who is not the owner"
+                assert value.metadata == expected, "a commit by a member that is not the owner"
 
 
 actions = st.one_of(
@@ -246,7 +245,7 @@ class Schedule:
 
     def __init__(self) -> None:
         self.world = World()
-        # Two of them have names of their own.
+        # Two of them are static members.
         self.consumers = [Consumer(self.world, i, None if i < 4 else f"s{i}") for i in range(6)]
         self.old_requests: list[asyncio.Task[Any]] = []
 
@@ -277,30 +276,30 @@ class Schedule:
         await self.turn()
 
     def _restart(self, number: int) -> None:
-        """A new process; what the old one has sent may still take effect."""
+        """A new process; requests of the old one may still take effect."""
         old = self.consumers[number]
         if old.request is not None:
             self.old_requests.append(old.request)
         self.consumers[number] = Consumer(self.world, number, old.instance_id)
 
     def _restart_the_dead(self) -> None:
-        # Some die only now: a static member whose coming was not written before a fail-over is
+        # Some fail only now: a static member whose join was not written before a fail-over is
         # fenced by its predecessor.
         for number, consumer in enumerate(self.consumers):
             if not consumer.alive:
                 self._restart(number)
 
     async def heal(self) -> None:
-        """With everybody alive and a prompt log, the group must come to rest."""
+        """With all members alive and a prompt log, the group must become stable."""
         for number in range(120):
             self._restart_the_dead()
-            # Commits are welcome while a group prepares to rebalance: only heartbeats tell of it.
+            # Commits succeed while a group prepares to rebalance: only heartbeats report it.
             await self.step("all", 0, number % 2 == 0)
             await self.step("commit", 2**31, None)
             self.world.timers.advance(1_500)
             await self.turn()
         current = {consumer.generation for consumer in self.consumers if consumer.synced}
-        assert len(current) == 1, "the group has not come to rest"
+        assert len(current) == 1, "the group has not become stable"
         assert all(consumer.synced for consumer in self.consumers)
         owned = sorted(index for consumer in self.consumers for index in consumer.owned)
         assert owned == list(range(PARTITIONS))

@@ -1,4 +1,4 @@
-"""What a seed once showed stays fixed."""
+"""Bugs that a seed once showed stay fixed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def player(what: str) -> Callable[[int], object]:
 
 
 @pytest.mark.parametrize("each", kept(), ids=str)
-def test_what_failed_once_does_not_fail_again(each: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_that_once_failed_passes(each: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKYLOG_INVARIANT_RAISES", "1")
     player(each.what)(each.seed)
 

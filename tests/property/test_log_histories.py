@@ -27,7 +27,7 @@ SETTLED = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
 class DurableFiles(Files):
-    """Remembers how much of each file a crash cannot take."""
+    """Remembers how much of each file is durable."""
 
     def __init__(self) -> None:
         super().__init__(8)
@@ -56,7 +56,7 @@ class DurableFiles(Files):
             content = path.read_bytes()
             kept = self.durable.get(str(path), b"")
             if not content.startswith(kept):
-                kept = content  # it was cut since; a crash does not bring the rest back here
+                kept = content  # it was truncated since; a crash does not restore the rest here
             lost = draw.draw(st.integers(0, len(content) - len(kept)), label=path.name)
             survivor = content[: len(content) - lost]
             if lost:
@@ -69,7 +69,7 @@ class DurableFiles(Files):
 
 @dataclass
 class Model:
-    """Every record ever appended, by offset, and what of it must be there."""
+    """Every record ever appended, by offset, and which of them must be there."""
 
     values: list[bytes] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
@@ -197,12 +197,12 @@ class LogHistories(RuleBasedStateMachine):
         log, model = self.log, self.model
         end = log.log_end_offset
         assert max(self.synced_end, self.checkpointed[1]) <= end <= len(model.values)
-        # The start may fall back to its checkpoint, but not behind it.
+        # The log start may fall back to its checkpoint, but not further.
         assert self.checkpointed[1] <= log.log_start_offset <= max(model.start, end)
         model.cut(end)
         model.start = log.log_start_offset
         log.high_watermark = end
-        # What the crash left is what the disk has now.
+        # What the crash left is durable now.
         log.durability.sync()
         self.synced_end = end
         self.checkpointed = (min(self.checkpointed[0], end), self.checkpointed[1])

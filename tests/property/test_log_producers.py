@@ -1,4 +1,4 @@
-"""Idempotent producers against Kafka's rules written down a second time, as plainly as possible."""
+"""Idempotent producers against a second, plain implementation of Kafka's rules."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Model:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[int, int, int, int]]:
-    """Mostly what a sane producer sends: next batches and repeats, with slips among them."""
+    """Mostly what a correct producer sends, new batches and retries, with some errors."""
     start = draw(st.sampled_from([0, 7, SEQUENCE_MAX - 3]))
     following: dict[int, int] = {}
     history: list[tuple[int, int, int, int]] = []

@@ -1,7 +1,7 @@
 """Random transactions in a local log, with crashes, truncation and retention, against a list.
 
-The model keeps every batch and computes what is stable and what was aborted from the beginning,
-each time anew; the log has to say the same from what it keeps.
+The model keeps every batch and computes each time from the beginning what is stable and what was
+aborted; the log must return the same from its own state.
 """
 
 from __future__ import annotations
@@ -99,16 +99,16 @@ class LogTransactions(RuleBasedStateMachine):
         self.entries = [entry for entry in self.entries if entry.last < end]
 
     def _loaded(self) -> None:
-        """As with Kafka, a log that is empty when it is loaded remembers nobody."""
+        """As in Kafka, a log that is empty when it is loaded knows no producers."""
         self._cut(self.log.log_end_offset)
         if not self.log.size:
             self.entries.clear()
 
-    # -- what happens to a log -----------------------------------------------------------------
+    # -- actions -------------------------------------------------------------------------------
 
     @rule(producer=PRODUCERS, count=st.integers(1, 3))
     def write(self, producer: int, count: int) -> None:
-        # As coordinators write offsets: without sequences, which are another test's concern.
+        # Without sequences, as coordinators write offsets; another test covers sequences.
         epoch = self._epoch(producer)
         sent = batch(*[b"v"] * count, producer=(producer, epoch, -1), transactional=True)
         origin = UNVERIFIED.__class__(is_client=False, is_verified=False)
@@ -169,11 +169,11 @@ class LogTransactions(RuleBasedStateMachine):
 
     @rule()
     def forget(self) -> None:
-        """As retention does it with segments that nobody writes to."""
+        """As retention does for inactive segments."""
         for segment in self.log.segments[:-1]:
             segment.drop_indexes()
 
-    # -- what it says --------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------
 
     @invariant()
     def the_stable_offset_is_right(self) -> None:
@@ -197,7 +197,7 @@ class LogTransactions(RuleBasedStateMachine):
         given = [Aborted(a.producer_id, a.first_offset, a.last_offset) for a in found]
         every = Truth(self.entries).aborted
         expected = [a for a in every if a.last >= start and a.first < end]
-        # Equal bounds touch nothing, but what goes across both of them may be told.
+        # A range of equal bounds is empty, but a transaction across both may be returned.
         assert given == expected or start == end
 
     @rule(data=st.data())

@@ -1,4 +1,4 @@
-"""Whatever racks there are and whoever dies, placement is legal and repairs come to an end."""
+"""Whatever racks there are and whichever brokers fail, placement is valid and repairs end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_placement_is_legal_and_even(
         candidates = [broker for broker in members if broker.active] or members
         counts = [held[broker.broker_id] for broker in candidates]
         assert max(counts) - min(counts) <= 1
-        assert sum(counts) == partitions, "who is away gets nothing while others are there"
+        assert sum(counts) == partitions, "offline brokers get no replicas while others are online"
 
 
 steps = st.lists(
@@ -82,7 +82,7 @@ def test_repairs_converge_and_then_nothing_changes(
         if len(bench.log) == before:
             break
     else:
-        raise AssertionError("repairs do not come to an end")
+        raise AssertionError("repairs do not end")
     check_repaired(bench)
 
 
@@ -100,7 +100,7 @@ def check(bench: RackBench) -> None:
 
 
 def check_repaired(bench: RackBench) -> None:
-    """No replica is on a dead broker while a living one is not used for its partition."""
+    """No replica is on a dead broker if a live one without a replica could take it."""
     brokers = bench.image.brokers
     alive = {broker_id for broker_id in brokers.by_id if brokers.is_active(broker_id)}
     for topic, index, partition in bench.machine.state.all_partitions():

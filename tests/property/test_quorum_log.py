@@ -27,7 +27,7 @@ STEP = st.one_of(
 
 
 class Follower:
-    """What a publisher makes of its batches."""
+    """Follows the log, as a publisher does."""
 
     def __init__(self) -> None:
         self.records: list[KeyValue] = []
@@ -55,8 +55,8 @@ class Schedule:
         assert self.rig.node.epoch > self.epoch, "an epoch was used twice"
         self.epoch = self.rig.node.epoch
         found = [record for batch in await self.rig.load() for record in batch.records]
-        assert found == self.appended[: len(found)], "not what was appended, in its order"
-        assert len(found) >= self.committed, "what was committed is lost"
+        assert found == self.appended[: len(found)], "not the appended records in order"
+        assert len(found) >= self.committed, "a committed record is lost"
         assert len(found) in {0, *(count for _, count in self.ends)}, "half a batch"
         self.appended = found
         self.ends = [(end, count) for end, count in self.ends if count <= len(found)]

@@ -1,4 +1,4 @@
-"""The simulation of the quorum is worth something only if it finds bugs: each of these it does."""
+"""The simulation of the quorum finds each of these planted bugs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def commits_records_of_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def never_cuts_what_parts_from_the_leader(patch: pytest.MonkeyPatch) -> None:
+def never_truncates_a_diverging_log(patch: pytest.MonkeyPatch) -> None:
     real = leading.find_divergence
 
     def find(log: Any, offset: int, epoch: int) -> Any:
@@ -99,7 +99,7 @@ def never_cuts_what_parts_from_the_leader(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def cuts_back_to_its_own_high_watermark(patch: pytest.MonkeyPatch) -> None:
+def truncates_to_its_own_high_watermark(patch: pytest.MonkeyPatch) -> None:
     real = Replica.follow
 
     def follow(self: Replica, leadership: Any, now_ms: int) -> Any:
@@ -135,7 +135,7 @@ def counts_itself_before_it_has_synced(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def leads_on_after_a_restart(patch: pytest.MonkeyPatch) -> None:
+def keeps_leading_after_a_restart(patch: pytest.MonkeyPatch) -> None:
     real = Replica.initial
 
     def initial(self: Replica, saved: Any, now_ms: int) -> Any:
@@ -183,7 +183,7 @@ def fetches_below_the_log_without_a_snapshot(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def takes_an_answer_for_another(patch: pytest.MonkeyPatch) -> None:
+def takes_one_response_for_another(patch: pytest.MonkeyPatch) -> None:
     def answered(self: Outgoing, correlation_id: int) -> Any:
         sent = self._sent.get(correlation_id) or next(iter(self._sent.values()), None)
         self._sent.clear()
@@ -194,7 +194,7 @@ def takes_an_answer_for_another(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def never_gives_up_leading(patch: pytest.MonkeyPatch) -> None:
+def never_resigns(patch: pytest.MonkeyPatch) -> None:
     real = QuorumMachine.receive
 
     def receive(self: QuorumMachine, request: Any, now_ms: int) -> Any:
@@ -209,7 +209,7 @@ def never_gives_up_leading(patch: pytest.MonkeyPatch) -> None:
 
 
 def caught_at(name: str, seeds: int) -> int | None:
-    """The first seed whose history shows the bug."""
+    """The first seed that shows the bug."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SKYLOG_INVARIANT_RAISES", "1")
         BUGS[name](patch)

@@ -1,4 +1,4 @@
-"""The quorum under loss, reordering, repetition, partitions, crashes, lost disks and skewed clocks.
+"""The quorum under loss, reordering, duplication, partitions, crashes, lost disks, skewed clocks.
 
 ``python -m sim.quorum`` plays more seeds; a seed that fails here is replayed by it.
 """
@@ -20,7 +20,7 @@ def invariants_raise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-def test_nothing_committed_is_lost_and_everybody_agrees(share: int) -> None:
+def test_nothing_committed_is_lost_and_all_nodes_agree(share: int) -> None:
     for seed in range(share, SEEDS, SHARES):
         _, failure = play(seed)
         assert failure is None, failure

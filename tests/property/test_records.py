@@ -1,4 +1,4 @@
-"""Records of any shape survive every codec, and no bytes whatever raise anything but KafkaError."""
+"""Records of any shape survive every codec, and invalid bytes raise nothing but KafkaError."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ rules = st.builds(
     full=st.booleans(),
     message_bytes_max=st.sampled_from([200, 1_048_588]),
 )
-# Damage: overwrite some bytes, and perhaps cut or lengthen the whole.
+# Damage: overwrite some bytes, and perhaps truncate or extend the whole.
 damage = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=4)
 cuts = st.integers(-12, 12)
 
@@ -112,7 +112,7 @@ def test_damaged_streams(codec: int, data: bytes, changes: list, cut: int) -> No
 
 @settings(deadline=None, max_examples=300)
 @given(st.integers(-1, 8), st.binary(max_size=300))
-def test_bytes_that_are_no_stream(codec: int, data: bytes) -> None:
+def test_bytes_that_are_not_a_stream(codec: int, data: bytes) -> None:
     output_bytes_bound(codec, data)
     try:
         assert len(decompress(codec, data, 1000)) <= 1000
@@ -135,14 +135,14 @@ def test_damaged_batches(  # type: ignore[no-untyped-def]
 
 @settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=200), rules, st.integers(3, 13))
-def test_bytes_that_are_no_batch(data: bytes, topic: TopicRules, version: int) -> None:
+def test_bytes_that_are_not_a_batch(data: bytes, topic: TopicRules, version: int) -> None:
     is_long(data, topic)
     with pytest.raises(KafkaError):
         validate(data, topic, NOW, version)
 
 
 def everything(walker: Walker, data: bytes, count: int, base: int, target: int) -> list[object]:
-    """All that a walker says of a body, errors included."""
+    """Everything that a walker returns for a body, errors included."""
     within = (target - 1000, target + 1000)
     said: list[object] = [
         walker.walk(data, count, base, *within, dense=True),
@@ -176,7 +176,7 @@ def test_c_and_python_walk_alike(content, changes, cut, extra, base) -> None:  #
 @pytest.mark.skipif(NATIVE is None, reason="the walker in C is not built here")
 @pytest.mark.parametrize("seed", range(4))
 def test_c_and_python_walk_alike_over_noise(seed: int) -> None:
-    """Dense bytes from a small alphabet: they pass for records far more often than random ones."""
+    """Bytes from a small alphabet: they look like records far more often than random ones."""
     rng = random.Random(seed)
     alphabet = [0, 0, 0, 1, 2, 2, 3, 4, 6, 12, 14, 16, 0x7F, 0x80, 0xFF]
     for _ in range(400):
@@ -188,7 +188,7 @@ def test_c_and_python_walk_alike_over_noise(seed: int) -> None:
 
 
 def outcome(data: Any, topic: TopicRules) -> object:
-    """What becomes of a batch: its bytes, or why it is refused."""
+    """The result for a batch: its bytes, or the error."""
     try:
         checked = validate(data, topic, NOW, 9)
     except KafkaError as error:
@@ -197,7 +197,7 @@ def outcome(data: Any, topic: TopicRules) -> object:
 
 
 def resealed(data: bytes, changes: list[tuple[int, int]], cut: int) -> bytearray:
-    """Damaged, but with a checksum and a length that hold."""
+    """Damaged, but with a valid checksum and length."""
     out = bytearray(damaged(data, changes, cut))
     if len(out) >= HEADER_BYTES:
         out[8:12] = (len(out) - LOG_OVERHEAD).to_bytes(4, "big")
@@ -207,7 +207,7 @@ def resealed(data: bytes, changes: list[tuple[int, int]], cut: int) -> bytearray
 
 @settings(deadline=None, max_examples=400)
 @given(rows, rules, damage, cuts, st.integers(-1, 5), st.integers(-1, 5), st.booleans())
-def test_one_call_or_one_check_after_the_other(
+def test_one_call_agrees_with_step_by_step_checks(
     content: list,  # type: ignore[type-arg]
     topic: TopicRules,
     changes: list[tuple[int, int]],
@@ -216,7 +216,7 @@ def test_one_call_or_one_check_after_the_other(
     sequence: int,
     sealed: bool,
 ) -> None:
-    """A read-only batch is checked step by step, a writable one by one call if that will do."""
+    """A read-only batch is checked step by step, a writable one by one call if possible."""
     data = batch_of(content, Compression.NONE, producer_id=producer_id, base_sequence=sequence)
     given_bytes = resealed(data, changes, cut) if sealed else damaged(data, changes, cut)
     read_only = outcome(bytes(given_bytes), topic)
@@ -226,7 +226,7 @@ def test_one_call_or_one_check_after_the_other(
 
 @settings(deadline=None, max_examples=400)
 @given(rows, rules, damage, cuts, st.integers(-1, 5), st.integers(-1, 5))
-def test_both_say_the_same_of_whole_batches(
+def test_c_and_python_agree_on_whole_batches(
     content: list,  # type: ignore[type-arg]
     topic: TopicRules,
     changes: list[tuple[int, int]],

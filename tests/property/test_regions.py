@@ -1,4 +1,4 @@
-"""Which source answers at an offset: the judge paints every offset with its source, one by one."""
+"""Which source serves an offset: the model assigns a source to every single offset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REGIONS = st.lists(
 
 
 def painted(regions: list[tuple[Source, Region | None]], tail: int | None) -> list[Source]:
-    """The least preferred first, so that those that win lie on top."""
+    """The least preferred first, so that preferred ones overwrite it."""
     colours = [Source.WAL] * (END + 1)
     if tail is not None:
         colours[tail] = Source.TAIL
@@ -42,7 +42,7 @@ def test_every_offset_has_the_source_that_is_preferred(
 def test_a_log_up_to_a_boundary_and_objects_from_there_on(
     log_start: int, trimmed: int, boundary: int
 ) -> None:
-    """As a partition has them that became diskless: no offset has two sources, or none."""
+    """A partition that became diskless: every offset has exactly one source."""
     local = (Source.LOCAL, Region(max(log_start, trimmed), boundary))
     tiered = (Source.TIERED, Region(log_start, boundary))
     for offset in range(log_start, END + 1):

@@ -1,4 +1,4 @@
-"""The simulation of replication is worth something only if it finds bugs: each of these it does."""
+"""The simulation of replication finds each of these planted bugs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skylog.replication.partition import Partition
 from tests.property.kept_seeds import kept
 
 SEEDS_MAX = 200
-# Where a bug shows that few histories show; the others are tried after that.
+# Seeds that show a rare bug; others are tried after them.
 FIRST = {each.why: each.seed for each in kept("sim.replication")}
 Patch = Callable[[pytest.MonkeyPatch], None]
 BUGS: dict[str, Patch] = {}
@@ -44,7 +44,7 @@ def waits_for_the_fastest_replica_only(patch: pytest.MonkeyPatch) -> None:
 
 @bug
 def takes_a_removal_for_granted(patch: pytest.MonkeyPatch) -> None:
-    """While the controller has not agreed, who is being removed may still be elected."""
+    """Until the controller has agreed, the replica being removed may still be elected."""
     real = Leader._propose
 
     def propose(self: Leader, isr: frozenset[int], *args: Any, **more: Any) -> Any:
@@ -56,7 +56,7 @@ def takes_a_removal_for_granted(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def does_not_count_who_is_being_added(patch: pytest.MonkeyPatch) -> None:
+def does_not_count_a_replica_being_added(patch: pytest.MonkeyPatch) -> None:
     real = Leader._propose
 
     def propose(self: Leader, isr: frozenset[int], *args: Any, **more: Any) -> Any:
@@ -73,7 +73,7 @@ def does_not_count_who_is_being_added(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def lets_in_who_lacks_committed_records(patch: pytest.MonkeyPatch) -> None:
+def adds_a_replica_that_lacks_committed_records(patch: pytest.MonkeyPatch) -> None:
     real = Leader.expansion
 
     def expansion(self: Leader, replica: int, high_watermark: int, broker_epoch: int) -> Any:
@@ -84,8 +84,8 @@ def lets_in_who_lacks_committed_records(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def forgets_a_change_when_it_hears_of_the_one_before(patch: pytest.MonkeyPatch) -> None:
-    """The answer to the one before was faster than metadata, and the next is under way."""
+def forgets_a_change_when_the_previous_one_arrives(patch: pytest.MonkeyPatch) -> None:
+    """The response to the previous one was faster than metadata, and the next is in flight."""
     real = Leader.lead
 
     def lead(self: Leader, epochs: Any, replicas: Any, isr: Any, *rest: Any) -> None:
@@ -96,12 +96,12 @@ def forgets_a_change_when_it_hears_of_the_one_before(patch: pytest.MonkeyPatch) 
 
 
 @bug
-def never_cuts_what_parts_from_the_leader(patch: pytest.MonkeyPatch) -> None:
+def never_truncates_a_diverging_log(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(simulated, "find_divergence", lambda log, offset, last_epoch: None)
 
 
 @bug
-def looks_at_ends_and_not_at_epochs(patch: pytest.MonkeyPatch) -> None:
+def compares_ends_instead_of_epochs(patch: pytest.MonkeyPatch) -> None:
     def find(log: Any, offset: int, last_epoch: int) -> Any:
         return (log.latest_epoch, log.log_end_offset) if offset > log.log_end_offset else None
 
@@ -109,8 +109,8 @@ def looks_at_ends_and_not_at_epochs(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def cuts_to_its_own_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    """What a follower does not know to be committed may be committed all the same."""
+def truncates_to_its_own_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """A record may be committed before the follower knows it."""
     real = simulated.SimBroker._follow
 
     def follow(self: Any, version: Any) -> None:
@@ -126,7 +126,7 @@ def cuts_to_its_own_high_watermark(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def cuts_too_little_where_it_has_no_such_epoch(patch: pytest.MonkeyPatch) -> None:
+def truncates_too_little_if_it_lacks_the_epoch(patch: pytest.MonkeyPatch) -> None:
     def offset(log: Any, leader: Any) -> int:
         return min(leader.end_offset, log.log_end_offset)
 
@@ -134,7 +134,7 @@ def cuts_too_little_where_it_has_no_such_epoch(patch: pytest.MonkeyPatch) -> Non
 
 
 @bug
-def does_not_note_when_an_epoch_begins(patch: pytest.MonkeyPatch) -> None:
+def does_not_record_the_start_of_an_epoch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(simulated.SimLog, "assign_epoch", lambda self, epoch: None)
 
 
@@ -143,7 +143,7 @@ def writes_although_too_few_are_in_sync(patch: pytest.MonkeyPatch) -> None:
     real = simulated.SimBroker.produce
 
     def produce(self: Any, values: list[int], *, acks_all: bool) -> None:
-        """What is refused is written all the same."""
+        """A refused batch is written all the same."""
         real(self, values, acks_all=acks_all)
         if self.partition is not None and values[0] in self.world.checks.refused:
             batches: Any = [simulated.SimBatch(values)]
@@ -174,12 +174,12 @@ def follows_the_leaders_watermark_beyond_its_own_end(patch: pytest.MonkeyPatch) 
 
 
 @bug
-def never_lets_anybody_back_in(patch: pytest.MonkeyPatch) -> None:
+def never_expands_the_isr(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Leader, "expansion", lambda self, *args: None)
 
 
 @bug
-def goes_on_from_where_it_was_after_a_cut(patch: pytest.MonkeyPatch) -> None:
+def fetches_from_the_old_offset_after_a_truncation(patch: pytest.MonkeyPatch) -> None:
     def restart(self: FetchState, log: Any) -> None:
         self.last_epoch = log.latest_epoch
 
@@ -187,8 +187,8 @@ def goes_on_from_where_it_was_after_a_cut(patch: pytest.MonkeyPatch) -> None:
 
 
 @bug
-def takes_a_former_replica_for_eligible_to_lead(patch: pytest.MonkeyPatch) -> None:
-    """It has dropped its log, and may come back without (found by the simulation)."""
+def counts_a_former_replica_as_eligible(patch: pytest.MonkeyPatch) -> None:
+    """It has deleted its log, and may come back empty (found by the simulation)."""
     real = PartitionChange._work_out_elr
 
     def work_out_elr(self: PartitionChange) -> None:
@@ -200,7 +200,7 @@ def takes_a_former_replica_for_eligible_to_lead(patch: pytest.MonkeyPatch) -> No
 
 
 def caught_at(name: str, seeds: int) -> int | None:
-    """A seed whose history shows the bug."""
+    """A seed that shows the bug."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SKYLOG_INVARIANT_RAISES", "1")
         BUGS[name](patch)

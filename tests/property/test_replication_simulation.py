@@ -1,4 +1,4 @@
-"""A replicated partition under loss, delays, crashes, lost tails, pauses, cuts and moves.
+"""A replicated partition under loss, delays, crashes, lost tails, pauses, partitions and moves.
 
 ``python -m sim.replication`` plays more seeds; a seed that fails here is replayed by it.
 """

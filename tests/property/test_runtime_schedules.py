@@ -1,4 +1,4 @@
-"""Random schedules over the runtime: nothing shown is ever lost, replies keep their order."""
+"""Random schedules of the runtime: nothing shown is ever lost, replies keep their order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEP = st.one_of(
 
 
 class Schedule:
-    """Plays steps and remembers what every caller was shown."""
+    """Plays steps and remembers the reply of every caller."""
 
     def __init__(self) -> None:
         self.bench = Bench()
@@ -52,7 +52,7 @@ class Schedule:
                 if kind == "append fails":
                     log.failure = NOT_LEADER if argument == "definite" else OSError("disk")
                     log.fails_after_write = argument == "written"
-                # Powers of two: a sum tells which additions it holds.
+                # Powers of two: a sum shows which additions it contains.
                 exponent = len(self.added)
                 parts = argument if kind == "add" else 1
                 self.added[exponent] = self.submit(Add(1 << exponent, parts))
@@ -117,7 +117,7 @@ def test_nothing_shown_is_lost(steps: list[tuple[str, Any]]) -> None:
 
 
 def test_leadership_lost_at_every_point() -> None:
-    """The same work, with the loss (and the tail gone) before each of its steps in turn."""
+    """The same work, losing leadership and the tail before each step in turn."""
     work: list[tuple[str, Any]] = [
         step
         for index in range(8)

@@ -1,4 +1,4 @@
-"""What is written reads back: properties files and the values of every setting."""
+"""Properties files and the values of every setting survive a round trip."""
 
 from __future__ import annotations
 

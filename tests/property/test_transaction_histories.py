@@ -1,11 +1,11 @@
-"""Whatever producers, partitions, brokers and the log do: a transaction has one outcome.
+"""Whatever producers, partitions, brokers and the log do, a transaction has one outcome.
 
-Producers begin, end and take each other over; markers are lost on the way there or back; the high
-watermark lags; coordinators change and lose what was not committed. Three judges look on. The log:
-each step follows from the one before, epochs never go back, and a decision is followed only by its
-own completion. The partitions: no marker comes before its decision is committed, and none speaks
-against it. The producers: who was told that its transaction has committed finds it committed. At
-last, when everything works again, every decision has been carried out.
+Producers begin, end and fence each other; requests for markers and their responses are lost; the
+high watermark lags; coordinators change and lose what was not committed. Checked are the log (each
+step follows from the one before, epochs never decrease, and a decision is followed only by its
+completion), the partitions (no marker precedes the commit of its decision or contradicts it) and
+the producers (an acknowledged commit is in the log). In the end, when everything works again, every
+decision has been carried out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REFUSED = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.CONCURRENT_TRANSACTIONS,
 )
-# What may follow a state in the log.
+# Valid transitions in the log.
 NEXT = {
     None: {State.EMPTY},
     State.EMPTY: {State.EMPTY, State.ONGOING, State.PREPARE_ABORT},
@@ -50,15 +50,15 @@ NEXT = {
 
 
 class World:
-    """A coordinator, its log, and all that was ever decided or told."""
+    """A coordinator, its log, and all decisions and acknowledgements."""
 
     def __init__(self, version: int) -> None:
         self.shell = Shell(lagging=True)
         self.shell.version = version
         self.shell.partitions.on_marker = self.marked
-        # By the place of the decision in the log.
+        # By the offset of the decision.
         self.marked_partitions: dict[int, set[Any]] = defaultdict(set)
-        # Producer id and epoch of a transaction whose producer was told of its commit.
+        # Producer id and epoch of transactions whose commit was acknowledged.
         self.told: list[Transaction] = []
 
     @property
@@ -81,9 +81,9 @@ class World:
         self.marked_partitions[at].add(marker.partition)
 
     def _latest(self, producer_id: int) -> tuple[int, Transaction]:
-        """The latest committed step of the id that has this producer, and its place in the log.
+        """The latest committed step of this producer's transactional id, and its offset.
 
-        A step may be complete and not committed: its markers may come again.
+        A step may be complete and not committed: its markers may be sent again.
         """
         found = [
             (at, record.transaction)
@@ -122,7 +122,7 @@ class World:
             assert now.partitions >= before.partitions
 
     def check_told(self) -> None:
-        """Every commit that a producer heard of is in the log, as a commit."""
+        """Every acknowledged commit is in the log."""
         decided = {
             (t.transactional_id, t.producer_id, t.producer_epoch, t.state)
             for t in (record.transaction for record in self.records())
@@ -168,7 +168,7 @@ class Producer:
         return self.request is not None and not self.request.done()
 
     def act(self, action: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """The next request, unless one is under way."""
+        """The next request, unless one is in flight."""
         if not self.is_busy:
             if self.request is not None:
                 self.request.result()
@@ -232,7 +232,7 @@ class Producer:
         assert code in (
             ErrorCode.PRODUCER_FENCED,
             ErrorCode.INVALID_TXN_STATE,
-            ErrorCode.INVALID_PRODUCER_ID_MAPPING,  # a coordinator lost the id before it was told
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,  # a coordinator lost the id before the response
         ), code
         self.producer, self.begun = None, frozenset()
 
@@ -262,14 +262,14 @@ class Schedule:
 
     def __init__(self, version: int) -> None:
         self.world = World(version)
-        # Two for each id: they take each other over.
+        # Two for each id, which fence each other.
         self.producers = [
             Producer(self.world, name, 2 if version == 2 and number else 0)
             for name in IDS
             for number in range(2)
         ]
         self.background: list[asyncio.Task[Any]] = []
-        # Whether the high watermark moves only when told.
+        # Whether the high watermark moves only by explicit steps.
         self.is_lagging = False
 
     async def step(self, action: str, what: Any, flag: Any, number: Any) -> None:
@@ -331,7 +331,7 @@ class Schedule:
             await turn()
 
     async def heal(self) -> None:
-        """With everything in order again, every decision is carried out."""
+        """Without further faults, every decision is carried out."""
         shell = self.world.shell
         self.world.log.failure = None
         shell.partitions.lost = ""

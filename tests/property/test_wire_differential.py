@@ -1,8 +1,8 @@
-"""Our codec beside kio's, an independent implementation of the same schemas.
+"""Our codec compared with kio's, an independent implementation of the same schemas.
 
 Both get the same values for every message class and version: they must write the same bytes and
-read them back to the same values. kio names some fields otherwise and has richer types for some,
-so fields are matched by their place in the schema.
+read them back to the same values. kio has other names and richer types for some fields, so fields
+are matched by their position in the schema.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def kio_name(cls: type[Message]) -> str:
 
 
 def kio_class(cls: type[Message], version: int) -> Any:
-    """kio's class of a message, or None: it has none of the internal records."""
+    """kio's class of a message, or None: it has no internal records."""
     if cls.TYPE not in KINDS:
         return None
     kind, _ = KINDS[cls.TYPE]
@@ -63,12 +63,12 @@ COVERED = [(c, v) for c, v in all_versions() if kio_class(c, v) is not None]
 
 
 def is_own(field: Field) -> bool:
-    """A tagged field that we add to Kafka's messages: whoever does not know it skips it."""
+    """A tagged field that we add to Kafka's messages; other implementations skip it."""
     return field.tag is not None and field.tag >= OWN_TAGS_FROM
 
 
 def without_own(message: Struct) -> Any:
-    """The message as whoever knows only Kafka's fields has it."""
+    """The message with Kafka's fields only."""
     for field in message.FIELDS:
         if is_own(field):
             setattr(message, field.name, getattr(type(message)(), field.name))
@@ -86,7 +86,7 @@ def kio_fields(cls: type[Struct], theirs: Any, version: int) -> list[tuple[Field
 
 
 def element_type(field: Any) -> Any:
-    """The class of a nested entity in a kio field, out of ``tuple[X, ...] | None``."""
+    """The class of a nested entity in a kio field, from ``tuple[X, ...]   None``."""
     found = field.type
     for candidate in (found, *getattr(found, "__args__", ())):
         for inner in (candidate, *getattr(candidate, "__args__", ())):
@@ -217,7 +217,7 @@ def test_same_as_kio_for_any_values(case: tuple[type[Message], int], seed: int) 
     compare(*case, seed)
 
 
-def test_kio_covers_all_that_clients_see() -> None:
+def test_kio_covers_all_client_messages() -> None:
     seen = {c.__name__ for c, _ in COVERED}
     missing = {c.__name__ for c in all_messages() if c.TYPE in KINDS} - seen
     own = {
@@ -241,8 +241,8 @@ def test_internal_records_survive_a_round_trip(cls: type[Message]) -> None:
 
 
 @pytest.mark.parametrize("cls", all_messages())
-def test_what_a_version_cannot_carry_is_refused(cls: type[Message]) -> None:
-    """A field that the version lacks must hold its default unless Kafka lets it be left out."""
+def test_fields_that_a_version_cannot_carry_are_refused(cls: type[Message]) -> None:
+    """A field that the version lacks must have its default, unless Kafka ignores it."""
     for field in cls.FIELDS:
         if isinstance(field.type, type) or field.array or field.type in ("bytes", "records"):
             continue

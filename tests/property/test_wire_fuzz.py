@@ -1,4 +1,4 @@
-"""Hostile bytes: nothing but ProtocolError comes of them, and no memory out of proportion."""
+"""Malicious bytes raise nothing but ProtocolError, and use memory in proportion to their size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skylog.wire.schema import Message
 from tests.property.wire_values import all_versions, make
 
 VERSIONS = list(all_versions())
-# What a hostile peer writes where a count or a length is expected.
+# Malicious values of counts and lengths.
 HUGE = (
     b"\xff\xff\xff\xff\x07",
     b"\xff\xff\xff\xff\x0f",
@@ -40,7 +40,7 @@ def read(cls: type[Message], version: int, data: bytes) -> None:
     with contextlib.suppress(ProtocolError):
         message, position = decode_at(cls, data, version, 0)
         assert 0 <= position <= len(data)
-        # What could be read can be written.
+        # A message that was read can be written.
         encode(message, version)
 
 
@@ -118,10 +118,10 @@ def test_any_request_header(key: int, version: int, rest: bytes) -> None:
     st.lists(st.integers(1, 80_000), min_size=1, max_size=8),
 )
 def test_frames_in_any_pieces(bodies: list[bytes], sizes: list[int]) -> None:
-    """However the network cuts the stream, the same frames come out, and stay as they are."""
+    """However the network splits the stream, the frames are the same and do not change later."""
     stream = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
     assembler = FrameAssembler(9_000)
-    other = FrameAssembler(100)  # shares the scratch: must not disturb
+    other = FrameAssembler(100)  # shares the scratch buffer
     frames: list[memoryview] = []
     position = turn = 0
     while position < len(stream):

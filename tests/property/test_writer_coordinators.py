@@ -1,7 +1,7 @@
-"""Random trouble with coordinators: order holds for every producer and partition.
+"""Random failures of coordinators: order holds for every producer and partition.
 
-Producers here never send again. So of each one's batches a beginning is committed, in order and
-without a hole, and everything after the first that failed fails, too.
+Producers here never retry. So a prefix of each one's batches is committed, in order and without
+gaps, and everything after the first failure fails, too.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Run:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(operations, max_size=40))
-def test_a_beginning_of_each_producers_batches_is_committed(steps: list[tuple[str, Any]]) -> None:
+def test_a_prefix_of_each_producers_batches_is_committed(steps: list[tuple[str, Any]]) -> None:
     # ENG-17 partly, ENG-18 partly
     async def run() -> None:
         clock = SystemClock()

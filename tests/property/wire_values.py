@@ -1,4 +1,4 @@
-"""Random values for any message class and version, edges included."""
+"""Random values for any message class and version, limits included."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTEGERS = {
     "int64": (-(2**63), 2**63 - 1),
 }
 STRINGS = ("", "a", "orders", "tópico", "主题", "x" * 126, "y" * 127, "z" * 128, "w" * 20_000)
-# A hook that may take over: (owner, field) -> a maker of values, or None for the usual ones.
+# A hook: (owner, field) -> a function that draws values, or None for the default.
 Special = Callable[[type[Struct], Field], Callable[[random.Random], Any] | None]
 
 

@@ -1,9 +1,9 @@
-"""Rounds of hostile input through every function in C, in a process that watches its memory.
+"""Rounds of damaged input through every C function, in a process under sanitizers.
 
 ``python -m tests.sanitize.drive MODULES PROGRESS FIRST SECONDS ROUNDS``, started by
-tools/sanitize.py. Every buffer is an allocation of its own and of exactly its size (``array`` with
-PYTHONMALLOC=malloc), so that a step beyond its end is seen. Where both take the input, C must say
-what its Python twin says.
+tools/sanitize.py. Every buffer is a separate allocation of exactly its size (``array`` with
+PYTHONMALLOC=malloc), so that any access beyond its end is found. Where both accept the input, C
+must return what its Python twin returns.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def load(folder: Path) -> None:
 
 
 def exact(data: Any) -> array[int]:
-    return array("B", bytes(data))[:]  # a slice has no room to grow
+    return array("B", bytes(data))[:]  # a slice has no spare capacity
 
 
 def said(call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
-    """What it returns, or what it refuses."""
+    """What it returns, or its error."""
     try:
         return call(*arguments, **more)
     except (ValueError, OverflowError) as error:
@@ -48,7 +48,7 @@ def said(call: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
 
 def same(what: str, ours: Any, theirs: Any) -> None:
     if ours != theirs:
-        raise AssertionError(f"{what}: C says {ours}, Python {theirs}")
+        raise AssertionError(f"{what}: C returns {ours}, Python {theirs}")
 
 
 class Walks:
@@ -83,7 +83,7 @@ class Walks:
 
 
 class Compactions:
-    """compact.c: its functions themselves, for the map's own buffers have room to spare."""
+    """compact.c: its functions directly, because the map's buffers have spare capacity."""
 
     def __init__(self) -> None:
         from skylog.log import offset_map
@@ -114,7 +114,7 @@ class Compactions:
 
 
 class Columns:
-    """columns.c, with room of exactly the size that it asks for."""
+    """columns.c, with buffers of exactly the size that it needs."""
 
     def __init__(self) -> None:
         import pyarrow as pa
@@ -223,7 +223,7 @@ def main() -> None:
     with Path(progress).open("wb", buffering=0) as told:
         while time.monotonic() < end and number < int(first) + int(rounds):
             told.seek(0)
-            told.write(b"%d\n" % number)  # the process may not live to tell
+            told.write(b"%d\n" % number)  # the process may crash
             for target in targets:
                 target(Random(f"{number} {type(target).__name__}"), inputs)
             number += 1

@@ -1,4 +1,4 @@
-"""Batches to feed C with: those of other writers and our own, damaged in every way that pays."""
+"""Input for C: batches of other writers and our own, damaged in useful ways."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from skylog.wire.records import encode_batch
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "records"
 NOW: Final = 1_700_000_000_000
 TIMES: Final = (0, -1, NOW, NOW + 5000, 2**62, -(2**62), 2**63 - 1, -(2**63))
-# The ends of varints and of numbers, and bytes that pass for small fields of a record.
+# Limits of varints and integers, and bytes that look like small fields of a record.
 BYTES: Final = (0, 1, 2, 3, 12, 14, 0x3F, 0x40, 0x7F, 0x80, 0x81, 0xFE, 0xFF)
-# Where a batch's header has its numbers: offset, length, last delta, times, producer, count.
+# Positions of a batch header's numbers: offset, length, last delta, times, producer, count.
 FIELDS: Final = ((0, 8), (8, 4), (23, 4), (27, 8), (35, 8), (43, 8), (53, 4), (57, 4))
 
 
@@ -47,7 +47,7 @@ def drawn_batch(rng: Random) -> bytes:
 
 
 def damaged(rng: Random, data: bytes, other: bytes) -> bytes:
-    """``data`` after some changes; ``other`` lends a piece of itself."""
+    """``data`` after some changes; some insert a piece of ``other``."""
     out = bytearray(data)
     for _ in range(rng.randrange(4)):
         at, size = rng.randrange(len(out) + 1), rng.choice((1, 1, 2, 5, 10))
@@ -71,7 +71,7 @@ def damaged(rng: Random, data: bytes, other: bytes) -> bytes:
 
 
 def sealed(data: bytes) -> bytes:
-    """With a length and a checksum that hold, so that what is behind them is read."""
+    """With a valid length and checksum, so that what follows is read."""
     out = bytearray(data)
     if len(out) >= HEADER_BYTES:
         out[8:12] = (len(out) - LOG_OVERHEAD).to_bytes(4, "big")
@@ -80,7 +80,7 @@ def sealed(data: bytes) -> bytes:
 
 
 class Inputs:
-    """Everything that is drawn in one round comes from its number alone."""
+    """Everything that is drawn in a round depends only on its number."""
 
     def __init__(self) -> None:
         self._golden = golden_batches()
@@ -91,7 +91,7 @@ class Inputs:
         return sealed(found) if rng.random() < 0.6 else found
 
     def body(self, rng: Random) -> bytes:
-        """Records without a header; noise of few values passes for records now and then."""
+        """Records without a header; noise of few byte values sometimes looks like records."""
         if rng.random() < 0.3:
             return bytes(rng.choice(BYTES) for _ in range(rng.randrange(60)))
         return self.batch(rng)[HEADER_BYTES:]

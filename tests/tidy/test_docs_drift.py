@@ -1,4 +1,4 @@
-"""The generated reference pages say what the code says."""
+"""The generated reference pages match the code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_diskless_coordinator_is_tested_at_every_level_and_measured() -> Non
     # DC-63
     page = (ROOT / "docs" / "requirements.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| DC-")]
-    # What tiered storage does to the coordinator's state comes with it.
+    # Tests of pruning by tiered storage come with tiered storage.
     assert [row.split()[1] for row in rows if "`tests/" not in row] == ["DC-38"]
     for level in ("unit/diskless/coordinator", "contract", "property", "integration"):
         assert any(f"`tests/{level}/" in row for row in rows), level

@@ -1,4 +1,4 @@
-"""What stands at the end of the suite's output is ours."""
+"""The suite's output does not end with reports of other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house rules that no linter knows: sizes, purity, and what must not stand in the tree."""
+"""House rules that no linter checks: sizes, purity, and text that must not be committed."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def test_functions_are_short() -> None:
 
 
 def is_pure(path: Path) -> bool:
-    """By name, or by the promise in its docstring."""
+    """By name, or because its docstring says so."""
     docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
     return path.name in PURE_NAMES or PURE_PROMISE.search(docstring) is not None
 
 
-def test_modules_that_promise_to_be_pure_are_held_to_it() -> None:
+def test_pure_modules_are_in_the_import_contract() -> None:
     """``lint-imports`` checks those that the contract names, and a package with all its modules."""
     contracts = ConfigParser()
     contracts.read(ROOT / ".importlinter")

@@ -1,4 +1,4 @@
-"""The page of metrics is fit to be read, and other pages name metrics that there are."""
+"""The page of metrics is readable, and other pages name existing metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-# The specification names them so.
+# The specification has these names.
 GAUGES_WITH_TOTAL = "kafka_controller_diskless_"
 UNITS = {"Bytes": "bytes", "Time": "seconds", "Duration": "seconds", "Delay": "seconds"}
 
@@ -48,7 +48,7 @@ def test_names_say_what_they_count_and_in_which_unit() -> None:
         assert not re.search(r"_(ms|millis|kb|mb|minutes|percent)(_|$)", metric.name), metric
 
 
-def test_pages_name_metrics_that_there_are() -> None:
+def test_pages_name_existing_metrics() -> None:
     named = re.compile(r"\b(?:skylog|kafka_server|kafka_controller)_\w+")
     known = {metric.name for metric in METRICS}
     known |= {f"{metric.name}_bucket" for metric in METRICS if metric.type == "histogram"}

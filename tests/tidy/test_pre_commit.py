@@ -1,4 +1,4 @@
-"""What is checked before a commit is what the lint step checks."""
+"""The pre-commit hooks are the checks of the lint step."""
 
 from __future__ import annotations
 

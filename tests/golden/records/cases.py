@@ -1,4 +1,4 @@
-"""Batches with and without faults, for skylog and for Kafka to judge."""
+"""Valid and invalid batches, validated by skylog and by Kafka."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def batch(
 
 
 def patched(data: bytes, at: int, form: str, value: int) -> bytes:
-    """The same batch with one header field changed and the CRC made to fit."""
+    """The same batch with one header field changed and a matching CRC."""
     out = bytearray(data)
     struct.pack_into(">" + form, out, at, value)
     struct.pack_into(">I", out, 17, crc32c(bytes(out[21:])))
@@ -65,7 +65,7 @@ def patched(data: bytes, at: int, form: str, value: int) -> bytes:
 
 
 def with_body(body: bytes, codec: int = 0, count: int = 1, *, raw: bool = False) -> bytes:
-    """A batch around any record bytes; ``raw`` where they are compressed already."""
+    """A batch around any record bytes; ``raw`` if they are already compressed."""
     like = Batch(encode_batch([(b"", b"")] * count, timestamp=NOW))
     after_crc = struct.pack(">h", codec) + bytes(memoryview(like.buffer)[23:HEADER_BYTES])
     return join_batch(0, -1, after_crc, body if raw else compress(codec, body))
