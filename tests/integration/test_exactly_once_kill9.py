@@ -15,8 +15,8 @@ import confluent_kafka
 import confluent_kafka.admin as confluent
 import pytest
 
-from skylog.client.fetched import records_of
 from skylog.client.metadata import TopicPartition
+from skylog.client.records import records_of
 from tests.integration.broker_client import Client
 from tests.integration.processes import BrokerProcess
 from tests.integration.test_partition_transactions import Transactional, fetch_offset

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from skylog.client.fetched import records_of
 from skylog.client.metadata import TopicPartition
+from skylog.client.records import records_of
 from skylog.kernel.errors import ErrorCode as Code
 from skylog.testing import Broker
 from skylog.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from skylog.bulk.decode import CREATE_TIME, EncodedBatch
 from skylog.bulk.schema import LOG_APPEND_TIME
 from skylog.client.bulk import BatchLocation, Split
-from skylog.client.fetched import whole_batches
+from skylog.client.records import whole_batches
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.batch import MAGIC, Batch
 from skylog.wire.buffers import Buffer

@@ -12,7 +12,7 @@ import typer
 
 from skylog.cli.output import json_bytes, printable
 from skylog.cli.times import format_time
-from skylog.client.fetched import ConsumerRecord
+from skylog.client.records import ConsumerRecord
 
 _NULL: Final = b"null"
 

@@ -15,7 +15,6 @@ from typing import Final
 
 from skylog.client.cluster import Cluster
 from skylog.client.fetch_session import Wanted
-from skylog.client.fetched import ConsumerRecord
 from skylog.client.fetcher import Fetched, Fetcher, FetchSettings
 from skylog.client.group import GroupMember, GroupSettings
 from skylog.client.metadata import TopicPartition
@@ -27,6 +26,7 @@ from skylog.client.offsets import (
     fetch_committed,
     list_offsets,
 )
+from skylog.client.records import ConsumerRecord
 from skylog.kernel.errors import ErrorCode, KafkaError
 
 _RESETS: Final = {"earliest": EARLIEST, "latest": LATEST}

@@ -10,8 +10,8 @@ from skylog.client.cluster import Cluster
 from skylog.client.connection import ClientConnection
 from skylog.client.errors import error_of
 from skylog.client.fetch_session import FetchSession, Wanted
-from skylog.client.fetched import ConsumerRecord, records_of
 from skylog.client.metadata import TopicPartition
+from skylog.client.records import ConsumerRecord, records_of
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID
 from skylog.wire.messages.fetch_request import FetchRequest

@@ -17,9 +17,9 @@ from skylog.client.assignor import (
 )
 from skylog.client.errors import check, error_of
 from skylog.client.fetch_session import FetchSession, Wanted
-from skylog.client.fetched import records_of
 from skylog.client.metadata import TopicPartition
 from skylog.client.partitioner import StickyPartitioner, murmur2, partition_of_key
+from skylog.client.records import records_of
 from skylog.client.settings import ClientSettings
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError, ProtocolError
 from skylog.kernel.ids import Uuid
