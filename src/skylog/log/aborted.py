@@ -1,8 +1,8 @@
-"""Aborted transactions as a segment's ``.txnindex`` lists them, and what compaction makes of them.
+"""Aborted transactions as listed in a segment's ``.txnindex``, and how compaction treats them.
 
-Records of aborted transactions go with the first pass that sees them. The marker of a transaction
-stays as long as a batch of it does; then it gets a horizon like a tombstone, so that readers have
-time to see it.
+The first pass that sees records of an aborted transaction removes them. The marker of a transaction
+stays as long as any of its batches; then it gets a delete horizon like a tombstone, so that readers
+have time to see it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ def encode_aborted(transactions: Iterable[AbortedTransaction]) -> bytes:
 
 
 def decode_aborted(data: bytes) -> list[AbortedTransaction]:
-    """ValueError where it is no such index: without it nobody may judge a transaction."""
+    """ValueError if it is not such an index: without it no transaction may be taken for
+    committed."""
     if len(data) % ENTRY.size:
-        raise ValueError(f"{len(data)} bytes are no index of aborted transactions")
+        raise ValueError(f"{len(data)} bytes are not an index of aborted transactions")
     found = []
     for version, producer_id, first, last, stable in ENTRY.iter_unpack(data):
         if version < _VERSION or first > last:
-            raise ValueError("a broken index of aborted transactions")
+            raise ValueError("a damaged index of aborted transactions")
         found.append(AbortedTransaction(first, producer_id, last, stable))
     return found
 
@@ -55,10 +56,10 @@ class CleanedTransactions:
         self._coming = list(aborted)
         heapify(self._coming)
         self._aborted: dict[int, AbortedTransaction] = {}
-        # Producers of whose open transaction a batch was seen: aborted, and any other.
+        # Producers with a batch seen in their open transaction: aborted ones, and all others.
         self._seen_aborted: set[int] = set()
         self._seen: set[int] = set()
-        # Those whose marker and some batch are still in the log: their entry stays.
+        # Transactions with a marker and a batch still in the log: their entries stay.
         self.retained: list[AbortedTransaction] = []
 
     def _move_to(self, offset: int) -> None:
@@ -79,7 +80,7 @@ class CleanedTransactions:
         return False
 
     def is_marker_free(self, batch: Batch) -> bool:
-        """Whether nothing of the transaction that a control batch ends is left."""
+        """Whether nothing is left of the transaction that a control batch ends."""
         self._move_to(batch.last_offset)
         if not batch.record_count:
             return True

@@ -27,7 +27,7 @@ _logger = get_logger("log")
 
 
 class AppendInfo(NamedTuple):
-    """Where batches went; for a duplicate, where they went the first time."""
+    """Where batches were written; for a duplicate, where the original was."""
 
     first_offset: int
     last_offset: int
@@ -47,7 +47,8 @@ class Appender:
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, epoch_grows: bool, now_ms: int
     ) -> Guard | None:
-        """What the first batch of a transaction must bring; None when it is open already."""
+        """The guard for the first batch of a transaction; None if the transaction is already
+        open."""
         self._log.check_usable()
         return self._log.producers.start_verification(
             producer_id, sequence, epoch, epoch_grows=epoch_grows, now_ms=now_ms
@@ -74,7 +75,7 @@ class Appender:
         return self._place(batches, leader_epoch, now_ms)
 
     def append_marker(self, end: TransactionEnd, leader_epoch: int, now_ms: int) -> AppendInfo:
-        """End a transaction, as its coordinator says; fails like ``append``."""
+        """End a transaction as its coordinator decided; fails like ``append``."""
         self._log.check_usable()
         self._log.producers.check_end(end)
         return self._place((marker_batch(end, now_ms),), leader_epoch, now_ms)
@@ -96,7 +97,7 @@ class Appender:
     def append_as_follower(
         self, batches: Sequence[Batch], now_ms: int = 0, buffer: Buffer | None = None
     ) -> AppendInfo:
-        """Append batches as the leader placed them.
+        """Append batches with the offsets that the leader assigned.
 
         ``buffer`` has exactly their bytes, if they are adjacent: then it is written unchanged.
         """
@@ -119,7 +120,8 @@ class Appender:
         )
 
     def _write(self, batches: Sequence[Batch], now_ms: int, buffer: Buffer | None = None) -> int:
-        """Put placed batches into the file and take note of them; returns their last time."""
+        """Write placed batches to the file and update the state; returns their largest
+        timestamp."""
         timestamp, total = NO_TIMESTAMP, 0
         for batch in batches:
             total += batch.size
@@ -160,18 +162,18 @@ class Appender:
         done = log.producers.apply(batch, marker_of(batch) if batch.is_control else None)
         if done is None:
             return
-        log.producers.settle(log.high_watermark)  # the last stable offset may never be needed
+        log.producers.settle(log.high_watermark)  # perhaps no reader ever does this
         if not done.aborted:
             return
         if segment.note_aborted(done):
             log.durability.directory_unsynced = True
         try:
             segment.aborted.write()
-        except OSError as error:  # it stays in memory; the next write, or the roll, takes it
+        except OSError as error:  # it stays in memory until the next write or roll
             _logger.warning("index is behind", directory=log.directory, error=str(error))
 
     def _write_failed(self, segment: Segment, error: OSError) -> NoReturn:
-        """Cut off what a failed write may have left, so that the next one starts clean."""
+        """Truncate what a failed write may have left, so that the next one starts clean."""
         log = self._log
         _logger.error("append failed", directory=log.directory, error=str(error))
         what = f"append to {log.topic}-{log.partition} failed"
@@ -182,14 +184,14 @@ class Appender:
         raise storage_error(what, error) from error
 
     def roll(self, base_offset: int, now_ms: int) -> Segment:
-        """Begin a new segment. Raises OSError with the old one still in use."""
+        """Begin a new segment. If it raises OSError, the old one is still in use."""
         log = self._log
         active, durability = log.segments[-1], log.durability
         if active.size == 0 and active.base_offset == base_offset:
             return active
         active.finish_indexes()
         if durability.recovery_point >= base_offset:
-            # A checkpoint may already cover them, and then these indexes would not be rebuilt.
+            # A checkpoint may already cover the batches; then these indexes would not be rebuilt.
             durability.sync_indexes(active)
         segment = Segment.create(log.files, log.directory, base_offset, log.config, now_ms)
         durability.directory_unsynced = True

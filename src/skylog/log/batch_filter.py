@@ -1,9 +1,9 @@
 """What compaction leaves of a batch, by the rules of Kafka's cleaner.
 
-The newest record of each key stays. A tombstone stays, too, until ``delete.retention.ms`` after the
-first pass that met it: that time is written into its batch. The batch keeps its offsets and
-sequence numbers whatever is left of it, and it stays even without records where these are needed:
-as the last batch of a producer, or as the end of a segment.
+The newest record of each key stays. A tombstone stays until ``delete.retention.ms`` after the first
+pass that met it: that pass writes this time into its batch. A batch keeps its offsets and sequence
+numbers whatever is left of it. It stays even without records if these are needed: as the last batch
+of a producer, or at the end of a segment.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def records_of(batch: Batch) -> Buffer:
 
 
 def whole_batch(chunk: memoryview, at: int) -> Batch | None:
-    """The batch at ``at``, None when it is not all there."""
+    """The batch at ``at``; None if it is incomplete."""
     if len(chunk) - at < HEADER_BYTES:
         return None
     size = batch_size(chunk, at)
@@ -55,7 +55,7 @@ def whole_batch(chunk: memoryview, at: int) -> Batch | None:
         return None
     batch = Batch(chunk[at : at + size])
     if batch.magic != MAGIC or batch.last_offset_delta < 0 or batch.record_count < 0:
-        raise corrupt(f"{batch} is of another format")
+        raise corrupt(f"{batch} has another format")
     return batch
 
 
@@ -72,7 +72,7 @@ class BatchFilter:
     ) -> None:
         """Batches that end at ``kept_ends`` stay, with or without records.
 
-        So do markers of the epochs of producers that have no records.
+        So do markers with the epochs in ``marker_epochs``, of producers without records.
         """
         self._offsets = offsets
         self._rule = rule
@@ -82,7 +82,7 @@ class BatchFilter:
         self._marker_epochs = marker_epochs
 
     def chunk(self, chunk: memoryview) -> tuple[int, list[Buffer], list[Row]]:
-        """Complete batches that were read, their filtered bytes, and a row for each."""
+        """How many bytes of whole batches were read, their filtered bytes, and a row for each."""
         at = 0
         out: list[Buffer] = []
         rows: list[Row] = []
@@ -95,7 +95,7 @@ class BatchFilter:
                 out.append(written)
                 rows += found
             if step.reason is Reason.BROKEN:
-                raise corrupt(f"no sound batch after offset {step.latest_offset}")
+                raise corrupt(f"no valid batch after offset {step.latest_offset}")
             if step.reason is Reason.NEEDS_BYTES:
                 break
             if step.reason is Reason.NEEDS_CALLER:
@@ -155,7 +155,7 @@ class BatchFilter:
         )
 
     def _emptied(self, batch: Batch) -> Buffer | None:
-        """A batch without records, where it has to stay."""
+        """A batch without records, if it must stay."""
         last_of_producer = (
             batch.is_control and self._marker_epochs.get(batch.producer_id) == batch.producer_epoch
         )

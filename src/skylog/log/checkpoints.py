@@ -1,6 +1,6 @@
 """The small text files of a log directory and of a partition, and the producer snapshot: pure.
 
-A file that cannot be read raises ``Malformed``: its reader decides what to do without it.
+An invalid file raises ``Malformed``: the caller decides how to continue without it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ EpochStart = tuple[int, int]
 
 
 class Malformed(Exception):  # noqa: N818 — what the file is
-    """A file that does not hold what its name promises."""
+    """A file does not contain what its name says."""
 
 
 def _lines(text: str) -> list[str]:
-    """The entries of a checkpoint: version, count, then one line each. Empty when just created."""
+    """The entries of a checkpoint: version, count, then one line each. A new file is empty."""
     lines = text.splitlines()
     if not lines:
         return []
@@ -100,7 +100,7 @@ def encode_clean_shutdown(broker_epoch: int) -> str:
 
 
 def decode_clean_shutdown(text: str) -> int:
-    """The broker's last epoch; the file counts as a clean shutdown whatever it holds."""
+    """The broker's last epoch; whatever it contains, the file marks a clean shutdown."""
     try:
         content = json.loads(text)
         return int(content["brokerEpoch"])

@@ -1,7 +1,7 @@
-"""One pass of compaction over one log: the newest offset of each key, then copies without the rest.
+"""One compaction pass over one log: find the newest offset of each key, then copy without the rest.
 
 Everything here blocks and runs on an executor's thread, in steps: each ``Steps`` yields how many
-bytes it has read and written, so that its caller can pace it, stop it, and go on elsewhere.
+bytes it has read and written, so that the caller can throttle it, stop it, and let other work run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from skylog.log.swap import CleanedSegment, last_batch
 from skylog.wire.batch import HEADER_BYTES, Batch, batch_size
 
 Steps = Iterator[int]
-# However little memory is allowed, a pass reads this much at a time.
+# A pass reads at least this much at a time, however little memory is allowed.
 _CHUNK_BYTES_MIN: Final = 16 * 1024
 
 
@@ -49,9 +49,9 @@ class PassSource:
     directory: str
     config: LogConfig
     range: Cleanable
-    # All segments of the log: the end of a transaction may be after the range.
+    # All segments of the log: a transaction may end after the range.
     segments: Sequence[Segment]
-    # The last offset of each producer's last batch, and the epochs of those that have none.
+    # The last offset of each producer's last batch, and the epochs of producers without a batch.
     producer_ends: Sequence[int]
     marker_epochs: Mapping[int, int]
 
@@ -73,12 +73,12 @@ class CleanPass:
         self._transactions = CleanedTransactions(())
         self._filter: BatchFilter  # once the map is built
         self._rest: list[Segment] = []
-        # The segments that the latest copy is made of.
+        # The segments of the latest copy.
         self.group: list[Segment] = []
 
     @property
     def end_offset(self) -> int:
-        """Up to here every key has one record when the pass is done."""
+        """Up to here every key has one record after the pass."""
         return self._latest_offset + 1
 
     @property
@@ -88,7 +88,7 @@ class CleanPass:
     # -- the map -------------------------------------------------------------------------------
 
     def build_map(self) -> Steps:
-        """Note the newest records of the dirty part, as far as the map has room."""
+        """Record the newest offsets of the dirty part, as far as the map has room."""
         self._aborted = self._read_aborted()
         self._transactions = CleanedTransactions(self._aborted)
         found = self._source.range
@@ -117,7 +117,7 @@ class CleanPass:
             at += step.consumed
             self._latest_offset = max(self._latest_offset, step.latest_offset)
             if step.reason is Reason.BROKEN:
-                raise corrupt(f"no sound batch after offset {self._latest_offset}")
+                raise corrupt(f"no valid batch after offset {self._latest_offset}")
             self._full = step.reason is Reason.MAP_FULL
             if step.reason is not Reason.NEEDS_CALLER:
                 break
@@ -128,7 +128,7 @@ class CleanPass:
         return at
 
     def _note_one(self, batch: Batch) -> bool:
-        """False when the map is full."""
+        """False if the map is full."""
         start = self._source.range.first_dirty
         if batch.is_control:
             self._transactions.is_marker_free(batch)
@@ -140,7 +140,7 @@ class CleanPass:
         return not self._full
 
     def _walk(self, segment: Segment, position: int, step: Callable[[memoryview], int]) -> Steps:
-        """Feed a segment to ``step``, which says how many bytes of whole batches it took."""
+        """Pass a segment to ``step``, which returns how many bytes of whole batches it took."""
         size = self._chunk_bytes
         while position < segment.size and not self._full:
             left = segment.size - position
@@ -163,7 +163,7 @@ class CleanPass:
     # -- the copies ----------------------------------------------------------------------------
 
     def begin_copies(self) -> None:
-        """Records beyond the map's range are unchanged."""
+        """Records beyond the map's range are kept unchanged."""
         source = self._source
         self._rest = [one for one in source.range.segments if one.base_offset < self.end_offset]
         self._full = False
@@ -185,7 +185,7 @@ class CleanPass:
         )
 
     def copy(self, copy: CleanedSegment) -> Steps:
-        """Write the remains of the next segments, as many as fit, durably; see ``group``."""
+        """Write what remains of the next segments, as many as fit, durably; see ``group``."""
         self._transactions.retained.clear()
         copy.begin()
         self.group = []
@@ -216,7 +216,7 @@ class CleanPass:
         return taken
 
     def _close_gap(self, copy: CleanedSegment) -> None:
-        """Keep the last batch without its records: a copy that ends early would seem cut off."""
+        """Keep the last batch without its records: a copy that ends early would look truncated."""
         last = last_batch(self.group[-1])
         if last is not None and last.last_offset > copy.last_offset:
             end = without_records(last)

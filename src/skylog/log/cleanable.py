@@ -1,8 +1,8 @@
 """Which part of a log may be compacted, whether it is worth a pass, and which segments are merged.
 
 ``first_dirty`` is where the last pass ended: below it there is one record for each key. The pass
-goes up to ``end``, where a segment begins: nothing that is being written, not yet safe on the disk,
-of an open transaction or younger than ``min.compaction.lag.ms`` is touched.
+goes up to ``end``, where a segment begins. Untouched are the active segment, data that is not
+durable yet, open transactions, and data younger than ``min.compaction.lag.ms``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from skylog.wire.batch import HEADER_BYTES
 
 
 class LogState(NamedTuple):
-    """What of a log decides, as of one moment."""
+    """What decides about compacting a log, at one moment."""
 
     segments: Sequence[Segment]
     config: LogConfig
@@ -98,7 +98,7 @@ def _first_timestamp(segment: Segment) -> int:
 
 
 def fits(copy: Segment, added: Segment, following: int, config: LogConfig) -> bool:
-    """Whether the remains of a segment surely fit into a copy, up to offset ``following``."""
+    """Whether what remains of a segment is sure to fit into a copy, up to offset ``following``."""
     if following - 1 - copy.base_offset > RELATIVE_OFFSET_MAX:
         return False
     # The copy may need a batch without records at its end.

@@ -1,8 +1,8 @@
 """Compacts all eligible logs in the background, the dirtiest first.
 
-A pass works in steps on the executor's threads: between two of them it waits as
-``log.cleaner.io.max.bytes.per.second`` demands, and stops if its log was deleted. Only the swap of
-a finished copy happens on the event loop, where logs are changed.
+A pass works in steps on the executor's threads: between two steps it waits as
+``log.cleaner.io.max.bytes.per.second`` requires, and stops if its log was deleted. Only the swap of
+a finished copy runs on the event loop, where logs are changed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from skylog.log.files import Files, Replaced
 from skylog.log.log import Log
 
 _logger = get_logger("log.cleaner")
-# One map is never larger, as in Kafka.
+# A map is never larger than this, as in Kafka.
 _MAP_BYTES_MAX: Final = 2**31 - 1
 _SEED_BYTES: Final = 16
-# A step ends after this many bytes: then others get the thread.
+# A step ends after this many bytes, so that other work can use the thread.
 _STEP_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -46,12 +46,12 @@ class CleanerSettings:
 
     @property
     def passes_max(self) -> int:
-        """Passes at once."""
+        """The number of concurrent passes."""
         return min(self.threads, LOG_CLEANER_THREADS_MAX) if self.enable else 0
 
     @property
     def budget(self) -> PassBudget:
-        """What one of them may take: half of its buffer is for reading."""
+        """The memory of one pass: half of its buffer is for reading."""
         return PassBudget(
             min(self.dedupe_buffer_bytes // self.threads, _MAP_BYTES_MAX),
             self.load_factor,
@@ -60,7 +60,7 @@ class CleanerSettings:
 
 
 class Logs(Protocol):
-    """What the cleaner needs of the manager of logs."""
+    """What the cleaner needs of the log manager."""
 
     files: Files
 
@@ -71,7 +71,7 @@ class Logs(Protocol):
 
 @dataclass(slots=True)
 class CleanerStats:
-    """What came of it, for those who watch."""
+    """Totals for the metrics."""
 
     passes: int = 0
     failures: int = 0
@@ -79,12 +79,12 @@ class CleanerStats:
     bytes_removed: int = 0
     dirty_ratio_max: float = 0.0
     last_look_ms: int = 0
-    # Logs that cannot be compacted, and why: they are left alone until the next start.
+    # Logs that cannot be compacted, and why: they are skipped until the next start.
     uncleanable: dict[tuple[str, int], str] = field(default_factory=dict)
 
 
 class _GoneError(Exception):
-    """The log changed under the pass, which is worth nothing now."""
+    """The log has changed, so the pass is useless now."""
 
 
 class LogCleaner:
@@ -112,7 +112,7 @@ class LogCleaner:
                 await asyncio.sleep(max(self._settings().backoff_ms, 1) / 1000)
 
     async def run_once(self) -> int:
-        """Compact the dirtiest logs, as many as there may be passes; returns how many it did."""
+        """Compact the dirtiest logs, one for each allowed pass; returns how many."""
         settings = self._settings()
         if not settings.passes_max:
             return 0
@@ -160,7 +160,7 @@ class LogCleaner:
                 self._failed(log, error)
             return False
         except KafkaError as error:
-            # What was read while it was being cut says nothing.
+            # A failure while the log was being truncated means nothing.
             if not log.is_offline and following in log.segments:
                 self.stats.uncleanable[log.topic, log.partition] = str(error)
                 self._failed(log, error)
@@ -215,7 +215,7 @@ class LogCleaner:
         return CleanPass(source, self._settings().budget, seed, self._clock.now_ms())
 
     async def _take(self, log: Log, steps: Steps) -> None:
-        """Go through the steps of a pass at the allowed pace."""
+        """Run the steps of a pass at the allowed rate."""
         while True:
             try:
                 count = await self._executor.run(partial(_advance, steps))
@@ -237,14 +237,14 @@ class LogCleaner:
 
 
 def state_of(log: Log) -> LogState:
-    """What of a log decides about compaction, now."""
+    """What decides about compacting a log, now."""
     return LogState(
         log.segments,
         log.config,
         log.clean_offset,
         log.log_start_offset,
         log.log_end_offset,
-        # Who drops an older value must be sure that the newer one cannot be lost.
+        # An older value may only be dropped once the newer one cannot be lost.
         min(log.last_stable_offset, log.durability.recovery_point),
     )
 
@@ -255,7 +255,7 @@ def _look(states: Iterable[tuple[Log, LogState]], now_ms: int) -> list[tuple[Log
         try:
             found.append((log, cleanable(state, now_ms)))
         except (OSError, KafkaError, Replaced) as error:
-            _logger.warning("a log is not checked", directory=log.directory, error=str(error))
+            _logger.warning("log not checked", directory=log.directory, error=str(error))
     return found
 
 

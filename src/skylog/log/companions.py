@@ -1,7 +1,7 @@
 """The small files beside the segments: the leader epochs, and the topic id.
 
-They are written on change, and may be out of date without harm: the epochs are in the batches too,
-and the controller knows the topic's id.
+They are written on change, and may be out of date without harm: the epochs are also in the batches,
+and the controller knows the topic id.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _logger = get_logger("log")
 
 
 class Companions:
-    """Of one log. ``epochs`` is for reading; it is changed through here, on the event loop."""
+    """The small files of one log. ``epochs`` may be read; it is changed only here, on the event
+    loop."""
 
     __slots__ = (
         "_epochs_unsynced",
@@ -47,11 +48,11 @@ class Companions:
         self._topic_id_unwritten = False
         self._epochs_unwritten = False
         self._epochs_unsynced = True
-        # Whether a file waits to be written.
+        # Whether a file is to be written.
         self.is_behind = False
 
     def begin(self, topic_id: Uuid | None, *, changed: bool) -> None:
-        """The log was opened; ``changed`` when recovery found other epochs than the file has."""
+        """The log was opened; ``changed`` if recovery found other epochs than the file has."""
         self.topic_id = topic_id or ZERO_UUID
         self._epochs_unwritten = self.is_behind = changed
         self.write()
@@ -59,7 +60,7 @@ class Companions:
     # -- changes -------------------------------------------------------------------------------
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Note whose log this is, once."""
+        """Set the topic of this log, once."""
         if self.topic_id == topic_id:
             return
         if self.topic_id != ZERO_UUID:
@@ -99,7 +100,7 @@ class Companions:
     # -- files ---------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """Write the files that are behind; a failure waits for the next time."""
+        """Write the files that are out of date; after a failure the next call tries again."""
         try:
             if self._topic_id_unwritten:
                 self._put(PARTITION_METADATA, encode_partition_metadata(self.topic_id))
@@ -118,7 +119,7 @@ class Companions:
         log.files.replace(f"{log.directory}/{name}", content.encode(), sync=False)
 
     def sync_epochs(self) -> bool:
-        """False when they are not written: batches below the recovery point are not read again."""
+        """False if they were not written: batches below the recovery point are not read again."""
         if self._epochs_unwritten:
             return False
         if self._epochs_unsynced:
@@ -127,7 +128,7 @@ class Companions:
         return True
 
     def sync_directory(self) -> None:
-        """Make the names of the log's files durable, and its own. Raises OSError."""
+        """Make the names of the log's files, and its own, durable. Raises OSError."""
         files, directory = self._log.files, self._log.directory
         files.sync(f"{directory}/{PARTITION_METADATA}")
         files.sync_directory(directory)

@@ -28,14 +28,14 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = LONG_MAX
     min_cleanable_dirty_ratio: float = 0.5
-    # Without this many in-sync replicas nothing is committed.
+    # With fewer in-sync replicas nothing is committed.
     min_insync_replicas: int = 1
     # A broker setting in Kafka; every log needs it.
     producer_id_expiration_ms: int = 24 * 3_600_000
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Self:
-        """Take what concerns the log out of a topic's settings, typed or still text."""
+        """The log's part of a topic's settings, typed or still text."""
         known: dict[str, object] = {}
         for field in fields(cls):
             value = values.get(field.name.replace("_", "."))
@@ -59,7 +59,7 @@ class LogConfig:
 
     @property
     def segment_ms_max(self) -> int:
-        """Compaction touches rolled segments only, so its deadline rolls them too."""
+        """Compaction only touches rolled segments, so its deadline rolls them too."""
         if self.compacts and self.max_compaction_lag_ms > 0:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms

@@ -1,4 +1,5 @@
-"""The files of a log directory that cover all its partitions: checkpoints and the clean mark."""
+"""The files of a log directory that cover all partitions: checkpoints and the clean-shutdown
+mark."""
 
 from __future__ import annotations
 
@@ -39,14 +40,14 @@ class LogDirectory:
         self.broker_epoch = NO_BROKER_EPOCH
         self.logs_count = 0
         self._files = files
-        # Checkpoints are written by the event loop and by the executor's threads. A log that was
-        # deleted meanwhile is left out, so that an old list cannot bring its offsets back.
+        # The event loop and the executor's threads write checkpoints. A log that was deleted
+        # meanwhile is left out, so that an old list does not restore its offsets.
         self._lock = threading.Lock()
-        # What each checkpoint says now, so that nothing is written twice.
+        # The current contents of each checkpoint, so that nothing is written twice.
         self._written: dict[str, dict[TopicPartition, int]] = {}
 
     def prepare(self) -> None:
-        """Read the checkpoints and take the clean mark away, before anything is appended."""
+        """Read the checkpoints and remove the clean-shutdown mark, before anything is appended."""
         for name in (
             RECOVERY_POINT_CHECKPOINT,
             LOG_START_CHECKPOINT,
@@ -59,7 +60,7 @@ class LogDirectory:
         if content is not None:
             self.broker_epoch = decode_clean_shutdown(content.decode(errors="replace"))
             self._files.remove(self._at(CLEAN_SHUTDOWN))
-            # Should the mark come back after a power failure, recovery would be skipped.
+            # If the mark came back after a power failure, recovery would be skipped.
             self._files.sync_directory(self.path)
 
     def _at(self, name: str) -> str:
@@ -70,11 +71,11 @@ class LogDirectory:
         try:
             return decode_offsets(content.decode())
         except (Malformed, UnicodeDecodeError) as fault:
-            _logger.warning("a checkpoint is not used", path=self._at(name), fault=str(fault))
+            _logger.warning("checkpoint ignored", path=self._at(name), fault=str(fault))
             return {}
 
     def checkpointed(self, key: TopicPartition) -> Checkpointed:
-        """What was known of a partition when the broker went down."""
+        """What was known of a partition when the broker stopped."""
         return Checkpointed(
             self.was_clean,
             self._written[RECOVERY_POINT_CHECKPOINT].get(key, 0),
@@ -95,15 +96,15 @@ class LogDirectory:
         return sorted(found)
 
     def deleted(self) -> list[str]:
-        """Directories that were on their way out."""
+        """Directories that are to be deleted."""
         return [str(p) for p in Path(self.path).iterdir() if is_deleted_directory(p.name)]
 
     def knows(self, key: TopicPartition) -> bool:
-        """Whether a checkpoint still speaks of a partition."""
+        """Whether a checkpoint still lists a partition."""
         return any(key in offsets for offsets in self._written.values())
 
     def rewrite(self, logs: Sequence[Log]) -> None:
-        """Write all checkpoints, so that they speak of no partition but these; blocks."""
+        """Rewrite all checkpoints so that they list only these partitions; blocks."""
         self.write_offsets(logs)
         self.write_high_watermarks(logs)
         self.write_clean_offsets(logs)

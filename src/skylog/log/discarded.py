@@ -1,4 +1,4 @@
-"""Files and directories on their way out: removed from the disk a while after they were dropped."""
+"""Files and directories that are removed from disk a while after they were discarded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skylog.kernel.executor import Executor
 
 
 class Discarded:
-    """What waits, the next to go first."""
+    """A queue by due time."""
 
     def __init__(self, clock: Clock, executor: Executor) -> None:
         self._clock = clock
@@ -24,7 +24,7 @@ class Discarded:
         heapq.heappush(self._waiting, (self._clock.now_ms() + delay_ms, path))
 
     async def remove_due(self) -> None:
-        """Remove what has waited long enough."""
+        """Remove what is due."""
         while self._waiting and self._waiting[0][0] <= self._clock.now_ms():
             _, path = heapq.heappop(self._waiting)
             await self._executor.run(partial(_remove_tree, path))

@@ -1,6 +1,6 @@
 """Syncing a log: below the recovery point nothing can be lost.
 
-A start after a crash reads everything from the recovery point on, with its checksums.
+After a crash, everything from the recovery point on is read and its checksums are verified.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Durability:
-    """Of one log. The syncs block: they are for one thread of an executor at a time."""
+    """Syncs one log. These calls block: one executor thread at a time may use them."""
 
     __slots__ = ("_log", "directory_unsynced", "flushed_ms", "recovery_point")
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self.recovery_point = 0
-        # When ``flush.ms`` began to count.
+        # When the ``flush.ms`` period began.
         self.flushed_ms = 0
-        # A new file is safe only when its directory is.
+        # A new file is durable only once its directory is.
         self.directory_unsynced = True
 
     def begin(self, recovery_point: int, now_ms: int) -> None:
@@ -49,7 +49,7 @@ class Durability:
         self._sync(segments, segments[-1].base_offset)
 
     def _sync(self, segments: list[Segment], end: int) -> None:
-        """Sync up to ``end``: the log's end, or where its last segment begins."""
+        """Sync up to ``end``: the log's end, or the start of its last segment."""
         log = self._log
         log.check_usable()
         first = slot_of(segments, self.recovery_point)
@@ -73,7 +73,7 @@ class Durability:
         self.recovery_point = max(self.recovery_point, end)
 
     def sync_indexes(self, segment: Segment) -> None:
-        """Make a finished segment's indexes durable. Raises OSError, with the log offline."""
+        """Make a finished segment's indexes durable. If it raises OSError, the log is offline."""
         try:
             segment.sync_indexes()
         except OSError as error:

@@ -43,12 +43,12 @@ class LeaderEpochs:
         return True
 
     def of(self, offset: int) -> int:
-        """The epoch under which ``offset`` was or would be written."""
+        """The epoch in which ``offset`` was or would be written."""
         slot = bisect_right(self._starts, offset, key=lambda entry: entry[1]) - 1
         return self._starts[slot][0] if slot >= 0 else NO_EPOCH
 
     def end_of(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch ≤ ``epoch`` and where it ended, as Kafka answers followers."""
+        """The largest known epoch ≤ ``epoch`` and its end, as Kafka answers followers."""
         if epoch == NO_EPOCH or not self._starts or epoch > self.latest:
             return NO_EPOCH, NO_OFFSET
         if epoch == self.latest:
@@ -58,14 +58,14 @@ class LeaderEpochs:
         return (self._starts[slot - 1][0] if slot else epoch), end
 
     def truncate_end(self, end_offset: int) -> bool:
-        """Drop epochs that begin at or after ``end_offset``; True when some did."""
+        """Drop epochs that begin at or after ``end_offset``; True if there were any."""
         kept = [entry for entry in self._starts if entry[1] < end_offset]
         changed = len(kept) < len(self._starts)
         self._starts = kept
         return changed
 
     def truncate_start(self, start_offset: int) -> bool:
-        """Let the epoch that covers ``start_offset`` begin there, and drop older ones."""
+        """Let the epoch that contains ``start_offset`` begin there, and drop older ones."""
         slot = bisect_right(self._starts, start_offset, key=lambda entry: entry[1]) - 1
         if slot < 0 or (slot == 0 and self._starts[0][1] == start_offset):
             return False

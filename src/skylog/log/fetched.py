@@ -1,6 +1,6 @@
-"""Checks what a follower has fetched before it is appended. Pure.
+"""Validates what a follower has fetched before it is appended. Pure.
 
-Only headers are read, one for each batch, and the checksum over the rest.
+Only the header of each batch is parsed; the rest is covered by the checksum.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class FetchedBatches(NamedTuple):
 def check_fetched(records: Buffer, leader_epoch: int) -> FetchedBatches:
     """The complete batches at the start of ``records``; CORRUPT_MESSAGE if one is invalid.
 
-    A batch of a later epoch than that of the leader ends them: the leader's log may have been
+    They end before a batch of a later epoch than the leader's: the leader's log may have been
     truncated and rewritten meanwhile.
     """
     view = memoryview(records)
@@ -34,7 +34,7 @@ def check_fetched(records: Buffer, leader_epoch: int) -> FetchedBatches:
         if size < HEADER_BYTES:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a fetched batch claims {size} bytes")
         if size > end - position:
-            break  # a leader may cut the last one off
+            break  # the leader may have truncated the last one
         batch = Batch(view[position : position + size])
         if batch.leader_epoch > leader_epoch:
             break
@@ -46,7 +46,8 @@ def check_fetched(records: Buffer, leader_epoch: int) -> FetchedBatches:
 
 
 def parts_within(fetched: FetchedBatches, bytes_max: int) -> Iterator[FetchedBatches]:
-    """The same in parts that each fit into a segment, mostly one; a part has at least one batch."""
+    """Divides the batches into parts that fit into a segment; usually one, each with a batch at
+    least."""
     batches, buffer = fetched
     if len(buffer) <= bytes_max:
         yield fetched
@@ -61,5 +62,5 @@ def parts_within(fetched: FetchedBatches, bytes_max: int) -> Iterator[FetchedBat
 
 
 def covers(batches: Sequence[Batch], offset: int) -> bool:
-    """Whether the first batch begins before ``offset`` and holds it."""
+    """Whether the first batch begins before ``offset`` and contains it."""
     return bool(batches) and batches[0].base_offset < offset <= batches[0].last_offset

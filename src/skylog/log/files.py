@@ -1,4 +1,4 @@
-"""The file system as the log uses it: one object to count descriptors, and to inject faults into.
+"""The file system as the log uses it: in one object, to count descriptors and to inject faults.
 
 Descriptors are closed by reference counting. A user of a file keeps its ``Descriptor``; the table
 may drop it at any time, and the file is closed when the last user releases it. So an executor
@@ -20,16 +20,16 @@ from typing import Final
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.wire.buffers import Buffer, room
 
-# Linux takes at most this many pieces in one call.
+# Linux accepts at most this many buffers in one call.
 IOV_MAX: Final = 1024
 
 
 class WouldBlock(Exception):  # noqa: N818 — a signal like BlockingIOError's, not a failure
-    """The bytes are not in memory: ask again with ``block=True`` from an executor's thread."""
+    """The bytes are not in memory: repeat the call with ``block=True`` on an executor's thread."""
 
 
 class Replaced(Exception):  # noqa: N818 — a signal, too
-    """A cleaned copy took a segment's place: what its names mean now is another file."""
+    """A cleaned copy has replaced a segment: its file names now refer to other files."""
 
 
 class Descriptor:
@@ -45,14 +45,14 @@ class Descriptor:
 
 
 class Files:
-    """Plain calls to the operating system, and a bounded table of open descriptors."""
+    """Plain system calls, and a bounded table of open descriptors."""
 
     def __init__(self, open_files_max: int) -> None:
         self._open_files_max = min(open_files_max, _half_of_allowed())
-        # Some file systems cannot report what is cached; there every read may block.
+        # Some file systems cannot report what is cached; on them every read may block.
         self._knows_cached = True
         self._table: OrderedDict[str, Descriptor] = OrderedDict()
-        # The paths in the table by their directory: topics of many partitions are deleted at once.
+        # The paths in the table by directory: topics with many partitions are deleted at once.
         self._under: dict[str, set[str]] = {}
         self._lock = threading.Lock()
 
@@ -80,7 +80,7 @@ class Files:
                 del self._under[directory]
 
     def forget(self, path: str) -> None:
-        """Called before a path refers to another file, or none."""
+        """Must be called before a path refers to another file, or none."""
         with self._lock:
             self._drop(path)
 
@@ -119,9 +119,10 @@ class Files:
         os.truncate(path, size)
 
     def rename(self, source: str, target: str) -> None:
-        """Rename a file, or a directory with what lies in it.
+        """Rename a file, or a directory with its contents.
 
-        Under the lock: what a thread opened meanwhile would stay in the table, and on the disk.
+        Under the lock: a descriptor that a thread opened meanwhile would stay in the table, and its
+        file on the disk.
         """
         with self._lock:
             os.replace(source, target)  # noqa: PTH105 — paths are plain text here
@@ -133,7 +134,7 @@ class Files:
             Path(path).unlink(missing_ok=True)
             self._drop(path)
 
-    # -- what is made of them ------------------------------------------------------------------
+    # -- composed operations -------------------------------------------------------------------
 
     def create(self, path: str) -> None:
         """An empty file, replacing any existing one."""
@@ -174,7 +175,7 @@ class Files:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def sync(self, path: str) -> None:
-        """Make a file durable; a deleted one needs no durability."""
+        """Make a file durable; a deleted one is ignored."""
         try:
             self.fsync(self.descriptor(path))
         except FileNotFoundError:
@@ -184,7 +185,7 @@ class Files:
         self.fsync(Descriptor(self.open(path, os.O_RDONLY | os.O_DIRECTORY)))
 
     def replace(self, path: str, content: bytes, *, sync: bool = True) -> None:
-        """Swap a whole file in: a reader or a crash sees the old or the new one, never a mix."""
+        """Replace a whole file: a reader or a crash sees the old or the new one, never a mix."""
         temporary = path + ".tmp"
         descriptor = Descriptor(self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
         done = 0
@@ -220,13 +221,13 @@ def _parent(path: str) -> str:
 
 
 def _half_of_allowed() -> int:
-    """The other half of what the process may open is for connections."""
+    """Half of the files that the process may open; the other half is for connections."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return sys.maxsize if allowed == resource.RLIM_INFINITY else max(allowed // 2, 1)
 
 
 def _after(buffers: list[Buffer], count: int) -> list[Buffer]:
-    """What is left of ``buffers`` when their first ``count`` bytes are done."""
+    """What is left of ``buffers`` after their first ``count`` bytes."""
     rest: list[Buffer] = []
     for buffer in buffers:
         if count < len(buffer):
@@ -236,5 +237,5 @@ def _after(buffers: list[Buffer], count: int) -> list[Buffer]:
 
 
 def storage_error(what: str, error: OSError, *, ambiguous: bool = False) -> KafkaError:
-    """``ambiguous`` if it is unknown what the disk contains now."""
+    """``ambiguous`` if the contents of the disk are now unknown."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}", ambiguous=ambiguous)

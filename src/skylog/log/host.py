@@ -1,4 +1,4 @@
-"""What a log asks of its surroundings."""
+"""The services that a log needs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class LogHost:
-    """This one does it all at once; the manager defers."""
+    """This implementation does everything at once; the log manager defers it."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
 
     def rolled(self, log: Log) -> None:
-        """Segments wait for their sync."""
+        """Segments wait to be synced."""
 
     def start_moved(self, log: Log) -> None:
         """The log start should be checkpointed."""
@@ -28,7 +28,7 @@ class LogHost:
             self.files.remove(path)
 
     def unwritten(self, log: Log) -> None:
-        """Small files of the log wait to be written; the next append would do it, too."""
+        """Small files of the log are to be written; the next append would write them, too."""
         log.companions.write()
 
     def failed(self, log: Log) -> None:

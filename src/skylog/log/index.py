@@ -1,12 +1,12 @@
-"""The sparse indexes of a segment, kept in memory exactly as they lie in their files.
+"""The sparse indexes of a segment, in memory exactly as in their files.
 
 ``.index``      8-byte entries: i32 offset relative to the base, i32 file position
 ``.timeindex``  12-byte entries: i64 timestamp, i32 relative offset
 
-An entry names a batch by its *last* offset. Kafka maps these files preallocated; we append, and
-write in groups: after an unclean stop the indexes of every segment that was not yet flushed are
-rebuilt from its batches, so a late entry is never missed. A file written by Kafka may still have
-its preallocated tail of zeros; it is ignored.
+An entry names a batch by its *last* offset. Kafka maps these files preallocated. We append in
+groups: after an unclean shutdown the indexes of every segment that was not flushed are rebuilt from
+its batches, so a late entry does no harm. A file written by Kafka may still have its preallocated
+tail of zeros; it is ignored.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Final
 from skylog.log.files import Files, WouldBlock
 from skylog.wire.batch import NO_TIMESTAMP
 
-# Entries that may wait in memory before one write takes them all.
+# The number of entries that may wait in memory for one write.
 PENDING_ENTRIES_MAX: Final = 32
 
 
 class Index:
-    """What both kinds share: fixed-size entries, ascending in each of their two fields."""
+    """The common part of both: fixed-size entries, ascending in both fields."""
 
     entry: Struct
-    # Entries that are kept free for the end of the segment.
+    # Entries reserved for the end of the segment.
     reserved = 0
     __slots__ = (
         "_data",
@@ -60,7 +60,7 @@ class Index:
         self._written = self._drop_zeros()
 
     def _drop_zeros(self) -> int:
-        """Cut a preallocated tail; only a first entry can be zero in its first four bytes."""
+        """Remove a preallocated tail; only the first entry can be zero in its first four bytes."""
         size = self.entry.size
         end = len(self._data.rstrip(b"\0"))
         end += -end % size
@@ -95,7 +95,7 @@ class Index:
         return len(self._data) - self._written >= PENDING_ENTRIES_MAX * self.entry.size
 
     def write(self) -> None:
-        """Put the entries that are still only in memory into the file."""
+        """Write the entries that are only in memory to the file."""
         start, end = self._written, len(self._data)
         if start < end:
             self._files.write_all(self._path, [bytes(self._data[start:end])], start)
@@ -103,7 +103,7 @@ class Index:
             self.unsynced = True
 
     def sync(self) -> None:
-        """Make the file durable, if it changed since the last time."""
+        """Make the file durable, if it has changed since the last sync."""
         if self.unsynced:
             self.unsynced = False
             self._files.sync(self._path)
@@ -159,10 +159,10 @@ class OffsetIndex(Index):
 
 
 class TimeIndex(Index):
-    """The greatest timestamp seen up to a given last offset."""
+    """The largest timestamp up to a given last offset."""
 
     entry = Struct(">qi")
-    # The one that closes the segment.
+    # The entry that closes the segment.
     reserved = 1
     __slots__ = ()
 
@@ -175,7 +175,7 @@ class TimeIndex(Index):
         return timestamp, self.base_offset + relative
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Only a greater timestamp says something new."""
+        """Only a larger timestamp adds information."""
         if timestamp > self.last[0]:
             self.push(timestamp, offset - self.base_offset)
 

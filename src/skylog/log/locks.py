@@ -10,7 +10,7 @@ from typing import Final
 from skylog.kernel.errors import StorageError
 from skylog.log.checkpoints import LOCK
 
-# Locks on files hold between processes only; this one is for brokers inside this process.
+# File locks only work between processes; this one is for brokers within this process.
 _held: Final[set[str]] = set()
 
 

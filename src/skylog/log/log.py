@@ -1,19 +1,19 @@
 """The local log of one partition: its segments and offsets, and the parts that work on them.
 
 ==============  =======================================================  ========================
-part            what it does                                             who may call it
+part            what it does                                             called on
 ==============  =======================================================  ========================
 ``reader``      finds batches by offset and records by time              any thread
 ``appender``    checks producers, assigns offsets, writes, rolls         the event loop
-``durability``  syncs, and knows up to where everything is safe          syncs: any one thread
+``durability``  syncs, and knows what is durable                         any one thread
 ``companions``  leader epochs, the topic's id, and their files           the event loop
 ``snapshots``   the producers' state as of the start of a segment        the event loop
 ``trimming``    moves the start: retention and DeleteRecords             the event loop
 ==============  =======================================================  ========================
 
-The log is what they share. Its attributes may be read everywhere and are changed on the event loop,
-by these parts and, for the high watermark, by its partition. What concerns all parts is here:
-opening, closing, truncation, a cleaned copy's swap, and going offline.
+The log is their shared state. Its attributes may be read everywhere and are changed on the event
+loop, by these parts and, for the high watermark, by its partition. Operations that concern all
+parts are here: opening, closing, truncation, the swap of a cleaned copy, and going offline.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class Log:
         "trimming",
     )
 
-    # Replaced, never changed in place: a thread may continue with the list it has.
+    # Replaced, never changed in place: a thread may still use the list it has.
     segments: list[Segment]
-    # Segments, size of the last and end offset, as of one moment: what other threads go by.
+    # Segments, size of the last and end offset, as of one moment: the view of other threads.
     shown: tuple[list[Segment], int, int]
     log_start_offset: int
     log_end_offset: int
@@ -107,7 +107,7 @@ class Log:
         now_ms: int,
         known: Checkpointed = NOTHING_KNOWN,
     ) -> Self:
-        """Open a partition's directory, which is created when it is not there."""
+        """Open a partition's directory, which is created if it does not exist."""
         Path(directory).mkdir(parents=True, exist_ok=True)
         loaded = load(host.files, directory, config, now_ms, known)
         log = cls(*key, directory, host, config)
@@ -118,7 +118,7 @@ class Log:
         return log
 
     def _take(self, loaded: Loaded) -> None:
-        """Go on with what the files hold."""
+        """Continue with the state found in the files."""
         self.segments = loaded.segments
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.end_offset
@@ -133,7 +133,7 @@ class Log:
         self.shown = segments, segments[-1].size, self.log_end_offset
 
     def close(self) -> None:
-        """Leave the directory so that it can be opened without recovery. Blocks."""
+        """Close so that the directory can be opened without recovery. Blocks."""
         self.check_usable()
         self.companions.write()
         self.snapshots.take()
@@ -167,14 +167,14 @@ class Log:
         return self.companions.epochs.latest
 
     def epoch_of(self, offset: int) -> int:
-        """The leader epoch of ``offset``, −1 when it is not known."""
+        """The leader epoch of ``offset``, −1 if it is unknown."""
         return self.companions.epochs.of(offset)
 
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
         """The largest known epoch up to ``epoch``, and the offset after its last record."""
         return self.companions.epochs.end_of(epoch, self.log_end_offset)
 
-    # -- whether it can be used ----------------------------------------------------------------
+    # -- availability --------------------------------------------------------------------------
 
     @property
     def is_offline(self) -> bool:
@@ -190,13 +190,14 @@ class Log:
             raise KafkaError(self._failure.code, self._failure.message)
 
     def mark_deleted(self) -> None:
-        """The partition was deleted: holders of the log get an error from the next call."""
+        """The partition was deleted: the next call of any user of the log fails."""
         self._failure = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def fail(self, what: str, error: OSError, *, ambiguous: bool = False) -> KafkaError:
-        """Take the log offline; returns what to raise.
+        """Take the log offline; returns the error to raise.
 
-        One that was deleted while a thread worked on it misses its directory: no disk failed.
+        If the log was deleted while a thread worked on it, its directory is missing, but no disk
+        has failed.
         """
         if self._failure is not None and self.is_deleted:
             return self._failure
@@ -208,7 +209,7 @@ class Log:
     # -- compaction ----------------------------------------------------------------------------
 
     def replace_segments(self, old: Sequence[Segment], copy: CleanedSegment) -> bool:
-        """Put a finished copy in the place of ``old``; False when they are not there any more."""
+        """Replace ``old`` by a finished copy; False if they are no longer part of the log."""
         self.check_usable()
         segments = self.segments
         first = next((n for n, one in enumerate(segments) if one is old[0]), len(segments))
@@ -243,7 +244,7 @@ class Log:
         """Drop everything at or above ``offset``: the leader has other records there. Blocks."""
         self.check_usable()
         if offset >= self.log_end_offset:
-            # This replica may have begun to lead there and then written nothing.
+            # This replica may have become leader at this offset without writing anything.
             self.companions.truncate_end(self.log_end_offset)
             return
         try:
@@ -269,7 +270,7 @@ class Log:
             raise self.fail(f"truncation of {self.directory} failed", error) from error
 
     def _reload(self, end: int) -> None:
-        """Take the state from the files again, which were cut back to ``end``."""
+        """Read the state again from the files, which were truncated to ``end``."""
         self.companions.truncate_end(end)
         self.companions.write()
         start = min(self.log_start_offset, end)

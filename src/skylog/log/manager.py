@@ -1,8 +1,8 @@
-"""All local logs of a broker: opened at the start, created and deleted as metadata says.
+"""All local logs of a broker: opened at the start, created and deleted by metadata.
 
 Background steps (retention, flushes, checkpoints, removal) work in slices, so that the event loop
-never stalls however many partitions there are; work that waits for the disk goes through the
-executor. ``run`` runs the steps when they are due.
+never stalls however many partitions there are; work that waits for the disk uses the executor.
+``run`` runs the steps when they are due.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from skylog.log.names import (
     doomed_directory_name,
 )
 
-# A step yields to the loop after this long, or after this many logs without checking the clock.
+# A step yields to the loop after this time, which is checked after this many logs.
 _SLICE_SECONDS: Final = 0.002
 _SLICE_LOGS: Final = 32
-# Logs that one call to the executor opens.
+# The number of logs that one executor call opens.
 _OPENED_TOGETHER: Final = 64
 _DISCARD_INTERVAL_MS: Final = 5_000
 _WAIT_SECONDS_MAX: Final = 3_600
@@ -51,7 +51,7 @@ _logger = get_logger("log.manager")
 
 @dataclass(frozen=True, slots=True)
 class LogManagerSettings:
-    """When the background steps are due; names and defaults are Kafka's."""
+    """The intervals of the background steps; names and defaults are Kafka's."""
 
     default: LogConfig = field(default_factory=LogConfig)
     retention_check_interval_ms: int = 300_000
@@ -62,7 +62,7 @@ class LogManagerSettings:
 
 
 class LogManager(LogHost):
-    """Keeps the logs of ``dirs``."""
+    """Manages the logs in ``dirs``."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class LogManager(LogHost):
         self._rng = rng or system_random()
         self._directories = [LogDirectory(self.files, str(Path(path))) for path in dirs]
         self._locks: list[DirectoryLock] = []
-        # Who locked before ``start`` also unlocks: other files of the directory are in use.
+        # A caller that locked before ``start`` also unlocks: it still uses other files there.
         self._unlocks = False
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
@@ -91,7 +91,7 @@ class LogManager(LogHost):
         self._discarded = Discarded(clock, executor)
         self._work = asyncio.Event()
 
-    # -- start and end -------------------------------------------------------------------------
+    # -- start and stop ------------------------------------------------------------------------
 
     @property
     def previous_broker_epoch(self) -> int:
@@ -123,7 +123,7 @@ class LogManager(LogHost):
                 self._discarded.add(path, delay_ms)
 
     def lock(self) -> None:
-        """Take the directories for this broker alone. Raises StorageError."""
+        """Lock the directories for this broker alone. Raises StorageError."""
         for home in self._directories:
             try:
                 Path(home.path).mkdir(parents=True, exist_ok=True)
@@ -160,13 +160,15 @@ class LogManager(LogHost):
     def _add(self, home: LogDirectory, log: Log) -> None:
         key = log.topic, log.partition
         if key in self._logs:
-            raise StorageError(f"{log.directory} and {self._logs[key].directory} are one partition")
+            raise StorageError(
+                f"{log.directory} and {self._logs[key].directory} are of one partition"
+            )
         self._logs[key] = log
         self._homes[key] = home
         home.logs_count += 1
 
     async def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Close every log and leave the mark that lets the next start skip recovery."""
+        """Close every log and write the mark that lets the next start skip recovery."""
         for home in self._directories:
             await self._executor.run(partial(self._close, home, self._logs_in(home), broker_epoch))
         if self._unlocks:
@@ -179,7 +181,7 @@ class LogManager(LogHost):
                 log.close()
             except KafkaError as error:
                 clean = False
-                _logger.error("a log did not close", directory=log.directory, error=str(error))
+                _logger.error("log not closed", directory=log.directory, error=str(error))
         try:
             home.write_offsets(logs)
             home.write_high_watermarks(logs)
@@ -205,7 +207,7 @@ class LogManager(LogHost):
         return [log for key, log in self._logs.items() if self._homes[key] is home]
 
     def get_or_create(self, topic: str, index: int, topic_id: Uuid, config: LogConfig) -> Log:
-        """The partition's log. One that belongs to an older topic of that name is put aside."""
+        """The partition's log. If an older topic of that name left one, it is put aside."""
         key = topic, index
         log = self._logs.get(key)
         if (
@@ -213,7 +215,7 @@ class LogManager(LogHost):
             and topic_id not in (log.companions.topic_id, ZERO_UUID)
             and (log.companions.topic_id != ZERO_UUID)
         ):
-            _logger.warning("a log of an older topic is put aside", directory=log.directory)
+            _logger.warning("log of an older topic put aside", directory=log.directory)
             self._remove(key, STRAY_DIR_SUFFIX)
             log = None
         if log is None:
@@ -227,7 +229,7 @@ class LogManager(LogHost):
         home = min(self._directories, key=lambda one: one.logs_count)
         try:
             if home.knows(key):
-                # Offsets of a deleted partition of that name must not meet the new one's records.
+                # Offsets of a deleted partition of that name must not apply to the new one.
                 home.rewrite(self._logs_in(home))
             log = self._open(home, key, config)
         except OSError as error:
@@ -253,13 +255,13 @@ class LogManager(LogHost):
         try:
             self.files.rename(log.directory, target)
         except OSError as error:
-            _logger.error("a log was not removed", directory=log.directory, error=str(error))
+            _logger.error("log not removed", directory=log.directory, error=str(error))
             return
         self._starts_moved = True
         if suffix == DELETE_DIR_SUFFIX:
             self._discarded.add(target, log.config.file_delete_delay_ms)
 
-    # -- what logs ask for ---------------------------------------------------------------------
+    # -- requests of logs ----------------------------------------------------------------------
 
     def rolled(self, log: Log) -> None:
         self._unflushed[log] = None
@@ -283,7 +285,7 @@ class LogManager(LogHost):
     # -- background ----------------------------------------------------------------------------
 
     async def run_retention(self) -> int:
-        """One pass over all logs: old segments and silent producers go."""
+        """One pass over all logs: deletes old segments and idle producers."""
         deleted = 0
         began = self._clock.monotonic()
         for seen, log in enumerate(self.logs(), 1):
@@ -301,14 +303,15 @@ class LogManager(LogHost):
         return deleted
 
     async def write_companions(self) -> None:
-        """Write small files that are behind, one log at a time: creating a topic is not held up."""
+        """Write small files that are out of date, one log at a time: this does not delay topic
+        creation."""
         while self._unwritten:
             log, _ = self._unwritten.popitem()
             log.companions.write()
             await asyncio.sleep(0)
 
     async def flush(self) -> None:
-        """Sync segments that were rolled, and logs whose ``flush.ms`` is over."""
+        """Sync rolled segments, and logs whose ``flush.ms`` has passed."""
         rolled, self._unflushed = self._unflushed, {}
         for log in rolled:
             await self._sync(log, log.durability.sync_rolled)
@@ -346,11 +349,11 @@ class LogManager(LogHost):
             await self._write_checkpoint(partial(home.write_clean_offsets, self._logs_in(home)))
 
     async def remove_discarded(self) -> None:
-        """Remove from the disk what has waited long enough."""
+        """Remove from disk what is due."""
         await self._discarded.remove_due()
 
     async def run(self) -> None:
-        """Take every step when it is due, until cancelled."""
+        """Run every step when it is due, until cancelled."""
         settings = self.settings
         steps: list[tuple[Callable[[], Awaitable[object]], int]] = [
             (self.run_retention, settings.retention_check_interval_ms),

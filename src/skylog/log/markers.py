@@ -12,7 +12,7 @@ from skylog.wire.batch import HEADER_BYTES, Batch
 from skylog.wire.control_records import transaction_marker
 from skylog.wire.records import decode_records, encode_batch
 
-# A marker as brokers write it: lengths that never differ around a key and a value.
+# A marker as brokers write it: a key and a value between fields of constant length.
 _RECORD: Final = Struct(">5s2xhs2xis")
 _FRAME: Final = (b"\x20\x00\x00\x00\x08", b"\x0c", b"\x00")
 MARKER_BYTES: Final = HEADER_BYTES + _RECORD.size
@@ -27,7 +27,7 @@ def marker_batch(end: TransactionEnd, now_ms: int) -> Batch:
     return Batch(bytearray(_encoded(end, now_ms)))
 
 
-@lru_cache(maxsize=16)  # of one request, mostly: all partitions of a transaction get the same
+@lru_cache(maxsize=16)  # all partitions of a transaction get the same one
 def _encoded(end: TransactionEnd, now_ms: int) -> bytes:
     record = transaction_marker(end.marker.commits, end.marker.coordinator_epoch)
     encoded = encode_batch(

@@ -38,7 +38,7 @@ def directory_name(topic: str, partition: int) -> str:
 
 
 def parse_directory_name(name: str) -> tuple[str, int] | None:
-    """The partition that a directory belongs to; None for anything that holds no live log."""
+    """The partition of a directory; None if the directory has no live log."""
     if is_doomed(name):
         return None
     match = _DIRECTORY.fullmatch(name)

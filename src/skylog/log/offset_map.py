@@ -1,4 +1,4 @@
-"""The memory-bounded core of compaction: which record of a key is the newest, and what is dropped.
+"""The memory-bounded core of compaction: which record of a key is the newest, what is dropped.
 
 ``OffsetMap`` is a table of fixed size: 24 bytes for each key, whatever its length. It runs in C
 (compact.c) if built, without the GIL and many batches at a time, else in Python
@@ -31,7 +31,7 @@ __all__ = ["Filtered", "OffsetMap", "Progress", "Reason", "Row", "Rule", "new_of
 SLOT_BYTES: Final = 24
 # The size limit of filtered batches, as a multiple of their original size.
 _GROWTH_MAX: Final = 3
-# The structs of compact.c. The first of a map is the address of its slots, which C fills in.
+# The structs of compact.c. The first field of a map is the address of its slots, set by C.
 _MAP: Final = struct.Struct("=QqqqQQ")
 _RULE: Final = struct.Struct("=qqq")
 _FACTS: Final = struct.Struct("=qqqii")
@@ -58,17 +58,17 @@ class NativeOffsetMap:
         seed: bytes,
         library: ModuleType,
     ) -> None:
-        """``records_max`` are the records that can come: a map for few of them takes little."""
+        """``records_max`` is the largest possible number of records: for few, the map is small."""
         self._library = library
         wanted = int(records_max / max(min(load_factor, 1.0), 0.01)) + 2
         slots = max(min(bytes_max // SLOT_BYTES, wanted), 2)
         # Pages that are never touched take no memory.
         self._memory = mmap.mmap(-1, slots * SLOT_BYTES)
         low, high = struct.unpack("<QQ", seed)
-        # One slot is always free, or a search would not end.
+        # One slot is always free; otherwise a search would not end.
         used_max = max(min(int(slots * load_factor), slots - 1), 1)
         self._map = bytearray(_MAP.pack(0, slots, 0, used_max, low, high))
-        # Used again from call to call.
+        # Reused from call to call.
         self._marks = bytearray()
         self._out = bytearray()
         self._rows = bytearray()
@@ -85,14 +85,14 @@ class NativeOffsetMap:
         return bool(answer != _FULL)
 
     def note_batches(self, data: Buffer, start_offset: int) -> Progress:
-        """Take in whole plain batches, as far as there are some."""
+        """Add whole plain batches, up to the first batch of another kind."""
         return _progress(self._library.note_batches(self._map, self._memory, data, start_offset))
 
     def filter(self, rule: Rule, batch: Batch, data: Buffer, *, keep_all: bool) -> Filtered:
         """Drop records that are not the newest of their key, and expired tombstones."""
         size = len(data)
         if batch.record_count > size:
-            raise _corrupt(f"{size} bytes of records claim to be {batch.record_count}")
+            raise _corrupt(f"{size} bytes cannot hold {batch.record_count} records")
         horizon = batch.delete_horizon_ms
         facts = _FACTS.pack(
             batch.base_offset,
@@ -113,9 +113,9 @@ class NativeOffsetMap:
     def filter_batches(
         self, rule: Rule, listed: array[int], data: Buffer
     ) -> tuple[Progress, bytes, list[Row]]:
-        """What is left of whole plain batches, as far as there are some, and the rows of it.
+        """What is left of whole plain batches, up to the first of another kind, and their rows.
 
-        Batches whose last offset is ``listed``, in ascending order, stay without records, too.
+        Batches whose last offset is in ``listed`` (ascending) stay even without records.
         """
         size = len(data)
         if len(self._marks) < size:

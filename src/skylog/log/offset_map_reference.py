@@ -1,6 +1,6 @@
-"""The offset map and the record filter of compaction in Python: what runs where C is not built.
+"""The offset map and the record filter of compaction in Python, for use without the C module.
 
-The memory of a map is bounded by counting what an entry takes; see offset_map.py for the rest.
+The memory of a map is bounded by counting the size of an entry; see offset_map.py for the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from skylog.wire.records import varint
 from skylog.wire.walker import locate
 from skylog.wire.walker_reference import Location, read_varint
 
-# A digest, an offset and their entry in a dictionary.
+# A digest, an offset and their dictionary entry.
 _ENTRY_BYTES: Final = 192
 
 
@@ -43,15 +43,15 @@ class Progress(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What decides about records besides the map."""
+    """The conditions for keeping records besides the map."""
 
-    latest_offset: int  # records after it are not judged
+    latest_offset: int  # later records are kept
     now_ms: int
     new_horizon: int  # for tombstones that have none yet
 
 
 class Filtered(NamedTuple):
-    """What is left of a batch; ``records`` is None where all of them stay as they are."""
+    """What is left of a batch; ``records`` is None if all of them stay unchanged."""
 
     kept: int
     sets_horizon: bool

@@ -1,15 +1,15 @@
 """What a partition remembers of its idempotent and transactional producers.
 
 Pure: the log calls ``check`` before it writes and ``apply`` once the bytes are in the file, so a
-refused or failed append leaves no trace. The same ``apply`` rebuilds the state at recovery.
+refused or failed append leaves no trace. Recovery rebuilds the state with the same ``apply``.
 
 A client's batch must, in this order: repeat one of the last five batches exactly (then it is a
-duplicate, answered with the first outcome), carry no older epoch than seen, be verified when it
-opens a transaction, begin at sequence 0 when its epoch is new, and otherwise follow the last
-sequence (2³¹−1 is followed by 0). A producer that is not known may begin anywhere.
+duplicate, answered with the first outcome), have no older epoch than the last, be verified if it
+opens a transaction, begin at sequence 0 if its epoch is new, and otherwise follow the last sequence
+(2³¹−1 is followed by 0). An unknown producer may begin anywhere.
 
-A marker must come from no older coordinator than seen, and with an epoch that is not older than the
-producer's; from transaction version 2 on the epoch grows with each marker.
+A marker must come from a coordinator that is not older than the last, and with an epoch that is not
+older than the producer's; from transaction version 2 on the epoch grows with each marker.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EPOCH_GROWS_FROM: Final = 2
 
 
 class RememberedBatch(NamedTuple):
-    """Enough of a batch to know it again and to repeat its answer."""
+    """Enough of a batch to recognize it and to repeat its result."""
 
     last_sequence: int
     last_offset: int
@@ -61,12 +61,12 @@ class TransactionEnd(NamedTuple):
     producer_id: int
     producer_epoch: int
     marker: Marker
-    # Of the transaction's coordinator.
+    # The transaction coordinator's.
     transaction_version: int = 0
 
 
 class CompletedTransaction(NamedTuple):
-    """``last_stable_offset`` is where the oldest transaction begins that is still open."""
+    """``last_stable_offset`` is the start of the oldest transaction that is still open."""
 
     producer_id: int
     first_offset: int
@@ -112,7 +112,7 @@ class ProducerEntry:
         return self.txn_first_offset != NO_OFFSET and self.epoch == epoch
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
-        """An open transaction keeps its producer."""
+        """A producer with an open transaction does not expire."""
         return self.txn_first_offset == NO_OFFSET and now_ms - self.last_timestamp >= expiration_ms
 
 
@@ -122,9 +122,9 @@ class Producers:
     __slots__ = ("_decided_below", "_entries", "_open", "_undecided", "verifications")
 
     def __init__(self, entries: Iterable[ProducerEntry] = (), *, decided_below: int = 0) -> None:
-        """Markers that lie ``decided_below`` can not be lost any more."""
+        """Markers below ``decided_below`` can no longer be lost."""
         self._entries = {entry.producer_id: entry for entry in entries}
-        # First offset → producer, in the order of offsets.
+        # First offset → producer, in offset order.
         open_now = [e for e in self._entries.values() if e.txn_first_offset != NO_OFFSET]
         open_now.sort(key=lambda entry: entry.txn_first_offset)
         self._open = {entry.txn_first_offset: entry.producer_id for entry in open_now}
@@ -144,7 +144,7 @@ class Producers:
 
     @property
     def first_open_offset(self) -> int | None:
-        """Where the oldest open transaction begins."""
+        """The start of the oldest open transaction."""
         return next(iter(self._open), None)
 
     @property
@@ -154,7 +154,7 @@ class Producers:
         return None if producer_id is None else self._entries.get(producer_id)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Where the oldest transaction begins that is open, or whose marker could still be lost."""
+        """The start of the oldest transaction that is open, or whose marker could still be lost."""
         undecided = self._undecided
         if undecided:
             self.settle(high_watermark)
@@ -164,11 +164,11 @@ class Producers:
         return min(undecided) if oldest is None else min(oldest, *undecided)
 
     def settle(self, high_watermark: int) -> None:
-        """Markers below the high watermark can not be lost any more."""
+        """Markers below the high watermark can no longer be lost."""
         self._decided_below = max(self._decided_below, high_watermark)
         for first, last in tuple(self._undecided.items()):
             if last >= high_watermark:
-                break  # they are in the order of their markers
+                break  # they are in marker order
             del self._undecided[first]
 
     # -- before a write ------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Producers:
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, epoch_grows: bool, now_ms: int
     ) -> Guard | None:
-        """Begin to verify a batch; None when its transaction is open already."""
+        """Begin to verify a batch; None if its transaction is already open."""
         entry = self._entries.get(producer_id)
         if entry is not None:
             _check_epoch(producer_id, epoch, entry)
@@ -187,15 +187,15 @@ class Producers:
         )
 
     def check(self, batches: Sequence[Batch], origin: Origin = CLIENT) -> RememberedBatch | None:
-        """Check an append as the leader: a duplicate's first result, None to continue, or
-        KafkaError.
+        """Check an append as the leader: returns a duplicate's first result, or None to continue;
+        raises KafkaError.
 
         ``check_end`` is for markers.
         """
         if len(batches) == 1:
             batch = batches[0]
             return self._check(batch, origin) if batch.producer_id >= 0 else None
-        # Later batches of one append see what the earlier ones will leave.
+        # Later batches of an append see the effects of earlier ones.
         trial: Producers | None = None
         for batch in batches:
             if batch.producer_id < 0:
@@ -237,7 +237,7 @@ class Producers:
         epoch = end.producer_epoch
         _check_epoch(end.producer_id, epoch, entry)
         if end.transaction_version >= _EPOCH_GROWS_FROM and epoch == entry.epoch:
-            # The same marker once more: its transaction is over, or its epoch could not grow.
+            # A repeated marker: its transaction has ended, or its epoch could not grow.
             is_repeated = entry.txn_first_offset == NO_OFFSET or epoch == EPOCH_MAX
             if not is_repeated:
                 raise KafkaError(
@@ -255,7 +255,7 @@ class Producers:
     # -- after a write -------------------------------------------------------------------------
 
     def apply(self, batch: Batch, marker: Marker | None) -> CompletedTransaction | None:
-        """Take in a batch that is in the log; ``marker`` is given for a control batch."""
+        """Apply a batch that is in the log; ``marker`` is given for a control batch."""
         entry = self._entries.get(batch.producer_id)
         if entry is None:
             entry = self._entries[batch.producer_id] = ProducerEntry(batch.producer_id)
@@ -310,7 +310,7 @@ class Producers:
         return copy
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Drop producers that have been idle for long; returns how many."""
+        """Drop producers that have been idle for too long; returns how many."""
         gone = [e.producer_id for e in self if e.is_expired(now_ms, expiration_ms)]
         for producer_id in gone:
             del self._entries[producer_id]
@@ -329,11 +329,11 @@ def _check_epoch(producer_id: int, epoch: int, entry: ProducerEntry) -> None:
 
 def _check_sequence(batch: Batch, entry: ProducerEntry | None, guard: Guard | None) -> None:
     if guard is not None:
-        # What a producer begins with after an epoch of its own begins at 0 ...
+        # The first batch after the producer's epoch has grown has sequence 0 ...
         lowest = guard.lowest_sequence
         if guard.epoch_grows and (entry is None or not entry.batches):
             lowest = 0
-        # ... and nothing overtakes a batch whose verification was refused and may be repeated.
+        # ... and nothing may overtake a batch whose verification was refused and may be repeated.
         if batch.base_sequence > lowest:
             raise _out_of_order(batch, f"{lowest} (earliest seen sequence)")
     if entry is None or entry.epoch == NO_EPOCH:

@@ -1,7 +1,7 @@
 """Reads a log: finds batches by offset and records by time.
 
-Everything here may run on an executor's thread while the event loop appends: it works on the list
-of segments as it was when it began, and a segment shows no byte before it is written.
+Everything here may run on an executor's thread while the event loop appends: it uses the list of
+segments as it was at the start, and a segment shows no byte before it is written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NOTHING = ReadInfo(EMPTY)
 def _is_hollow(batches: memoryview) -> bool:
     """Whether all batches are without records, as compaction may leave a segment.
 
-    Some clients take an answer without records for one that is too small: more must follow.
+    Some clients take a response without records for one that is too small: more must follow.
     """
     at = 0
     while at < len(batches) and batch_size(batches, at) == HEADER_BYTES:
@@ -73,22 +73,23 @@ class LogReader:
     def read(
         self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
     ) -> ReadInfo:
-        """Whole batches from the one that holds ``offset``, all below ``limit_offset``.
+        """Whole batches, starting with the one that contains ``offset``, all below
+        ``limit_offset``.
 
-        With ``min_one`` the first batch comes even when it is larger than ``max_bytes``. Raises
-        OFFSET_OUT_OF_RANGE; WouldBlock when not ``block`` and the bytes are not in memory.
+        With ``min_one`` the first batch is returned even if it is larger than ``max_bytes``. Raises
+        OFFSET_OUT_OF_RANGE; WouldBlock if not ``block`` and the bytes are not in memory.
         """
         while True:
             try:
                 parts, _ = self._read(offset, max_bytes, limit_offset, min_one=min_one, block=block)
                 return ReadInfo(_joined(parts)) if parts else _NOTHING
             except Replaced:
-                continue  # the cleaned copy has it
+                continue  # read from the cleaned copy
 
     def read_committed(
         self, offset: int, max_bytes: int, limit_offset: int, *, min_one: bool, block: bool
     ) -> ReadInfo:
-        """The same for readers who leave out aborted transactions."""
+        """The same for read-committed consumers, with the aborted transactions."""
         while True:
             try:
                 parts, last = self._read(
@@ -112,7 +113,7 @@ class LogReader:
     def aborted_transactions(
         self, start: int, end: int, *, block: bool
     ) -> list[AbortedTransaction]:
-        """Those that touch offsets from ``start`` up to ``end``, in the order of their markers."""
+        """Those that overlap the offsets from ``start`` to ``end``, in marker order."""
         segments, _, _ = self._log.shown
         found: list[AbortedTransaction] = []
         for slot in range(slot_of(segments, start), len(segments)):
@@ -143,7 +144,7 @@ class LogReader:
                 segment = segments[slot]
                 position = segment.position_of(offset, block=block)
                 if position is None:
-                    continue  # compaction took the rest of this segment
+                    continue  # compaction removed the rest of this segment
                 if slot + 1 < len(segments):
                     bound, stop = segments[slot + 1].base_offset, segment.size
                 else:
@@ -157,7 +158,7 @@ class LogReader:
                         position, stop, max_bytes, bound, min_one=min_one, block=block
                     )
                     parts.append(part)
-                    # A batch that does not fit counts as far as it would: so Kafka has it.
+                    # As in Kafka, a batch that does not fit counts up to the limit.
                     reached = min(position + max(len(part), max_bytes), stop)
                     last = _ReadEnd(segment, reached, following)
                     max_bytes -= len(part)
@@ -175,7 +176,7 @@ class LogReader:
 
     def _read_failed(self, offset: int, error: OSError) -> NoReturn:
         if isinstance(error, FileNotFoundError) and offset < self._log.log_start_offset:
-            self._out_of_range(offset)  # retention was faster
+            self._out_of_range(offset)  # retention has deleted it meanwhile
         raise storage_error(f"read of {self._log.directory} failed", error) from error
 
     # -- by time -------------------------------------------------------------------------------
@@ -202,7 +203,7 @@ class LogReader:
         return None
 
     def max_timestamp_offset(self, *, block: bool) -> Found | None:
-        """The first record of the greatest timestamp."""
+        """The first record with the largest timestamp."""
         while True:
             try:
                 return self._max_timestamp_offset(block)
@@ -227,7 +228,7 @@ class LogReader:
     @staticmethod
     def _search(segment: Segment, timestamp: int, start: int, block: bool) -> Found | None:
         size = segment.size
-        # An entry says: up to this offset no timestamp is greater.
+        # An entry means: up to this offset no timestamp is larger.
         before = segment.time_index(block=block).floor(timestamp)[1]
         entry = segment.offset_index(block=block).floor(max(before, start))
         for header, position in segment.headers(entry[1] if entry else 0, size, block=block):

@@ -1,4 +1,4 @@
-"""A segment that may not have reached the disk whole: its batches say what its indexes hold."""
+"""Rebuilds a segment that may not be complete on disk, and its indexes, from its batches."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SCAN_BYTES: Final = 1 << 20
 def rebuild(
     segment: Segment, files: Files, epochs: LeaderEpochs, producers: Producers
 ) -> tuple[int, int]:
-    """Read a segment with its checksums, rebuild its indexes, cut it at the first bad batch.
+    """Read a segment with its checksums, rebuild its indexes, truncate it at the first bad batch.
 
-    ``producers`` are those before it. Returns the bytes cut and the offset after the last good
-    batch.
+    ``producers`` are those before it. Returns the truncated bytes and the offset after the last
+    good batch.
     """
     segment.create_indexes()
     segment.reset_indexes()
@@ -67,7 +67,7 @@ def _follow(producers: Producers, batch: Batch, segment: Segment) -> None:
 
 
 def _good_batch(buffer: memoryview, size: int, next_offset: int, base_offset: int) -> Batch | None:
-    """The batch, when it is whole, of our format, undamaged and in its place."""
+    """The batch, if it is complete, of our format, undamaged and at its place."""
     if size < HEADER_BYTES or len(buffer) < size:
         return None
     batch = Batch(buffer)

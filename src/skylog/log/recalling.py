@@ -1,7 +1,7 @@
-"""The last batches of producers, found again in the log.
+"""Finds the last batches of producers in the log.
 
-A snapshot knows only the last batch of each producer, but a producer whose connection ended may
-repeat several: after a shutdown in good order it would seem to be out of sequence.
+A snapshot has only the last batch of each producer, but a producer that lost its connection may
+repeat several: after a clean shutdown these would be out of sequence.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _INDEX_ENTRIES: Final = 64
 
 
 def recall_batches(producers: Producers, segments: Sequence[Segment], end: int) -> None:
-    """Add batches before ``end``, where ``producers`` are known from a snapshot. Blocks."""
+    """Add batches before ``end``, the offset of the snapshot of ``producers``. Blocks."""
     if not len(producers):
         return
     found: dict[int, list[RememberedBatch]] = {}
-    # The last segment may have begun just now.
+    # Two segments, as the last one may have just begun.
     for segment in [one for one in segments if one.base_offset < end and one.size][-2:]:
-        # Damage is reported when it is read; it is not remembered.
+        # Damage is reported when it is read by a client; here it only ends the search.
         with contextlib.suppress(KafkaError):
             _look_through(producers, segment, end, found)
     for producer_id, earlier in found.items():
@@ -54,7 +54,7 @@ def _look_through(
 
 
 def _begin(segment: Segment, end: int) -> int:
-    """The position of a batch some way before ``end``."""
+    """The position of a batch some distance before ``end``."""
     index = segment.offset_index(block=True)
     slot = index.slot_at_most(end - 1 - segment.base_offset, 0) - _INDEX_ENTRIES
     return index.at(slot)[1] if slot > 0 else 0

@@ -1,8 +1,8 @@
 """Opens a partition's directory and builds segments, epochs and producers.
 
 After a clean shutdown the files are trusted and only the tail is checked. Otherwise every segment
-from the recovery point on is read with its checksums: the log ends before the first batch that is
-not whole, whatever follows is dropped, and indexes, epochs and producers are rebuilt.
+from the recovery point on is read with its checksums: the log ends before the first incomplete
+batch, everything after it is dropped, and indexes, epochs and producers are rebuilt.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Checkpointed:
     clean: bool = False
     recovery_point: int = 0
     log_start_offset: int = 0
-    # Markers below it can not be lost any more.
+    # Markers below it can no longer be lost.
     high_watermark: int = 0
 
 
@@ -81,7 +81,7 @@ class Loaded:
 def load(
     files: Files, directory: str, config: LogConfig, now_ms: int, known: Checkpointed
 ) -> Loaded:
-    """Read a partition's directory. Raises OSError or StorageError when that cannot be done."""
+    """Read a partition's directory. Raises OSError or StorageError if that is impossible."""
     return _Loader(files, directory, config, now_ms, known).load()
 
 
@@ -99,7 +99,7 @@ class _Loader:
         self.snapshots: list[int] = []
         self.unindexed: set[int] = set()
         self.truncated_bytes = 0
-        # The producers as of the end of the segment that was rebuilt last.
+        # The producers at the end of the segment that was rebuilt last.
         self._followed = (0, Producers())
 
     def load(self) -> Loaded:
@@ -173,11 +173,12 @@ class _Loader:
 
     @staticmethod
     def _knows_aborted(segment: Segment) -> bool:
-        """Whether the index of aborted transactions is valid: its contents are nowhere else."""
+        """Whether the index of aborted transactions is valid: its contents are stored nowhere
+        else."""
         try:
             segment.aborted.load(block=True)
         except KafkaError as fault:
-            _logger.warning("an index is rebuilt", path=segment.log_path, fault=str(fault))
+            _logger.warning("rebuilding index", path=segment.log_path, fault=str(fault))
             return False
         segment.aborted.drop()
         return True
@@ -192,7 +193,7 @@ class _Loader:
     # -- segments ------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Check and rebuild every segment that may not have reached the disk whole."""
+        """Check and rebuild every segment that may not be complete on disk."""
         point = self.known.recovery_point
         for number, segment in enumerate(self.segments):
             following = self.segments[number + 1 : number + 2]
@@ -223,7 +224,7 @@ class _Loader:
         if cut:
             self.truncated_bytes += cut
             _logger.warning(
-                "cut a segment at its first bad batch",
+                "segment truncated at its first bad batch",
                 path=segment.log_path,
                 at=segment.size,
                 bytes=cut,
@@ -231,7 +232,7 @@ class _Loader:
         return end
 
     def _end_offset(self) -> int:
-        """Where the log ends, by the last segment that has a batch."""
+        """The end of the log, by the last segment that has a batch."""
         for segment in self.segments:
             if segment.base_offset in self.unindexed:
                 self._rebuild(segment)
@@ -245,7 +246,7 @@ class _Loader:
             end = self._tail(before) if before.size else before.base_offset
             if end <= segment.base_offset:
                 break
-            # A roll that failed half-way left an empty segment inside the one before it.
+            # A roll that failed half-way left an empty segment that overlaps the previous one.
             self._drop_segments(len(self.segments) - 1)
         return self.segments[-1].base_offset if self.segments else 0
 
@@ -254,7 +255,7 @@ class _Loader:
         try:
             return _next_offset(segment)
         except KafkaError as fault:
-            _logger.warning("a segment's tail is broken", path=segment.log_path, fault=str(fault))
+            _logger.warning("segment's tail is damaged", path=segment.log_path, fault=str(fault))
             return self._rebuild(segment)
 
     # -- companions ----------------------------------------------------------------------------
@@ -266,7 +267,7 @@ class _Loader:
         try:
             return LeaderEpochs(decode_epochs((content or b"").decode()))
         except (Malformed, UnicodeDecodeError) as fault:
-            _logger.warning("leader epochs are rebuilt", directory=self.directory, fault=str(fault))
+            _logger.warning("rebuilding leader epochs", directory=self.directory, fault=str(fault))
             self.known = replace(self.known, clean=False, recovery_point=0)
             return LeaderEpochs()
 
@@ -281,10 +282,10 @@ class _Loader:
             return None
 
     def _load_producers(self, start: int, end: int) -> tuple[Producers, int]:
-        """The latest good snapshot, and what was written after it.
+        """The latest valid snapshot, and everything written after it.
 
-        The one at the begin of the first segment knows of transactions that were opened before:
-        whatever the log start is, what is left of them must not seem to be decided.
+        The snapshot at the start of the first segment has transactions that were opened before it:
+        whatever the log start is, the rest of them must not be taken for decided.
         """
         bases = {segment.base_offset for segment in self.segments}
         is_empty = not self.segments[0].size
@@ -331,7 +332,7 @@ class _Loader:
         try:
             entries = decode_snapshot(self.files.read_small(path, LOG_CHECKPOINT_BYTES_MAX) or b"")
         except Malformed as fault:
-            _logger.warning("a producer snapshot is broken", path=path, fault=str(fault))
+            _logger.warning("producer snapshot damaged", path=path, fault=str(fault))
             return None
         expiration_ms = self.config.producer_id_expiration_ms
         return Producers(
@@ -342,7 +343,7 @@ class _Loader:
     def _replay(
         self, producers: Producers, start: int, segments: Sequence[Segment], *, keep: bool = False
     ) -> None:
-        """Take in what was written from ``start`` on, and ``keep`` a snapshot at each roll."""
+        """Apply what was written from ``start`` on, and ``keep`` a snapshot at each roll."""
         for number, segment in enumerate(segments):
             following = segments[number + 1 : number + 2]
             if following and following[0].base_offset <= start:
@@ -362,7 +363,7 @@ class _Loader:
 
     def _write_snapshot(self, producers: Producers, offset: int) -> int:
         path = f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
-        # Once the segments before a roll are deleted, nothing else knows their transactions.
+        # Once the segments before a roll are deleted, only the snapshot has their transactions.
         is_roll = any(segment.base_offset == offset for segment in self.segments)
         durable = is_roll and producers.first_open_offset is not None
         self.files.replace(path, encode_snapshot(producers), sync=durable)

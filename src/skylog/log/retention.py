@@ -1,4 +1,4 @@
-"""Which segments are due to go, by the rules of ``cleanup.policy=delete``. It only decides."""
+"""Which segments ``cleanup.policy=delete`` deletes. Decides only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def deletable_segments(
 ) -> int:
     """How many of the first segments may be deleted: the last one too, unless it is empty.
 
-    Nothing at or above the high watermark is deleted. Raises OSError when an index cannot be read.
+    Nothing at or above the high watermark is deleted. Raises OSError if an index cannot be read.
     """
     ends = [segment.base_offset for segment in segments[1:]]
-    # Moving the log start never takes the last segment: new records go there.
+    # Moving the log start never deletes the last segment: new records go there.
     count = sum(end <= min(log_start_offset, high_watermark) for end in ends)
     if not config.deletes:
         return count

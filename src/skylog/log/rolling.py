@@ -1,4 +1,4 @@
-"""When a segment is full: by size, by time, or because its indexes can hold no more."""
+"""When to roll a segment: by size, by time, or because its indexes are full."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def must_roll(
     timestamp: int,
     now_ms: int,
 ) -> bool:
-    """Whether batches of these properties belong into a new segment."""
+    """Whether batches with these properties belong in a new segment."""
     size = segment.size
     if size + added_bytes > config.segment_bytes:
         return True
     if size:
         first = segment.first_timestamp
-        # The records' own clock counts where they have one.
+        # The records' own timestamps count if they have any.
         if first is not None and first >= 0:
             waited_ms = timestamp - first
         else:
@@ -33,7 +33,7 @@ def must_roll(
 
 
 def jitter_ms(segment: Segment, config: LogConfig) -> int:
-    """Spreads the rolls of many partitions; the same segment always gets the same share."""
+    """Spreads the rolls of many partitions; a segment always gets the same delay."""
     if config.segment_jitter_ms <= 0:
         return 0
     return crc32(segment.prefix.encode()) % max(1, min(config.segment_jitter_ms, config.segment_ms))

@@ -1,7 +1,7 @@
 """One segment of a log: a file of batches with its indexes.
 
 Only the last segment of a log is appended to. Readers on other threads see a segment only up to
-``size``, which moves after the bytes are in the file.
+``size``, which advances after the bytes are in the file.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from skylog.log.segment_indexes import SegmentIndexes
 from skylog.wire.batch import HEADER_BYTES, LOG_OVERHEAD, Batch, batch_size
 from skylog.wire.buffers import Buffer
 
-# Indexes hold offsets as 31 bits relative to the segment's base.
+# Indexes store offsets in 31 bits relative to the segment's base.
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
-# Bytes read at once when looking for a batch by hopping from header to header.
+# Bytes per read while searching for a batch from header to header.
 _HOP_BYTES: Final = 4096
 # base_offset, batch_length, last_offset_delta
 _HOP: Final = Struct(">qi11xi")
-# Bytes read at once when every header of a stretch is wanted.
+# Bytes per read when every header of a range is needed.
 _SCAN_BYTES: Final = 65536
 _HINTS_MAX: Final = 16
 EMPTY: Final = memoryview(b"")
@@ -51,7 +51,7 @@ class Segment(SegmentIndexes):
     def create(
         cls, files: Files, directory: str, base_offset: int, config: LogConfig, now_ms: int
     ) -> Segment:
-        """A new, empty segment; left-overs under its names are replaced."""
+        """A new, empty segment; existing files of that name are replaced."""
         segment = cls(files, directory, base_offset, config, now_ms)
         files.create(segment.log_path)
         segment.reset_indexes()
@@ -74,7 +74,7 @@ class Segment(SegmentIndexes):
     # -- writing -------------------------------------------------------------------------------
 
     def append(self, batches: Sequence[Batch], buffers: list[Buffer]) -> None:
-        """Write batches at the end. OSError leaves ``size`` where it was: see ``cut_torn``."""
+        """Write batches at the end. After an OSError ``size`` is unchanged: see ``cut_torn``."""
         position = self.size
         if position == 0:
             self.create_indexes()
@@ -89,22 +89,22 @@ class Segment(SegmentIndexes):
                 index.write()
                 time_index.write()
             except OSError:
-                pass  # they stay in memory; the next write, or the roll, takes them
+                pass  # they stay in memory until the next write or roll
 
     def cut_torn(self) -> None:
-        """Cut what a failed write may have left behind the end."""
+        """Truncate what a failed write may have left after the end."""
         self._files.truncate(self.log_path, self.size)
 
     def sync_log(self) -> None:
         """Make the batches durable; may run on another thread. Raises OSError.
 
-        Enough for the last segment: it holds the recovery point, so an unclean start rebuilds
-        its indexes.
+        Enough for the last segment: the recovery point is in it, so an unclean start rebuilds its
+        indexes.
         """
         self._files.sync(self.log_path)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that holds ``offset`` or a later one."""
+        """Drop every batch that contains ``offset`` or a later one."""
         position = self.position_of(offset, block=True)
         if position is None:
             return
@@ -118,7 +118,7 @@ class Segment(SegmentIndexes):
         self._unindexed_bytes = 0
         timestamp, last = time_index.last
         self.first_timestamp = self.first_timestamp if position else None
-        # Batches after the last entry may have a greater one.
+        # Batches after the last entry may have a larger one.
         entry = index.floor(last)
         for found, _ in self.headers(entry[1] if entry else 0, position):
             if found.max_timestamp > timestamp:
@@ -135,7 +135,7 @@ class Segment(SegmentIndexes):
                 raise Replaced
 
     def position_of(self, offset: int, *, block: bool) -> int | None:
-        """Where the first batch begins whose last offset is at least ``offset``."""
+        """The position of the first batch whose last offset is at least ``offset``."""
         end = self.size
         position = self._hints.get(offset)
         if position is None:
@@ -189,7 +189,8 @@ class Segment(SegmentIndexes):
         return self._whole(buffer, position, block)
 
     def _whole(self, buffer: memoryview, position: int, block: bool) -> memoryview:
-        """Cut the batch that does not fit; the index spares the walk over all before it."""
+        """Cut off a batch that does not fit; the index avoids walking over all batches before
+        it."""
         end = len(buffer)
         entry = self.offset_index(block=block).floor_position(position + end - 1)
         at = max(entry[1] - position, 0) if entry else 0
@@ -215,12 +216,12 @@ class Segment(SegmentIndexes):
         if size < HEADER_BYTES:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{self.log_path} holds no batch at position {position}",
+                f"{self.log_path} has no batch at position {position}",
             )
         return size
 
     def require_batch_end(self, position: int) -> None:
-        """Complain when the file does not end where its last batch does."""
+        """Raise if the file does not end where its last batch does."""
         if position != self.size:
             self._too_short(position, block=True)
 
@@ -234,7 +235,7 @@ class Segment(SegmentIndexes):
     def headers(
         self, position: int, end: int, *, block: bool = True
     ) -> Iterator[tuple[Batch, int]]:
-        """Each batch's header and position; the batch's ``buffer`` ends behind its header."""
+        """Each batch's header and position; the batch's ``buffer`` ends after its header."""
         while position < end:
             size = min(_SCAN_BYTES, end - position)
             chunk = self._read(position, size, block)
@@ -271,7 +272,7 @@ class Segment(SegmentIndexes):
 
 
 def slot_of(segments: Sequence[Segment], offset: int) -> int:
-    """The number of the segment that holds ``offset``, or of the first."""
+    """The index of the segment that contains ``offset``, or of the first."""
     last = len(segments) - 1
     if last < 0 or offset >= segments[last].base_offset:
         return max(last, 0)  # usually: most reads are near the end

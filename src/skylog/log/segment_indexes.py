@@ -25,9 +25,9 @@ from skylog.wire.batch import NO_TIMESTAMP, Batch
 
 
 class SegmentIndexes:
-    """The half of a segment that finds batches. ``max_timestamp`` is None until it is known."""
+    """The part of a segment that finds batches. ``max_timestamp`` is None until it is known."""
 
-    marker: ClassVar[str] = ""  # ends the files' names while they are no part of a log
+    marker: ClassVar[str] = ""  # file name suffix while it is not part of a log
     __slots__ = (
         "_files",
         "_hints",
@@ -52,7 +52,7 @@ class SegmentIndexes:
         self.log_path = self.prefix + LOG_SUFFIX + self.marker
         self.base_offset = base_offset
         self.size = 0
-        # The greatest timestamp of the first batch: rolling by time counts from it.
+        # The largest timestamp of the first batch: rolling by time counts from it.
         self.first_timestamp: int | None = None
         self.index_bytes_max = config.segment_index_bytes
         self._interval_bytes = config.index_interval_bytes
@@ -62,7 +62,7 @@ class SegmentIndexes:
         self.aborted = TxnIndex(files, self.prefix + TXN_INDEX_SUFFIX + self.marker, base_offset)
         self._max_timestamp: int | None = None
         self._max_timestamp_offset = base_offset
-        # Where recent reads ended: offset → position of the batch that holds it.
+        # The end of recent reads: offset → position of the batch that contains it.
         self._hints: dict[int, int] = {}
 
     @property
@@ -107,7 +107,7 @@ class SegmentIndexes:
         return index.is_full or time_index.is_full
 
     def drop_indexes(self) -> None:
-        """Free the memory of a segment that is not written to; the files have it all."""
+        """Free the memory of a segment that is not written to; everything is in the files."""
         if self.indexes_unsynced:
             return
         self._index = self._time_index = None
@@ -115,7 +115,7 @@ class SegmentIndexes:
         self._hints = {}
 
     def max_timestamp(self, *, block: bool) -> tuple[int, int]:
-        """The greatest timestamp and the last offset of the batch that has it."""
+        """The largest timestamp, and the last offset of the batch that has it."""
         if self._max_timestamp is None:
             last, offset = self.time_index(block=block).last
             self._max_timestamp_offset = offset
@@ -133,7 +133,7 @@ class SegmentIndexes:
             self._files.create(self.prefix + suffix + self.marker)
 
     def note(self, batch: Batch, position: int) -> None:
-        """Bring the indexes up to date with the batch at ``position``."""
+        """Update the indexes for the batch at ``position``."""
         timestamp = batch.max_timestamp
         known = self._max_timestamp
         if known is None:
@@ -150,7 +150,7 @@ class SegmentIndexes:
         self._unindexed_bytes += batch.size
 
     def note_aborted(self, done: CompletedTransaction) -> bool:
-        """Take in the end of an aborted transaction; True when that begins a new file."""
+        """Add the end of an aborted transaction; True if that creates the file."""
         return self.aborted.append(
             AbortedTransaction(
                 done.first_offset, done.producer_id, done.last_offset, done.last_stable_offset
@@ -158,7 +158,7 @@ class SegmentIndexes:
         )
 
     def finish_indexes(self) -> None:
-        """Write all index entries, with the closing one that holds the greatest timestamp."""
+        """Write all index entries, including the closing one with the largest timestamp."""
         if self._max_timestamp is not None and self.size:
             self.time_index(block=True).maybe_append(*self.max_timestamp(block=True))
         for index in self._in_memory():

@@ -1,7 +1,6 @@
 """The producers' state on disk, as of the log's end whenever a segment begins.
 
-Without one, a start reads more headers: no harm is done, so a snapshot that cannot be written is
-left out.
+Without a snapshot, a start only reads more headers: so one that cannot be written is skipped.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class ProducerSnapshots:
         return f"{self._log.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
     def take(self) -> None:
-        """Write one as of the log's end, unless it is there, as after recovery."""
+        """Write one for the log's end, unless it exists, as after recovery."""
         log = self._log
         end = log.log_end_offset
         path = self._path(end)
@@ -42,21 +41,21 @@ class ProducerSnapshots:
             try:
                 log.files.replace(path, encode_snapshot(log.producers), sync=False)
             except OSError as error:
-                _logger.warning("no producer snapshot", directory=log.directory, error=str(error))
+                _logger.warning("no snapshot written", directory=log.directory, error=str(error))
                 return
             self.taken_offset = end
         if log.producers.first_open_offset is not None and path not in self._unsynced:
-            # Once the segments before are deleted, nothing else knows these transactions.
+            # Once the earlier segments are deleted, only the snapshot has these transactions.
             self._unsynced = (*self._unsynced, path)
 
     def sync(self) -> None:
-        """Make durable those that nothing else can replace; may run on another thread."""
+        """Sync those that nothing else can replace; may run on another thread."""
         paths, self._unsynced = self._unsynced, ()
         for path in paths:
             self._log.files.sync(path)
 
     def rename_deleted(self, segment: Segment) -> list[str]:
-        """Move the one at the start of a segment out of the way; returns its new name, if any.
+        """Rename the one at the start of a segment as deleted; returns its new name, if any.
 
         Raises OSError.
         """

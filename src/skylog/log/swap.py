@@ -1,8 +1,8 @@
 """Cleaned copies of segments, and how they replace segments crash-safely.
 
-A copy is written under names that end in ``.cleaned``. Once it is on the disk its files are
-renamed to ``.swap``, the ``.log`` last: from then on the copy counts. The original segments are
-deleted, and its files get their final names, the ``.log`` first. At a start, incomplete copies are
+A copy is written under names that end in ``.cleaned``. Once it is durable its files are renamed to
+``.swap``, the ``.log`` last: from then on the copy counts. The original segments are deleted, and
+the copy's files get their final names, the ``.log`` first. At startup, incomplete copies are
 deleted, and complete ones are used, as Kafka does with the same files.
 """
 
@@ -41,7 +41,7 @@ class CleanedSegment(Segment):
     last_offset: int
 
     def begin(self) -> None:
-        """Create the files, whatever an earlier pass left."""
+        """Create the files, replacing those of an earlier pass."""
         self._files.create(self.log_path)
         self.create_indexes()
         self.reset_indexes()
@@ -72,7 +72,7 @@ class CleanedSegment(Segment):
         self.size = position
 
     def finish(self, aborted: Sequence[AbortedTransaction], modified_ms: int) -> None:
-        """Make the copy durable. Its age is that of the last segment it is made of."""
+        """Make the copy durable. Its age is that of the last segment in it."""
         for transaction in aborted:
             self.aborted.append(transaction)
         self.finish_indexes()
@@ -81,7 +81,7 @@ class CleanedSegment(Segment):
         self._files.set_modified(self.log_path, modified_ms)
 
     def commit(self) -> None:
-        """From here on the copy is what counts. Raises OSError."""
+        """From here on the copy counts. Raises OSError."""
         for suffix in reversed(SEGMENT_SUFFIXES):
             self._rename(suffix, CLEANED_SUFFIX, SWAP_SUFFIX)
 
@@ -96,7 +96,7 @@ class CleanedSegment(Segment):
             self._files.rename(path + old, path + new)
 
     def remove(self) -> None:
-        """Give up a copy that is not committed."""
+        """Discard a copy that is not committed."""
         for suffix in SEGMENT_SUFFIXES:
             self._files.remove(self.prefix + suffix + CLEANED_SUFFIX)
 
@@ -115,7 +115,7 @@ class _SwapSegment(Segment):
 
 
 def settle_swaps(files: Files, directory: str, config: LogConfig) -> None:
-    """Finish or undo what compaction was doing when the broker died; removes deleted files."""
+    """Complete or undo a compaction that was interrupted by a crash; removes deleted files."""
     parsed = [parse_file_name(path.name) for path in Path(directory).iterdir()]
     names = [name for name in parsed if name is not None]
     unfinished = min((at for at, _, marker in names if marker == CLEANED_SUFFIX), default=None)
@@ -132,7 +132,7 @@ def settle_swaps(files: Files, directory: str, config: LogConfig) -> None:
     for offset, suffix, _ in swaps:
         if suffix == LOG_SUFFIX:
             end = _end_of_swap(files, directory, offset, config)
-            _logger.info("a compaction is finished", directory=directory, offset=offset, end=end)
+            _logger.info("compaction completed", directory=directory, offset=offset, end=end)
             doomed += [name for name in names if _is_replaced(name, offset, end)]
     for offset, suffix, marker in doomed:
         files.remove(f"{directory}/{file_name(offset, suffix)}{marker}")
@@ -144,7 +144,7 @@ def settle_swaps(files: Files, directory: str, config: LogConfig) -> None:
 
 
 def _is_replaced(name: tuple[int, str, str], start: int, end: int) -> bool:
-    """Whether a file is of a segment that a copy of these offsets is made of."""
+    """Whether a file belongs to a segment that a copy of these offsets replaces."""
     offset, suffix, marker = name
     return not marker and suffix in SEGMENT_SUFFIXES and start <= offset < end
 
@@ -159,5 +159,5 @@ def _end_of_swap(files: Files, directory: str, offset: int, config: LogConfig) -
         for header, _ in segment.headers(0, segment.size):
             end = header.next_offset
     except KafkaError as error:
-        raise StorageError(f"{segment.log_path} is broken: {error}") from error
+        raise StorageError(f"{segment.log_path} is damaged: {error}") from error
     return end

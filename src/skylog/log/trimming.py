@@ -1,6 +1,6 @@
-"""Where a log begins: moved up by DeleteRecords and by retention, never back.
+"""Moves the start of a log: up by DeleteRecords and by retention, never back.
 
-``retention.py`` decides which segments are due to go.
+``retention.py`` decides which segments to delete.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Trimming:
         self._log = log
 
     def delete_records_before(self, offset: int) -> int:
-        """Advance the log start to ``offset``; returns the start, which never goes back."""
+        """Advance the log start to ``offset``; returns the start, which never decreases."""
         log = self._log
         if offset > log.high_watermark:
             raise KafkaError(
@@ -77,7 +77,7 @@ class Trimming:
         self.discard(gone)
 
     def discard(self, segments: Sequence[Segment]) -> None:
-        """Move the files of segments out of the way, to be removed later. Raises OSError."""
+        """Rename the files of segments as deleted, to be removed later. Raises OSError."""
         log = self._log
         paths: list[str] = []
         for segment in segments:

@@ -1,10 +1,10 @@
-"""A segment's ``.txnindex``: the aborted transactions whose marker lies in the segment.
+"""A segment's ``.txnindex``: the aborted transactions whose marker is in the segment.
 
 34-byte entries: i16 version, i64 producer, i64 first, last and last stable offset
 
-Last offsets ascend and last stable offsets never go back, so a search touches what it finds and
-little more. Most segments have no such file. It is kept in memory as it lies on the disk, and an
-entry that could not be written waits there: an unclean start rebuilds the index from the batches.
+Last offsets ascend and last stable offsets never decrease, so a search reads little more than it
+finds. Most segments have no such file. It is in memory as on disk, and an entry that could not be
+written stays there: an unclean start rebuilds the index from the batches.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from skylog.log.aborted import ENTRY, AbortedTransaction, decode_aborted, encode
 from skylog.log.files import Files, WouldBlock
 
 _SIZE: Final = ENTRY.size
-# Entries that a search takes out at once.
+# Entries that a search decodes at once.
 _CHUNK: Final = 64
 
 
 class TxnIndex:
-    """Not read before it is needed; ``reset`` begins an empty one."""
+    """Not read before it is needed; ``reset`` starts an empty one."""
 
     __slots__ = ("_data", "_files", "_path", "_written", "base_offset", "unsynced")
 
@@ -37,24 +37,25 @@ class TxnIndex:
 
     def reset(self) -> None:
         """An empty index: it has no file until a transaction is aborted."""
-        if Path(self._path).exists():  # hardly ever, and to look is cheaper than to remove
+        if Path(self._path).exists():  # rare, and cheaper to check than to remove
             self._files.remove(self._path)
         self._data = bytearray()
         self._written = 0
         self.unsynced = False
 
     def look(self) -> None:
-        """See whether there is a file: once there is, its loss must not look like an empty one."""
+        """Check whether there is a file: if it is lost later, that must not look like an empty
+        index."""
         if not Path(self._path).exists():
             self._data = bytearray()
 
     def drop(self) -> None:
-        """Free the memory; the file has it all. An empty index takes none."""
+        """Free the memory; everything is in the file. An empty index takes none."""
         if self._data and self._written == len(self._data):
             self._data = None
 
     def load(self, *, block: bool) -> bytearray:
-        """Read the file unless that is done. Only who appends may do it for the last segment."""
+        """Read the file if necessary. For the last segment, only the appender may do this."""
         data = self._data
         if data is not None:
             return data
@@ -64,20 +65,20 @@ class TxnIndex:
             raise WouldBlock
         data = bytearray(found)
         if not is_sane(data, self.base_offset):
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._path} is broken")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._path} is damaged")
         self._written = size
         self._data = data
         return data
 
     def append(self, entry: AbortedTransaction) -> bool:
-        """Add an entry, in memory at least; True when it begins the file."""
+        """Add an entry, at least in memory; True if it creates the file."""
         data = self.load(block=True)
         is_first = not data
         data += encode_aborted([entry])
         return is_first
 
     def write(self) -> None:
-        """Put the entries that are still only in memory into the file."""
+        """Write the entries that are only in memory to the file."""
         data = self._data
         if data is None or self._written == len(data):
             return
@@ -120,9 +121,9 @@ class TxnIndex:
     def collect(
         self, start: int, end: int, found: list[AbortedTransaction], *, block: bool
     ) -> bool:
-        """Add the transactions that touch offsets from ``start`` up to ``end``.
+        """Add the transactions that overlap the offsets from ``start`` to ``end``.
 
-        True when no later segment can have another one.
+        True if no later segment can have any.
         """
         data = self.load(block=block)
         at = self._slot(data, start) * _SIZE
@@ -138,7 +139,7 @@ class TxnIndex:
 
 
 def is_sane(data: bytes | bytearray, base_offset: int) -> bool:
-    """Whether these are entries of a segment that begins at ``base_offset``, in their order."""
+    """Whether these are sorted entries of a segment that begins at ``base_offset``."""
     if len(data) % _SIZE:
         return False
     before = base_offset - 1

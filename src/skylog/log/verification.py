@@ -35,14 +35,14 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who appends as the leader, which decides how much of it is checked."""
+    """The source of an append to the leader, which decides what is checked."""
 
     # Coordinators' batches have no sequence numbers and are never repeated.
     is_client: bool = True
     guard: Guard | None = None
-    # False where the broker's settings leave verification out.
+    # False if the broker's settings disable verification.
     is_verified: bool = True
-    # Of the coordinator that writes a marker.
+    # That of the coordinator that writes a marker.
     transaction_version: int = 0
 
 
@@ -78,7 +78,7 @@ class Verifications:
         return guard
 
     def require(self, batch: Batch, origin: Origin) -> None:
-        """Raise unless the batch, which opens a transaction, was verified for it."""
+        """Raise unless the batch, which opens a transaction, was verified."""
         if not origin.is_verified:
             return
         guard = self._guards.get(batch.producer_id)
@@ -88,11 +88,11 @@ class Verifications:
             )
 
     def written(self, batch: Batch) -> None:
-        """A transactional batch is in the log: its transaction is open, or over."""
+        """A transactional batch is in the log: its transaction is open, or has ended."""
         guard = self._guards.get(batch.producer_id)
         if guard is None:
             return
-        # The marker carries the epoch of the producer's next transaction, which may have begun.
+        # The marker has the epoch of the producer's next transaction, which may have begun.
         is_next = guard.epoch_grows and batch.is_control and batch.producer_epoch == guard.epoch
         if not is_next:
             del self._guards[batch.producer_id]
