@@ -21,7 +21,7 @@ LeaderOf = Callable[[int], int | None]
 
 
 class Peers(Protocol):
-    """Sends requests to other brokers; implemented by ``broker.peers.BrokerPeers``."""
+    """Sends requests to other brokers; implemented by ``broker.net.peers.BrokerPeers``."""
 
     async def send(
         self,
