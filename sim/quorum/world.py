@@ -21,7 +21,7 @@ from skylog.quorum.control import QuorumRecords
 from skylog.quorum.effects import Effect, Send
 from skylog.quorum.messages import AddVoterRequest, FetchRequest, RemoveVoterRequest
 from skylog.quorum.replica import QuorumOptions, Timeouts
-from skylog.quorum.voters import NOBODY, Endpoint, ReplicaKey, Voter, VoterSet
+from skylog.quorum.voters import NO_VOTERS, Endpoint, ReplicaKey, Voter, VoterSet
 
 TIMEOUTS: Final = Timeouts(election_ms=100, fetch_ms=200, request_ms=150, retry_ms=10)
 FAULTS_MS: Final = 4_000
@@ -112,7 +112,7 @@ class World:
             tuple(Voter(ReplicaKey(v.key.id, ZERO_UUID), v.endpoints) for v in members)
         )
         self._formatted = QuorumRecords(1, VoterSet(tuple(members)))
-        self._options = QuorumOptions(TIMEOUTS, NOBODY if plan.dynamic else fixed, bootstrap)
+        self._options = QuorumOptions(TIMEOUTS, NO_VOTERS if plan.dynamic else fixed, bootstrap)
         for number, voter in enumerate(everybody):
             formatted = number < plan.voters and plan.dynamic
             self._add_node(voter, self._formatted if formatted else QuorumRecords())
@@ -127,7 +127,7 @@ class World:
     def _add_node(self, voter: Voter, quorum: QuorumRecords) -> SimNode:
         node = SimNode(self, voter, quorum, self._options)
         node.initial_voters = (
-            self._formatted.voters or NOBODY if self.plan.dynamic else self._options.voters
+            self._formatted.voters or NO_VOTERS if self.plan.dynamic else self._options.voters
         )
         if self.plan.skew:
             node.skew_ms = self.rng.randrange(5_000)

@@ -41,7 +41,7 @@ _DONE: Final = "done"
 NO_EPOCH: Final = -1
 
 
-class EpochFailed(SkylogError):  # noqa: N818 - reads as what it says
+class EpochFailed(SkylogError):  # noqa: N818 - reads well without Error
     """An epoch that cannot be completed; the message names writer and epoch."""
 
 

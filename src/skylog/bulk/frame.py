@@ -100,7 +100,7 @@ class TopicRead:
         return self.to_arrow().to_pandas()
 
 
-def read(  # noqa: PLR0913 - what a reader may say
+def read(  # noqa: PLR0913 - the options of a reader
     topic: str,
     *,
     bootstrap: str | None = None,

@@ -45,7 +45,7 @@ class _Running(Generic[ItemT]):
             for item in self._read():
                 if not self._put(item):
                     return
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+        except BaseException as error:  # noqa: BLE001 - raised by the waiting caller
             end = _End(error)
         self._put(end)
 

@@ -15,7 +15,7 @@ from skylog.kernel.errors import SkylogError
 _HEADERS: Final = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
 
 
-class BadRows(SkylogError, ValueError):  # noqa: N818 - reads as what it says
+class BadRows(SkylogError, ValueError):  # noqa: N818 - reads well without Error
     """Rows that cannot be written; the message names the column."""
 
 

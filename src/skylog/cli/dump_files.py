@@ -57,7 +57,7 @@ def decoder_for(path: Path, wanted: Decoder) -> Decoder:
     if wanted is not Decoder.AUTO:
         return wanted
     if CHECKPOINT_SUFFIX in path.name:
-        from skylog.broker.assembly.diskless_planes import COORDINATORS_DIRECTORY  # noqa: PLC0415 - seldom
+        from skylog.broker.assembly.diskless_planes import COORDINATORS_DIRECTORY  # noqa: PLC0415 - rarely needed
 
         of_coordinator = COORDINATORS_DIRECTORY in path.absolute().parts
         return Decoder.DISKLESS if of_coordinator else Decoder.METADATA

@@ -13,7 +13,7 @@ app = new_app(group=True, name="skylog", cls=LazyGroup)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from skylog.cli.version import version_line  # noqa: PLC0415 - only who asks pays for it
+        from skylog.cli.version import version_line  # noqa: PLC0415 - slow to import, rarely used
 
         typer.echo(version_line())
         raise typer.Exit

@@ -57,7 +57,7 @@ def print_table(columns: Mapping[str, str], rows: Sequence[Row], title: str | No
 
 
 def _print_rich(columns: Mapping[str, str], rows: Sequence[Row], title: str | None) -> None:
-    from rich import box  # noqa: PLC0415 - takes long to import, and pipes do without
+    from rich import box  # noqa: PLC0415 - slow to import, not needed for pipes
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415

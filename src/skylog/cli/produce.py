@@ -44,7 +44,7 @@ class Acks(StrEnum):
 
     ALL = "all"
     LEADER = "1"
-    NOBODY = "0"
+    NONE = "0"
 
 
 Compressed = Annotated[Codec, typer.Option("--compression", help="Compression of batches.")]

@@ -77,7 +77,7 @@ class Controller:
         async def load() -> None:
             try:
                 await self.start()
-            except Exception as error:  # noqa: BLE001 — a leader without its state is none
+            except Exception as error:  # noqa: BLE001 — a leader needs its state
                 self._on_failure(error)
 
         self._loading = asyncio.get_running_loop().create_task(load())

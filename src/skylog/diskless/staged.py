@@ -43,7 +43,7 @@ class StagedObject:
     batches: Sequence[StagedBatch]
 
 
-class Refused(Exception):  # noqa: N818 - reads as what it says
+class Refused(Exception):  # noqa: N818 - reads well without Error
     """Some batches of an object are invalid: an error or None for each batch, in order."""
 
     def __init__(self, errors: Sequence[KafkaError | None]) -> None:

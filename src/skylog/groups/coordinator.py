@@ -155,7 +155,7 @@ class GroupCoordinator:
         try:
             if self._runtimes.get(index) is runtime:
                 await runtime.load()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
+        except Exception as error:  # noqa: BLE001 - any error: retried
             self._reload_later(index, runtime, error)
 
     def _reload_later(self, index: int, runtime: Runtime[GroupRequest], error: Exception) -> None:

@@ -65,7 +65,7 @@ class Progress:
             self._shown.update(self._task, completed=done)
 
     def _start(self) -> None:
-        from rich.console import Console  # noqa: PLC0415 - takes long to import
+        from rich.console import Console  # noqa: PLC0415 - slow to import
         from rich.progress import (  # noqa: PLC0415
             BarColumn,
             DownloadColumn,

@@ -80,7 +80,7 @@ static inline int32_t write_varint(uint8_t *out, int64_t value) {
 
 /* -- the map ------------------------------------------------------------------------------- */
 
-/* SipHash-2-4 with 128 bits: nobody who does not know the seed can make two keys one. */
+/* SipHash-2-4 with 128 bits: without the seed, keys that collide cannot be constructed. */
 #define ROTATE(x, by) ((x) << (by) | (x) >> (64 - (by)))
 #define ROUND                                                           \
     do {                                                                \

@@ -44,7 +44,7 @@ class ObjectError(SkylogError):
         self.throttled = throttled
 
 
-class NotFound(ObjectError):  # noqa: N818 - reads as what it says
+class NotFound(ObjectError):  # noqa: N818 - reads well without Error
     """There is no such object (or bucket)."""
 
     def __init__(self, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Carries out, on the disk, what the quorum's machine wants done."""
+"""Carries out the effects of the quorum's machine on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _logger = get_logger("quorum.acting")
 
 
 class Acting:
-    """One replica's log and election file, as its machine's effects change them."""
+    """One replica's log and election file, as the machine's effects change them."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class Acting:
         try:
             await self._executor.run(lambda: self._election_file.write(election))
         except OSError as error:
-            raise StorageError(f"the election cannot be saved: {error}") from error
+            raise StorageError(f"the election state cannot be saved: {error}") from error
 
     def _begin_epoch(self, begun: BeginEpoch, machine: QuorumMachine) -> None:
         log, voters = self._log, machine.voters
-        invariant(voters.voters, "an epoch without voters")
+        invariant(voters.voters, "an epoch needs voters")
         log.begin_epoch(begun.epoch)
         records = [leader_change(self._local.key.id, voters.keys, begun.granting)]
         known = voters.get(self._local.key.id)

@@ -1,4 +1,4 @@
-"""The records a new cluster begins with, as ``kafka-storage format`` of Kafka 4.3 chooses them."""
+"""The first records of a new cluster, as chosen by ``kafka-storage format`` of Kafka 4.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What replicas say to each other in the form of Kafka's messages, on the side that asks. Pure."""
+"""Requests between replicas as Kafka's messages, on the client side. Pure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from skylog.wire.messages import (
 from skylog.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from skylog.wire.schema import Message
 
-NOBODY: Final = -1
+NO_NODE: Final = -1
 
 
 def to_wire(request: m.PeerRequest, cluster_id: str, wait_ms: int, bytes_max: int) -> Message:
-    """The message that asks this."""
+    """The message for a request."""
     match request:
         case m.VoteRequest():
             return _vote(request, cluster_id)
@@ -68,7 +68,7 @@ def _vote(request: m.VoteRequest, cluster_id: str) -> Message:
         request.pre_vote,
     )
     topics = [vote_request.TopicData(CLUSTER_METADATA, [partition])]
-    return vote_request.VoteRequest(cluster_id, NOBODY if voter is None else voter.id, topics)
+    return vote_request.VoteRequest(cluster_id, NO_NODE if voter is None else voter.id, topics)
 
 
 def _begin(request: m.BeginEpochRequest, cluster_id: str) -> Message:
@@ -77,7 +77,7 @@ def _begin(request: m.BeginEpochRequest, cluster_id: str) -> Message:
     partition = wire.PartitionData(0, directory, request.leader_id, request.epoch)
     return wire.BeginQuorumEpochRequest(
         cluster_id,
-        NOBODY if voter is None else voter.id,
+        NO_NODE if voter is None else voter.id,
         [wire.TopicData(CLUSTER_METADATA, [partition])],
         [wire.LeaderEndpoint(e.listener, e.host, e.port) for e in request.endpoints],
     )
@@ -154,8 +154,8 @@ def from_wire(request: m.PeerRequest, message: Any, listener: str) -> m.PeerResp
     """
     match request:
         case m.AddVoterRequest() | m.RemoveVoterRequest():
-            # It names no leader, so no epoch that a replica could be in.
-            return m.VoterResponse(_code(message.error_code), m.Leadership(NOBODY))
+            # It has no leader, and so no epoch that a replica could adopt.
+            return m.VoterResponse(_code(message.error_code), m.Leadership(NO_NODE))
         case m.UpdateVoterRequest():
             found = message.current_leader
             told = m.Leadership(found.leader_epoch, _leader(found.leader_id))
@@ -206,7 +206,7 @@ def _snapshot_fetched(partition: Any, told: m.Leadership) -> m.FetchSnapshotResp
 def _only_partition(message: Any) -> Any:
     topics: Sequence[Any] = getattr(message, "responses", ()) or getattr(message, "topics", ())
     if len(topics) != 1 or len(topics[0].partitions) != 1:
-        raise ProtocolError(f"an answer of the quorum for {len(topics)} topics")
+        raise ProtocolError(f"a quorum response for {len(topics)} topics")
     return topics[0].partitions[0]
 
 

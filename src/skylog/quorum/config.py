@@ -11,19 +11,19 @@ from skylog.kernel.settings.sections import QuorumSettings
 from skylog.quorum.log import MetadataLogConfig
 from skylog.quorum.peers import PeerSettings
 from skylog.quorum.replica import QuorumOptions, Timeouts
-from skylog.quorum.voters import NOBODY, Endpoint, VoterSet, parse_servers, parse_voters
+from skylog.quorum.voters import NO_VOTERS, Endpoint, VoterSet, parse_servers, parse_voters
 
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumConfig:
-    """How this node takes part; ``endpoints`` are where its own controller listens."""
+    """How this node takes part; ``endpoints`` are those of its own controller."""
 
     endpoints: tuple[Endpoint, ...]
     log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     timeouts: Timeouts = field(default_factory=Timeouts)
-    voters: VoterSet = NOBODY
+    voters: VoterSet = NO_VOTERS
     bootstrap: tuple[Endpoint, ...] = ()
     listener: str = CONTROLLER_LISTENER
     auto_join: bool = False
@@ -43,7 +43,7 @@ class QuorumConfig:
         *,
         controller: bool = True,
     ) -> QuorumConfig:
-        """``listener`` is the first of controller.listener.names: where controllers meet."""
+        """``listener`` is the first of controller.listener.names, which controllers use."""
         timeouts = Timeouts(
             settings.election_timeout_ms,
             settings.fetch_timeout_ms,

@@ -35,7 +35,7 @@ class QuorumRecords:
         return self if self.voters is None else replace(self, voters=self.voters.updated(voter))
 
     def to_control(self) -> list[ControlRecord]:
-        """The records that say the same; none before voters were part of the log."""
+        """The equivalent records; none before voters were part of the log."""
         if self.kraft_version == 0:
             return []
         version = KRaftVersionRecord(k_raft_version=self.kraft_version)

@@ -20,9 +20,9 @@ from skylog.wire.messages.describe_quorum_response import (
 def describe_quorum(
     state: State, voters: VoterSet, local: ReplicaKey, now_ms: int, offset_ms: int = 0
 ) -> DescribeQuorumResponse:
-    """Only the leader knows how far the others are.
+    """Only the leader knows the progress of the others.
 
-    ``offset_ms`` is what the machine's time lacks to be the time of day.
+    ``offset_ms`` converts the machine's time to wall-clock time.
     """
     if not isinstance(state, Leader):
         refused = PartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)

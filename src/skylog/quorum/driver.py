@@ -1,4 +1,4 @@
-"""The steps of a quorum node: the machine decides, its effects are carried out, then the next
+"""The steps of a quorum node: the machine decides, its effects are carried out, then comes the next
 event.
 
 Only the syncs of the leader's own appends run concurrently: appends of one event-loop iteration
@@ -38,7 +38,7 @@ from skylog.quorum.publishing import Publishing
 from skylog.quorum.states import Leader
 
 _logger = get_logger("quorum.driver")
-# A timer that fired early, by rounding or a stopped clock, is not set again at once.
+# A timer that fired early, through rounding or a stopped clock, is not set again at once.
 _TIMER_MS_MIN: Final = 5
 _FAREWELL_SECONDS_MAX: Final = 1.0
 Decide = Callable[[int], list[Effect]]
@@ -48,7 +48,7 @@ class DriverOwner(Protocol):
     """Receives the results of a driver's steps."""
 
     def driver_has_news(self) -> None:
-        """Fetches that wait may have an answer now."""
+        """Waiting fetches may have an answer now."""
         ...
 
     def driver_leads(self, leads: bool) -> None: ...
@@ -80,7 +80,7 @@ class Driver:
         self._turns = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        # Steps requested by others.
+        # Steps requested by callers.
         self._received: set[asyncio.Task[None]] = set()
         self._leads_for_others = False
         self.syncing: asyncio.Task[None] | None = None
@@ -105,7 +105,7 @@ class Driver:
             raise self.failure
 
     async def close(self) -> None:
-        """A leader notifies the others, so that they need not time out; then it stops."""
+        """A leader notifies the others, so that they need not wait for a timeout; then it stops."""
         if self.failure is None:
             led = self.is_leader
             with contextlib.suppress(OSError, StorageError, KafkaError):
@@ -136,7 +136,7 @@ class Driver:
     def fail(self, error: Exception) -> None:
         if self.failure is None:
             self.failure = error
-            _logger.error("the metadata log failed", error=str(error))
+            _logger.error("metadata log failed", error=str(error))
             self._stop_timer()
             self._owner.driver_failed(error)
 
@@ -145,7 +145,7 @@ class Driver:
         return self._machine.leadership
 
     async def receive(self, request: PeerRequest, bytes_max: int) -> Any:
-        """The machine's answer, with the bytes that belong into it."""
+        """The machine's answer, with the bytes that belong in it."""
         found: Any = None
 
         def decide(now_ms: int) -> list[Effect]:
@@ -166,8 +166,8 @@ class Driver:
                 data = await self._executor.run(lambda: log.read_piece(*piece))
                 found = replace(found, data=data)
 
-        # The caller may disconnect before it is answered. A step that has begun is completed all
-        # the same, or a vote might be reported that is not on disk.
+        # The caller may disconnect before it is answered. A step that has begun is completed
+        # anyway: otherwise a vote might be reported that is not on disk.
         turn = asyncio.get_running_loop().create_task(self._turn(decide, fill))
         self._received.add(turn)
         turn.add_done_callback(self._over)
@@ -187,7 +187,7 @@ class Driver:
         decide: Decide,
         fill: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """One event: what the machine makes of it is done, then sent."""
+        """One event: the machine's effects are carried out, then its requests are sent."""
         async with self._turns:
             if self._closed or self.failure is not None:
                 raise StorageError("the quorum node is closed")
@@ -226,7 +226,7 @@ class Driver:
         except KafkaError as error:
             if not isinstance(effect, AppendFetched) or self._log.is_offline:
                 raise
-            _logger.warning("the leader's records are not taken", why=str(error))
+            _logger.warning("records of the leader refused", why=str(error))
             return []
         if isinstance(effect, BeginEpoch | AppendVoters):
             self.sync_soon()
@@ -287,17 +287,17 @@ class Driver:
                 synced = end_offset
                 if cuts == self._cuts:
                     self._synced(end_offset)
-        except Exception as error:  # noqa: BLE001 — after a failed sync nothing is known to be safe
+        except Exception as error:  # noqa: BLE001 — after a failed sync nothing is known to be durable
             self.fail(error)
         finally:
             self.syncing = None
 
     def _synced(self, end_offset: int) -> None:
         for effect in self._machine.log_synced(end_offset, self.now_ms()):
-            invariant(isinstance(effect, AdvanceHighWatermark), f"a sync leads to {effect}")
+            invariant(isinstance(effect, AdvanceHighWatermark), f"a sync had the effect {effect}")
             self._advance(effect.offset)  # type: ignore[union-attr]
         if not self.is_leader:
-            # Removed as a voter by what it has just committed; or what it wrote as a leader is
-            # durable now and can be acknowledged to the next one.
+            # It was removed as a voter by what it has just committed; or what it wrote as a leader
+            # is durable now and can be acknowledged to the next leader.
             self._note_leadership()
             self._wake()

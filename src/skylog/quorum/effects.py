@@ -1,4 +1,4 @@
-"""What the quorum's machine wants done, in this order, before anything else happens. Pure."""
+"""The effects of the quorum's machine, carried out in order before anything else happens. Pure."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class BeginEpoch:
 
 @dataclass(frozen=True, slots=True)
 class AppendVoters:
-    """Write a new set of voters; it counts from when it is in the log."""
+    """Write a new set of voters; it counts once it is in the log."""
 
     voters: VoterSet
 
 
 @dataclass(frozen=True, slots=True)
 class AppendFetched:
-    """Append what the leader has sent, make it durable, then call ``log_synced``."""
+    """Append the leader's records, make them durable, then call ``log_synced``."""
 
     records: Any
 
 
 @dataclass(frozen=True, slots=True)
 class TruncateTo:
-    """Forget the log from this offset on: the leader has other records there."""
+    """Drop the log from this offset on: the leader has other records there."""
 
     offset: int
 
@@ -58,7 +58,7 @@ class WriteSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class InstallSnapshot:
-    """All of it is here: make it durable; the log begins, empty, at its end."""
+    """The snapshot is complete: make it durable; the log continues, empty, at its end."""
 
     snapshot_id: SnapshotId
 

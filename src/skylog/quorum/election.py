@@ -1,7 +1,7 @@
 """What a node must remember of an election: the content of Kafka's ``quorum-state``, version 1.
 
 A node that has voted or led in an epoch must not forget it: it could vote twice, or write two
-different records under one offset and epoch. So it is on disk before the node acts.
+different records under one offset and epoch. So this is on disk before the node acts.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from skylog.kernel.ids import ZERO_UUID, Uuid
 from skylog.quorum.voters import ReplicaKey
 
 _VERSIONS: Final = (0, 1)
-_NOBODY: Final = -1
+_NO_NODE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """The epoch, its leader where there is one, and whom this node has voted for."""
+    """The epoch, its leader if there is one, and the replica that this node has voted for."""
 
     epoch: int = 0
     leader_id: int | None = None
     voted: ReplicaKey | None = None
 
     def to_json(self) -> str:
-        voted = self.voted or ReplicaKey(_NOBODY, ZERO_UUID)
+        voted = self.voted or ReplicaKey(_NO_NODE, ZERO_UUID)
         fields = {
-            "leaderId": _NOBODY if self.leader_id is None else self.leader_id,
+            "leaderId": _NO_NODE if self.leader_id is None else self.leader_id,
             "leaderEpoch": self.epoch,
             "votedId": voted.id,
             "votedDirectoryId": str(voted.directory_id),

@@ -31,7 +31,7 @@ class ElectionFile:
                 raise ValueError(f"{size} bytes")
             return ElectionState.from_json(self._path.read_text(encoding="utf-8"))
         except (ValueError, KeyError) as error:
-            raise StorageError(f"{self._path} is not a quorum state: {error}") from error
+            raise StorageError(f"{self._path} is not a valid quorum state: {error}") from error
 
     def write(self, state: ElectionState) -> None:
         self._files.replace(str(self._path), state.to_json().encode())

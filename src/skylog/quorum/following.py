@@ -38,12 +38,12 @@ class Following:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
 
-    # -- hearing of leaders --------------------------------------------------------------------
+    # -- learning of leaders -------------------------------------------------------------------
 
     def epoch_begun(
         self, request: BeginEpochRequest, now_ms: int
     ) -> tuple[EpochResponse, list[Effect]]:
-        """A leader makes itself known."""
+        """A leader announces itself."""
         replica = self._replica
         error = self._refusal(request.leader_id, request.epoch)
         if error is not ErrorCode.NONE:
@@ -57,7 +57,7 @@ class Following:
     def epoch_ended(
         self, request: EndEpochRequest, now_ms: int
     ) -> tuple[EpochResponse, list[Effect]]:
-        """The leader stops: the replica with the most complete log becomes a candidate first."""
+        """The leader resigns: the replica with the most complete log becomes a candidate first."""
         replica = self._replica
         error = self._refusal(request.leader_id, request.epoch)
         if error is not ErrorCode.NONE:
@@ -86,7 +86,7 @@ class Following:
     # -- fetching ------------------------------------------------------------------------------
 
     def fetch(self, now_ms: int) -> list[Effect]:
-        """Fetch what comes next, from the leader if it can be reached, else find it through
+        """Fetch the next records, from the leader if it can be reached, else find it through
         others."""
         replica = self._replica
         outgoing = replica.outgoing
@@ -115,7 +115,7 @@ class Following:
         )
 
     def fetched(self, response: FetchResponse, now_ms: int) -> list[Effect]:
-        """The leader has answered; any other replica's response is an error."""
+        """The leader has answered; other replicas answer with an error."""
         replica = self._replica
         state = replica.state
         if not isinstance(state, Follower) or response.error is not ErrorCode.NONE:
@@ -139,7 +139,7 @@ class Following:
         return self._advance(state)
 
     def synced(self, state: Follower) -> list[Effect]:
-        """What was fetched is durable."""
+        """The fetched records are durable."""
         return self._advance(state)
 
     def _advance(self, state: Follower) -> list[Effect]:
@@ -155,7 +155,7 @@ class Following:
         offset = truncation_offset(replica.log, diverging)
         invariant(
             offset >= replica.high_watermark,
-            f"the leader has other records from {offset} on, committed here up to "
+            f"the leader's log diverges at {offset}, but this one is committed up to "
             f"{replica.high_watermark}",
         )
         if offset >= replica.log.end_offset:
@@ -201,7 +201,7 @@ class Following:
 
 
 def truncation_offset(log: LogView, diverging: EpochEnd) -> int:
-    """How much of this log may be the leader's too, whose ``diverging`` epoch ends there."""
+    """How much of this log the leader may also have, given where its ``diverging`` epoch ends."""
     own = log.end_of_epoch(diverging.epoch)
     if own.epoch == diverging.epoch:
         return min(own.end_offset, diverging.end_offset)

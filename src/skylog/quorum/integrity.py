@@ -1,7 +1,7 @@
 """Distinguishes damage from a torn tail, before recovery truncates either.
 
-Recovery ends a log before the first incomplete batch. After a crash that is right: only unsynced
-data is truncated. But a damaged batch *before* complete ones was not caused by a crash, and
+Recovery ends a log before the first incomplete batch. After a crash that is right: it truncates
+only unsynced data. But a damaged batch *before* complete ones was not caused by a crash, and
 truncating there would lose committed topics, and then their data: such a log is not opened.
 """
 
@@ -16,12 +16,12 @@ from skylog.kernel.errors import StorageError
 from skylog.log.names import LOG_SUFFIX, parse_file_name
 from skylog.wire.batch import HEADER_BYTES, MAGIC, Batch, batch_size
 
-# Where a header may begin: an offset below 2⁴⁸, and sixteen bytes on the magic number.
+# A possible header: an offset below 2⁴⁸, and the magic number sixteen bytes later.
 _HEADER_AT: Final = re.compile(rb"(?=\x00\x00[\s\S]{14}\x02)")
 
 
 def check_segments(directory: Path) -> None:
-    """StorageError where a batch of the metadata log is damaged and whole ones follow it."""
+    """StorageError if a batch of the metadata log is damaged and complete ones follow it."""
     expected: int | None = None
     paths = [path for path in sorted(directory.glob(f"*{LOG_SUFFIX}")) if path.stat().st_size]
     for path in paths:
@@ -30,7 +30,7 @@ def check_segments(directory: Path) -> None:
             continue
         if expected is not None and parsed[0] != expected:
             raise StorageError(
-                f"{path} does not follow the segment before it: {expected} is missing"
+                f"{path} does not follow the previous segment: offset {expected} is missing"
             )
         with (
             path.open("rb") as file,
@@ -49,7 +49,7 @@ def check_segments(directory: Path) -> None:
 
 
 def _whole_until(content: mmap.mmap, offset: int) -> tuple[int, int]:
-    """Where the unbroken run of batches ends: its position and the next offset."""
+    """The end of the valid batches: its position and the next offset."""
     position = 0
     while position < len(content):
         batch = _batch_at(content, position)

@@ -25,7 +25,7 @@ from skylog.quorum.snapshots import BOOTSTRAP_ID, SnapshotId
 from skylog.quorum.states import Leader, Resigned
 from skylog.quorum.voters import ReplicaKey
 
-# A leader from which no majority has fetched for this many fetch time-outs resigns.
+# A leader resigns if no majority has fetched from it for this many fetch timeouts.
 _CHECK_QUORUM: Final = 1.5
 OBSERVER_AGE_MS_MAX: Final = 300_000
 
@@ -39,7 +39,7 @@ class Leading:
     # -- answering fetches ---------------------------------------------------------------------
 
     def refusal(self, epoch: int) -> ErrorCode:
-        """Why a request that only the leader of ``epoch`` may answer is not answered here."""
+        """Why this replica cannot answer a request that only the leader of ``epoch`` may answer."""
         if epoch < self._replica.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         if epoch > self._replica.epoch:
@@ -64,7 +64,7 @@ class Leading:
         if parted is None:
             self._note_fetch(state, request, now_ms)
             effects = self.advance(state, now_ms)
-        # Counting it may have ended this leader's term: then this is not a leader's response.
+        # Handling the fetch may have ended this leader's term: then it cannot answer as leader.
         if replica.state is not state:
             return FetchResponse(self.refusal(request.epoch), replica.leadership), effects
         high_watermark = -1 if state.high_watermark is None else state.high_watermark
@@ -98,7 +98,7 @@ class Leading:
         progress.heard_ms = progress.last_fetch_ms = now_ms
 
     def _forget_observers(self, state: Leader, now_ms: int) -> None:
-        """The oldest ones go; there are never more than a bounded number."""
+        """Drop the oldest; their number is bounded."""
         voters = self._replica.voters
         oldest = sorted(state.progress.values(), key=lambda each: each.last_fetch_ms)
         for progress in oldest:
@@ -110,12 +110,12 @@ class Leading:
     def snapshot_requested(
         self, request: FetchSnapshotRequest, now_ms: int
     ) -> tuple[FetchSnapshotResponse, list[Effect]]:
-        """A replica wants a piece of a snapshot."""
+        """A replica requests a chunk of a snapshot."""
         replica = self._replica
         state = replica.state
         error = self.refusal(request.epoch)
         size = None
-        # What formatting left is in the log too, and never given to another.
+        # The snapshot of formatting is also in the log, and never sent to another replica.
         if request.snapshot_id != BOOTSTRAP_ID:
             size = replica.log.snapshot_size(request.snapshot_id)
         if error is ErrorCode.NONE and size is None:
@@ -155,7 +155,7 @@ class Leading:
             replica.high_watermark = offset
             effects.append(AdvanceHighWatermark(offset))
         if not replica.is_voter and offset > replica.log.voters_offset:
-            # It was voted out, which took its own help.
+            # It was removed from the voters, which it helped to commit.
             effects += self.resign(now_ms)
         return effects
 
@@ -163,7 +163,7 @@ class Leading:
         progress = state.progress.get(key)
         return -1 if progress is None else progress.end_offset
 
-    # -- keeping and ending it -----------------------------------------------------------------
+    # -- keeping and resigning leadership ------------------------------------------------------
 
     def check_quorum_ms(self, state: Leader) -> int | None:
         """When this leader resigns unless replicas fetch; None if it needs no others."""

@@ -1,8 +1,8 @@
 """The metadata log on disk: Kafka's segments under ``__cluster_metadata-0``, and its snapshots.
 
-Nothing here knows the leader. Appending writes to the file without a sync: the log is durable up to
-the last ``sync``. Reading, syncing and writing a snapshot may happen on another thread; everything
-else belongs to the event loop's.
+This module does not know the leader. Appending writes to the file without a sync: the log is
+durable up to the last ``sync``. Reading, syncing and writing a snapshot may run on other threads;
+everything else runs on the event loop's.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class MetadataLogConfig:
         )
 
     def log_config(self) -> LogConfig:
-        # Segments go when a snapshot covers them, never by themselves.
+        # Segments are deleted once a snapshot covers them, never by retention.
         return LogConfig(
             segment_bytes=self.segment_bytes,
             segment_ms=self.segment_ms,
@@ -80,7 +80,7 @@ class MetadataLogConfig:
 
 
 class _Host(LogHost):
-    """A segment is durable before the next one gets its first batch.
+    """A segment is synced before the next one gets its first batch.
 
     So only the last segment can have a torn tail, and any error before it is damage. Segments are
     so large that this one sync on the event loop does not matter.
@@ -100,7 +100,7 @@ class MetadataLog:
         self._config = config
         self._log = log
         self._snapshots: list[KnownSnapshot] = []
-        # What the control records say from each offset on, in ascending order; −1 is the beginning.
+        # The state of the control records from each offset on, ascending; −1 is the beginning.
         self._quorum: list[tuple[int, QuorumRecords]] = [(-1, QuorumRecords())]
         self.unsnapshotted_bytes = 0
 
@@ -108,9 +108,10 @@ class MetadataLog:
     def open(
         cls, directory: Path, files: Files, config: MetadataLogConfig, now_ms: int
     ) -> MetadataLog:
-        """Recover the log, cutting a torn tail; StorageError where log and snapshots do not fit."""
+        """Recover the log, truncating a torn tail; StorageError if log and snapshots do not
+        match."""
         check_segments(directory)
-        # Never taken for cleanly closed: everything is read once, and its checksums with it.
+        # Never treated as cleanly closed: everything is read once, and its checksums are verified.
         key, host = (CLUSTER_METADATA, 0), _Host(files)
         try:
             log = Log.open(key, str(directory), host, config.log_config(), now_ms)
@@ -132,7 +133,7 @@ class MetadataLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, in the log or before it in the snapshot."""
+        """The epoch of the last record, in the log or in the snapshot before it."""
         epoch = self._log.latest_epoch
         if epoch >= 0:
             return epoch
@@ -147,7 +148,7 @@ class MetadataLog:
         return self._snapshots[0].id if self._snapshots else None
 
     def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
-        """The bytes of a snapshot; None for one that is not here."""
+        """The size of a snapshot; None if it is not here."""
         return next((each.size for each in self._snapshots if each.id == snapshot_id), None)
 
     @property
@@ -156,12 +157,12 @@ class MetadataLog:
 
     @property
     def quorum(self) -> QuorumRecords:
-        """The latest voters, committed or not: voters count from when they are in the log."""
+        """The latest voters, committed or not: voters count once they are in the log."""
         return self._quorum[-1][1]
 
     @property
     def voters_offset(self) -> int:
-        """Where the latest voters stand; −1 while there are only those of formatting, if any."""
+        """The offset of the latest voters; −1 if there are only those of formatting, if any."""
         return self._quorum[-1][0]
 
     @property
@@ -169,7 +170,7 @@ class MetadataLog:
         return self._quorum[-2][1].voters if len(self._quorum) > 1 else None
 
     def end_of_epoch(self, epoch: int) -> EpochEnd:
-        """The largest epoch up to this one that the log has, and where it ends."""
+        """The largest epoch up to this one in the log, and its end."""
         latest, first = self._log.latest_epoch, self.earliest_snapshot
         if 0 <= latest <= epoch:
             return EpochEnd(latest, self.end_offset)
@@ -183,7 +184,7 @@ class MetadataLog:
 
     @property
     def stored(self) -> Log:
-        """The partition itself, for backups of committed records."""
+        """The log itself, for backups of committed records."""
         return self._log
 
     def begin_epoch(self, epoch: int) -> None:
@@ -212,7 +213,8 @@ class MetadataLog:
         return self.end_offset
 
     def append_fetched(self, records: Buffer, epoch: int, now_ms: int) -> list[Batch]:
-        """Append what the leader of ``epoch`` has sent, as it placed it; CORRUPT_MESSAGE if not."""
+        """Append records of the leader of ``epoch`` at its offsets; CORRUPT_MESSAGE if they do not
+        fit."""
         batches = whole_batches(records)
         offset, last_epoch = self.end_offset, self.last_epoch
         for batch in batches:
@@ -229,7 +231,7 @@ class MetadataLog:
         return batches
 
     def truncate(self, offset: int) -> None:
-        """Forget the log from here on; who voted before counts again."""
+        """Drop the log from here on; the voters before it count again."""
         self._log.truncate_to(offset)
         while self._quorum[-1][0] >= offset:
             self._quorum.pop()
@@ -249,7 +251,7 @@ class MetadataLog:
         self._log.close()
 
     def read(self, offset: int, end_offset: int) -> list[Batch]:
-        """Some batches from ``offset`` on, none that reaches beyond ``end_offset``."""
+        """Some batches from ``offset`` on, none beyond ``end_offset``."""
         if offset >= end_offset:
             return []
         found = self._log.reader.read(offset, _READ_BYTES, end_offset, min_one=True, block=True)
@@ -261,7 +263,7 @@ class MetadataLog:
         return memoryview(found.buffer)
 
     def scan(self, offset: int, end_offset: int) -> Iterator[Batch]:
-        """Every batch of a stretch."""
+        """Every batch of a range."""
         while batches := self.read(offset, end_offset):
             yield from batches
             offset = batches[-1].next_offset
@@ -284,7 +286,7 @@ class MetadataLog:
         return KnownSnapshot(snapshot_id, path.stat().st_size, snapshot.last_timestamp)
 
     def read_piece(self, snapshot_id: SnapshotId, position: int, size: int) -> bytes:
-        """Some bytes of a snapshot file; empty when it has gone meanwhile."""
+        """Some bytes of a snapshot file; empty if it was deleted meanwhile."""
         try:
             with (self._directory / snapshot_id.file_name).open("rb") as file:
                 file.seek(position)
@@ -315,7 +317,7 @@ class MetadataLog:
         self.clean(now_ms)
 
     def clean(self, now_ms: int) -> None:
-        """Delete expired snapshots, and the segments that they made superfluous."""
+        """Delete expired snapshots, and the segments that are no longer needed."""
         kept = self._config.retention.first_kept(self._snapshots, self._log.size, now_ms)
         if kept is None:
             return
@@ -343,7 +345,7 @@ class MetadataLog:
         kept.sort()
         if self.start_offset > 0 and not kept:
             raise StorageError(
-                f"{self._directory} begins at offset {self.start_offset} and has no snapshot of "
+                f"{self._directory} begins at offset {self.start_offset} but has no snapshot of "
                 "what came before"
             )
         for path in dropped:
@@ -355,7 +357,7 @@ class MetadataLog:
             self._snapshots.append(known)
             self._quorum = [(snapshot_id.offset - 1, header.quorum)]
         if kept and self._is_behind(kept[-1]):
-            # The log was lost, or a follower stopped between fetching a snapshot and using it.
+            # The log was lost, or a follower stopped between fetching a snapshot and installing it.
             self._log.truncate_fully_and_start_at(kept[-1].offset)
 
     def _is_behind(self, snapshot_id: SnapshotId) -> bool:
@@ -382,13 +384,13 @@ class MetadataLog:
 
 
 def whole_batches(records: Buffer) -> list[Batch]:
-    """The batches of an answer to a fetch, whose last one may be cut off."""
+    """The batches of a fetch response, the last of which may be truncated."""
     view = memoryview(records)
     end = 0
     while len(view) - end >= HEADER_BYTES:
         size = batch_size(view, end)
         if size > len(view) - end:
             break
-        # One that makes no sense is for ``split_batches`` to refuse.
+        # An invalid one is left to ``split_batches``, which refuses it.
         end += max(size, HEADER_BYTES)
     return list(split_batches(view[:end]))

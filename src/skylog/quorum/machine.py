@@ -1,22 +1,22 @@
-"""The leader, and what is committed: Kafka's quorum (KIP-595, 630, 853, 996), pure.
+"""Leader election and commits: Kafka's quorum (KIP-595, 630, 853, 996), pure.
 
 ===========  ====================================================================================
 state        goes to
 ===========  ====================================================================================
 Unattached   Unattached: a higher epoch, a vote given · Prospective: no leader in time ·
-             Follower: a leader is heard of
+             Follower: it learns of a leader
 Prospective  Candidate: a majority would vote for it · Follower, Unattached: it would not
 Candidate    Leader: a majority has voted for it · Prospective: not in time ·
              Unattached: a higher epoch · Follower: another leads
-Leader       Resigned: it shuts down, no majority fetches, it is voted out ·
+Leader       Resigned: it shuts down, no majority fetches, it is removed from the voters ·
              Unattached, Follower: a higher epoch
-Follower     Prospective: no word from the leader · Unattached, Follower: a higher epoch
+Follower     Prospective: no response from the leader · Unattached, Follower: a higher epoch
 Resigned     Unattached: the next epoch, in time · Follower: another leads
 ===========  ====================================================================================
 
-Every call returns effects, to be carried out in order and before the answer leaves: an election is
-saved before anything that relies on it. After each event ``tick`` says what to send, and
-``deadline_ms`` when to call it again. A quorum of one takes the same steps, without waiting for
+Every call returns effects, which are carried out in order and before the response is sent: an
+election is saved before anything that relies on it. After each event ``tick`` returns what to send,
+and ``deadline_ms`` when to call it again. A quorum of one takes the same steps, without waiting for
 others.
 """
 
@@ -70,7 +70,7 @@ class QuorumMachine:
 
     @property
     def leadership(self) -> Leadership:
-        """Who leads, as far as this replica knows."""
+        """The leader, as far as this replica knows."""
         return self._replica.leadership
 
     @property
@@ -87,7 +87,7 @@ class QuorumMachine:
 
     @property
     def leader_endpoint(self) -> Endpoint | None:
-        """Where the leader is that this replica follows."""
+        """The endpoint of the leader that this replica follows."""
         leader = self._replica.leader_peer()
         return None if leader is None else leader.endpoint
 
@@ -107,7 +107,7 @@ class QuorumMachine:
     # -- events --------------------------------------------------------------------------------
 
     def start(self, saved: ElectionState | None, now_ms: int) -> list[Effect]:
-        """Load the saved state; a single voter has no one to wait for and leads at once."""
+        """Load the saved state; a single voter leads at once."""
         replica = self._replica
         replica.saved = saved
         snapshot = replica.log.latest_snapshot
@@ -120,7 +120,7 @@ class QuorumMachine:
         return effects
 
     def tick(self, now_ms: int) -> list[Effect]:
-        """Let time pass, and send what there is to send."""
+        """Let time pass, and return what to send."""
         replica = self._replica
         replica.outgoing.expire(now_ms)
         effects: list[Effect] = []
@@ -134,7 +134,7 @@ class QuorumMachine:
 
     @property
     def deadline_ms(self) -> int | None:
-        """When ``tick`` has something to do; None for nothing."""
+        """When ``tick`` has something to do; None if nothing is due."""
         replica = self._replica
         ends = [self._state_end_ms(), replica.outgoing.deadline_ms]
         if isinstance(replica.state, Leader):
@@ -144,7 +144,8 @@ class QuorumMachine:
         return min((end for end in ends if end is not None), default=None)
 
     def receive(self, request: PeerRequest, now_ms: int) -> tuple[Any, list[Effect]]:
-        """The answer to another's request; it leaves after the effects are carried out."""
+        """The response to another replica's request; it is sent after the effects are carried
+        out."""
         match request:
             case VoteRequest():
                 return self._voting.requested(request, now_ms)
@@ -190,7 +191,7 @@ class QuorumMachine:
         """Stop leading, for a shutdown."""
         return self._leading.resign(now_ms)
 
-    # -- inside --------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------
 
     def _answered(self, sent: Sent, response: PeerResponse, now_ms: int) -> list[Effect]:
         request = sent.request
@@ -213,7 +214,7 @@ class QuorumMachine:
         return []
 
     def _state_end_ms(self) -> int | None:
-        """When the present state has lasted too long."""
+        """When the current state times out."""
         state = self._replica.state
         if isinstance(state, Leader):
             return self._leading.check_quorum_ms(state)

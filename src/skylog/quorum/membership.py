@@ -20,13 +20,13 @@ Change = AddVoterRequest | RemoveVoterRequest | UpdateVoterRequest
 
 
 class Membership:
-    """The part of the machine that changes who votes."""
+    """The part of the machine that changes the voters."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
 
     def requested(self, request: Change, now_ms: int) -> tuple[VoterResponse, list[Effect]]:
-        """Begin a change; it is done when the record is committed."""
+        """Begin a change; it is complete when its record is committed."""
         replica = self._replica
         state = replica.state
         if not isinstance(state, Leader):
@@ -102,10 +102,10 @@ class Membership:
             return ErrorCode.INVALID_REQUEST, f"{key.id} is the only voter."
         return None
 
-    # -- asking for one ------------------------------------------------------------------------
+    # -- requesting a change -------------------------------------------------------------------
 
     def ask(self, state: Follower, now_ms: int) -> list[Effect]:
-        """Tell the leader, once in a while, of what has changed about this replica."""
+        """Tell the leader, from time to time, what has changed about this replica."""
         replica = self._replica
         leader = replica.leader_peer()
         if now_ms < state.update_ms or leader is None or replica.log.quorum.kraft_version == 0:
@@ -126,7 +126,8 @@ class Membership:
             return (
                 None if known == replica.local else UpdateVoterRequest(replica.local, state.epoch)
             )
-        # An observer with news of the leader may join; what its node was with another disk leaves.
+        # An observer that follows the leader may join; its node's voter with another disk is
+        # removed.
         if not replica.options.auto_join or not state.has_fetched:
             return None
         return AddVoterRequest(replica.local) if known is None else RemoveVoterRequest(known.key)

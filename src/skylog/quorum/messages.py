@@ -1,7 +1,7 @@
 """The messages between replicas of the metadata log.
 
-Pure: values, independent of their wire format. Every response has the responder's epoch and its
-leader, if it knows one: this is how replicas learn of an election.
+Pure: values, independent of their wire format. Every response has the responder's epoch and, if
+known, its leader: this is how replicas learn of an election.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from skylog.quorum.voters import Endpoint, ReplicaKey, Voter
 
 @dataclass(frozen=True, slots=True)
 class VoteRequest:
-    """Votes for me, or (a pre-vote) would you."""
+    """Requests a vote, or (a pre-vote) asks whether it would be granted."""
 
     candidate: ReplicaKey
     epoch: int
     last_epoch: int
     end_offset: int
     pre_vote: bool
-    # Whom it is meant for: an address may have got a new owner.
+    # The intended voter: an address may have a new owner.
     voter: ReplicaKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BeginEpochRequest:
-    """A new leader makes itself known to a voter that does not fetch yet."""
+    """A new leader announces itself to a voter that does not fetch yet."""
 
     leader_id: int
     epoch: int
@@ -39,7 +39,7 @@ class BeginEpochRequest:
 
 @dataclass(frozen=True, slots=True)
 class EndEpochRequest:
-    """A leader stops; the preferred successors come first."""
+    """A leader resigns; the preferred successors come first."""
 
     leader_id: int
     epoch: int
@@ -49,7 +49,7 @@ class EndEpochRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """Gives what follows ``offset``; says that everything before it is durable here."""
+    """Requests what follows ``offset``; everything before it is durable at the sender."""
 
     replica: ReplicaKey
     epoch: int
@@ -60,7 +60,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchSnapshotRequest:
-    """Gives a piece of a snapshot."""
+    """Requests a chunk of a snapshot."""
 
     replica: ReplicaKey
     epoch: int
@@ -100,7 +100,7 @@ PeerRequest = (
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """The epoch, and its leader with the way to it where they are known."""
+    """The epoch, its leader and the leader's endpoint, as far as they are known."""
 
     epoch: int
     leader_id: int | None = None
@@ -116,7 +116,7 @@ class VoteResponse:
 
 @dataclass(frozen=True, slots=True)
 class EpochResponse:
-    """To the begin or the end of an epoch."""
+    """The response to BeginEpochRequest and EndEpochRequest."""
 
     error: ErrorCode
     leadership: Leadership
@@ -132,7 +132,7 @@ class EpochEnd:
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """Records, or where the logs part, or which snapshot to take first."""
+    """Records, or where the logs diverge, or which snapshot to fetch first."""
 
     error: ErrorCode
     leadership: Leadership
@@ -155,13 +155,13 @@ class FetchSnapshotResponse:
     snapshot_id: SnapshotId | None = None
     size: int = 0
     position: int = 0
-    # Whoever sends it reads the bytes at ``position`` and puts them in.
+    # The sender reads the bytes at ``position`` and adds them.
     data: Any = b""
 
 
 @dataclass(frozen=True, slots=True)
 class VoterResponse:
-    """To a change of voters; one that was begun is done when ``end_offset`` is committed."""
+    """To a change of voters; a change is complete when ``end_offset`` is committed."""
 
     error: ErrorCode
     leadership: Leadership

@@ -1,4 +1,4 @@
-"""``meta.properties``: to which cluster and node a directory belongs."""
+"""``meta.properties``: the cluster and the node that a directory belongs to."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
     path = directory / FILE_NAME
     try:
         if path.stat().st_size > QUORUM_FILE_BYTES_MAX:
-            raise StorageError(f"{path} is no {FILE_NAME}: it is too large")
+            raise StorageError(f"{path} is not a {FILE_NAME} file: it is too large")
         return MetaProperties.from_text(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None

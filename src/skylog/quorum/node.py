@@ -1,8 +1,8 @@
 """One node of the metadata quorum, as the rest of the process sees it.
 
-It is the log of the controller's machine while it leads, and publishes what is committed: to
-publishers first and to listeners of the high watermark second, so that when a request's reply is
-sent, this node's own metadata shows its effect.
+While it leads, it is the log of the controller's machine. It publishes what is committed: first to
+publishers, then to listeners of the high watermark, so that when a request's reply is sent, this
+node's own metadata shows its effect.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from skylog.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from skylog.wire.schema import Message
 
 _logger = get_logger("quorum.node")
-_NOBODY: Final = -1
+_NO_NODE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndEpoch:
-    """``leader_id`` is −1 while there is none."""
+    """``leader_id`` is −1 if there is none."""
 
     leader_id: int
     epoch: int
@@ -65,8 +65,8 @@ class QuorumNode:
         rng: Random,
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """``on_failure`` is called for a log that cannot be written or followed: the node's
-        owner must stop it, and may start another on the same directory."""
+        """``on_failure`` is called if the log cannot be written or followed: the owner must then
+        stop this node, and may start another on the same directory."""
         self._storage = storage
         self._local = Voter(storage.replica, config.endpoints)
         self._config = config
@@ -86,10 +86,10 @@ class QuorumNode:
         self._closed = False
         self._last_snapshot_ms = 0
 
-    # -- life ----------------------------------------------------------------------------------
+    # -- life cycle ----------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Open the log and take part in the quorum; a lone voter leads when this returns."""
+        """Open the log and take part in the quorum; a single voter leads when this returns."""
         try:
             await self._start(self._clock.now_ms())
         except BaseException as error:
@@ -105,10 +105,10 @@ class QuorumNode:
 
         def read() -> tuple[MetadataLog, ElectionState | None]:
             try:
-                # Its own, from before the first write: the broker's logs are locked later.
+                # A lock of its own, before the first write: the broker's logs are locked later.
                 self._lock = DirectoryLock(str(directory))
                 log = MetadataLog.open(directory, self._files, self._config.log, now_ms)
-                # What a dead process left counts as durable from now on.
+                # What an earlier process left counts as durable from now on.
                 log.sync()
                 return log, election_file.read()
             except OSError as error:
@@ -154,7 +154,7 @@ class QuorumNode:
             self._unlock()
 
     async def abandon(self) -> None:
-        """Stop at once without notifying others; the files are as a killed process leaves them."""
+        """Stop at once without notifying others, leaving the files as a killed process would."""
         self._closed = True
         if self._driver is not None:
             self._driver.abandon()
@@ -188,7 +188,7 @@ class QuorumNode:
         except KafkaError as error:
             if not self._log.is_offline:
                 raise
-            # Nobody knows what the disk holds of it.
+            # How much of it is on disk is unknown.
             self._fail(error)
             raise KafkaError(error.code, error.message, ambiguous=True) from error
         self._publishing.appended(end_offset, LoadedBatch(base_offset, records))
@@ -199,7 +199,7 @@ class QuorumNode:
         return self._publishing.on_high_watermark(listener)
 
     async def read_all(self) -> AsyncIterator[LoadedBatch]:
-        """The latest snapshot, then every batch after it up to the log's present end."""
+        """The latest snapshot, then every batch after it up to the log's current end."""
         log, end_offset = self._log, self._log.end_offset
         offset = 0
         snapshot_id = log.latest_snapshot
@@ -211,7 +211,7 @@ class QuorumNode:
             yield batch
 
     def snapshot_due(self, now_ms: int) -> bool:
-        """Whether enough has been committed, or anything long enough ago, since the last one."""
+        """Whether enough has been committed, or enough time has passed, since the last one."""
         added = self._log.unsnapshotted_bytes
         if added >= self._config.log.snapshot_after_bytes:
             return True
@@ -220,7 +220,7 @@ class QuorumNode:
 
     async def write_snapshot(self, end_offset: int, records: Sequence[KeyValue]) -> None:
         """Store the state as of ``end_offset`` and delete the log before it as configured."""
-        invariant(end_offset <= self.high_watermark, f"a snapshot at {end_offset}, not committed")
+        invariant(end_offset <= self.high_watermark, f"a snapshot at uncommitted {end_offset}")
         log, now_ms = self._log, self._clock.now_ms()
         latest = log.latest_snapshot
         if latest is not None and end_offset <= latest.offset:
@@ -239,7 +239,7 @@ class QuorumNode:
         self._last_snapshot_ms = now_ms
         _logger.info("metadata snapshot written", offset=end_offset, bytes=written.size)
 
-    # -- what others want to know --------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------
 
     @property
     def stored(self) -> Log:
@@ -253,7 +253,7 @@ class QuorumNode:
     @property
     def leader_and_epoch(self) -> LeaderAndEpoch:
         leader_id = self._machine.leader_id
-        return LeaderAndEpoch(_NOBODY if leader_id is None else leader_id, self.epoch)
+        return LeaderAndEpoch(_NO_NODE if leader_id is None else leader_id, self.epoch)
 
     @property
     def leader_endpoint(self) -> Endpoint | None:
@@ -266,7 +266,7 @@ class QuorumNode:
         return frozenset(self._peers.strangers)
 
     def renew(self) -> None:
-        """Take up changed certificates for the connections to come."""
+        """Use changed certificates for new connections."""
         self._peers.renew()
 
     @property
@@ -275,7 +275,7 @@ class QuorumNode:
 
     @property
     def voters(self) -> VoterSet:
-        """Who votes, as far as this node knows."""
+        """The voters, as far as this node knows."""
         return self._machine.voters
 
     @property
@@ -298,7 +298,7 @@ class QuorumNode:
         )
 
     async def subscribe(self, publisher: Publisher) -> Unsubscribe:
-        """Give ``publisher`` the latest snapshot and every committed batch, then all to come."""
+        """Pass ``publisher`` the latest snapshot and every committed batch, then all new ones."""
         return await self._publishing.subscribe(publisher)
 
     async def serve(self, message: Message, version: int) -> Message:
@@ -307,7 +307,7 @@ class QuorumNode:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE)
         return await self._serving.serve(message, version)
 
-    # -- inside --------------------------------------------------------------------------------
+    # -- internals -----------------------------------------------------------------------------
 
     @property
     def driver(self) -> Driver:
@@ -324,7 +324,7 @@ class QuorumNode:
         invariant(self._started is not None, "the quorum node has not started")
         return self._started  # type: ignore[return-value]
 
-    # -- what the driver tells -----------------------------------------------------------------
+    # -- callbacks of the driver ---------------------------------------------------------------
 
     def driver_has_news(self) -> None:
         self._serving.wake()

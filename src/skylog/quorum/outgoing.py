@@ -10,7 +10,7 @@ from skylog.quorum.messages import FetchRequest, FetchSnapshotRequest, PeerReque
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request without an answer so far."""
+    """A request without a response so far."""
 
     peer: Peer
     request: PeerRequest
@@ -24,7 +24,7 @@ class Outgoing:
         self._request_ms = request_ms
         self._retry_ms = retry_ms
         self._sent: dict[int, Sent] = {}
-        # A fetch waits at the leader for news, so other requests do not wait for it.
+        # A fetch waits at the leader for new records, so other requests do not wait for it.
         self._busy: dict[tuple[int, bool], int] = {}
         self._paused: dict[int, int] = {}
         self._correlation_id = 0
@@ -47,7 +47,7 @@ class Outgoing:
         return any(is_fetch(each.request) for each in self._sent.values())
 
     def send(self, peer: Peer, request: PeerRequest, now_ms: int) -> list[Send]:
-        """Nothing while the peer is busy or was of no help a moment ago."""
+        """Nothing is sent while the peer is busy or has just failed to help."""
         fetch = is_fetch(request)
         if not self.is_free(peer, now_ms, fetch=fetch):
             return []
@@ -58,7 +58,7 @@ class Outgoing:
         return [Send(number, peer, request)]
 
     def answered(self, correlation_id: int) -> Sent | None:
-        """The request that this answers; None if it was dropped."""
+        """The request of this response; None if it was dropped."""
         sent = self._sent.pop(correlation_id, None)
         if sent is not None:
             del self._busy[sent.peer.id, is_fetch(sent.request)]
@@ -68,7 +68,7 @@ class Outgoing:
         self.unreachable.discard(peer.id)
 
     def failed(self, peer: Peer, now_ms: int) -> None:
-        """No answer at all."""
+        """There was no response."""
         self.unreachable.add(peer.id)
         self.pause(peer, now_ms)
 
@@ -86,7 +86,7 @@ class Outgoing:
 
     @property
     def deadline_ms(self) -> int | None:
-        """When a request is late, or a pause is over."""
+        """When a request times out, or a pause ends."""
         ends = [each.deadline_ms for each in self._sent.values()]
         ends += self._paused.values()
         return min(ends, default=None)

@@ -20,7 +20,7 @@ from skylog.quorum.voters import Endpoint
 from skylog.wire.messages.api_versions_request import ApiVersionsRequest
 
 _logger = get_logger("quorum.peers")
-# From these versions on replicas tell their directories, and ask before they stand.
+# From these versions on replicas send their directory ids and hold pre-votes.
 _VERSION_MIN: Final[dict[type, int]] = {m.VoteRequest: 2, m.FetchRequest: 17}
 KRAFT_VERSION: Final = "kraft.version"
 _FETCHES: Final = "fetch"
@@ -39,16 +39,16 @@ class PeerSettings:
 
 
 class Peers:
-    """Asks other replicas. All calls come from the event loop."""
+    """Sends requests to other replicas. All calls come from the event loop."""
 
     def __init__(self, settings: PeerSettings, system: System) -> None:
         self._settings = settings
         self._lines = Lines(settings.client, system)
-        # Whose directories are another cluster's, and will be for ever.
+        # Addresses of nodes formatted for another cluster, which never changes.
         self.strangers: set[Address] = set()
 
     async def ask(self, peer: Peer, request: m.PeerRequest) -> m.PeerResponse | None:
-        """The response; None if there is none, or it has no content."""
+        """The response; None if there is none, or it is empty."""
         settings = self._settings
         fetch = is_fetch(request)
         snapshot = isinstance(request, m.FetchSnapshotRequest)
@@ -66,7 +66,7 @@ class Peers:
             return None
 
     async def kraft_versions(self, endpoint: Endpoint) -> tuple[int, int] | None:
-        """Which versions of the protocol a node supports; None if it does not say."""
+        """The protocol versions that a node supports; None if it does not answer."""
         try:
             connection = await self._connection(endpoint, fetch=False)
             asked = ApiVersionsRequest(
@@ -90,10 +90,10 @@ class Peers:
         elif address not in self.strangers:
             self.strangers.add(address)
             own = self._settings.cluster_id
-            _logger.error("a controller of another cluster", address=str(address), own=own)
+            _logger.error("controller of another cluster", address=str(address), own=own)
 
     def renew(self) -> None:
-        """Take up changed certificates for the connections to come."""
+        """Use changed certificates for new connections."""
         self._lines.renew()
 
     async def close(self) -> None:

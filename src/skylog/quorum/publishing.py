@@ -75,7 +75,7 @@ class Publishing:
         return lambda: self._listeners.remove(listener)
 
     async def subscribe(self, publisher: Publisher) -> Unsubscribe:
-        """Give ``publisher`` the latest snapshot and every committed batch, then all to come."""
+        """Pass ``publisher`` the latest snapshot and every committed batch, then all new ones."""
         log, offset = self._log, 0
         # More may be committed while it reads; it is live once there is nothing left to read.
         while True:
@@ -117,12 +117,12 @@ class Publishing:
                 start, end = self._published, min(self.high_watermark, self._at_hand_from)
                 found = [batch async for batch in self.read_log(start, end)]
                 if self._published != start:
-                    continue  # a snapshot came in between
+                    continue  # a snapshot was installed meanwhile
                 for batch in found:
                     self._publish(batch)
                 self._published = end
             self._publish_at_hand()
-        except Exception as error:  # noqa: BLE001 — whoever follows the metadata would miss some
+        except Exception as error:  # noqa: BLE001 — followers of the metadata would miss some
             self._on_failure(error)
         finally:
             self._catching_up = None

@@ -1,6 +1,6 @@
-"""One replica of the metadata log: its state, and the ways from one state to the next. Pure:
+"""One replica of the metadata log: its state, and the transitions. Pure.
 
-what is decided here is carried out elsewhere. ``machine.py`` has the table of all transitions.
+Decisions made here are carried out elsewhere. ``machine.py`` has the table of all transitions.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from skylog.quorum.states import (
     Tally,
     Unattached,
 )
-from skylog.quorum.voters import NOBODY, Endpoint, Voter, VoterSet
+from skylog.quorum.voters import NO_VOTERS, Endpoint, Voter, VoterSet
 
 if TYPE_CHECKING:
     from skylog.kernel.rng import Random
 
-# Servers that are known by their address alone get ids that no node can have, as in Kafka.
+# Servers known only by address get ids that no node can have, as in Kafka.
 _FIRST_BOOTSTRAP_ID: Final = -2
 
 
@@ -48,12 +48,12 @@ class LogView(Protocol):
 
     @property
     def quorum(self) -> QuorumRecords:
-        """What its control records say, committed or not."""
+        """The contents of its control records, committed or not."""
         ...
 
     @property
     def voters_offset(self) -> int:
-        """Where the latest voters stand; −1 before there were any."""
+        """The offset of the latest voters; −1 if there have been none."""
         ...
 
     @property
@@ -68,11 +68,11 @@ class LogView(Protocol):
     def latest_snapshot(self) -> SnapshotId | None: ...
 
     def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
-        """None for a snapshot that is not here."""
+        """None if the snapshot is not here."""
         ...
 
     def end_of_epoch(self, epoch: int) -> EpochEnd:
-        """The largest epoch up to this one that the log has, and where it ends."""
+        """The largest epoch up to this one in the log, and its end."""
         ...
 
 
@@ -91,7 +91,7 @@ class QuorumOptions:
     """How a replica finds the others; static voters count until the log names any."""
 
     timeouts: Timeouts = Timeouts()
-    voters: VoterSet = NOBODY
+    voters: VoterSet = NO_VOTERS
     bootstrap: tuple[Endpoint, ...] = ()
     listener: str = "CONTROLLER"
     auto_join: bool = False
@@ -113,10 +113,10 @@ class Replica:
         timeouts = options.timeouts
         self.outgoing = Outgoing(timeouts.request_ms, timeouts.retry_ms)
         self.saved: ElectionState | None = None
-        # Values derived from the voters, cached while they stay the same.
-        self._voters_seen: tuple[VoterSet, bool, list[tuple[Voter, Peer]]] = (NOBODY, False, [])
+        # Values derived from the voters, cached while these stay the same.
+        self._voters_seen: tuple[VoterSet, bool, list[tuple[Voter, Peer]]] = (NO_VOTERS, False, [])
 
-    # -- who is who ----------------------------------------------------------------------------
+    # -- members -------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
@@ -135,7 +135,7 @@ class Replica:
         return self._seen()[1]
 
     def others(self) -> list[tuple[Voter, Peer]]:
-        """Every voter but this replica, with the way to it."""
+        """Every other voter, and how to reach it."""
         return self._seen()[2]
 
     def _seen(self) -> tuple[VoterSet, bool, list[tuple[Voter, Peer]]]:
@@ -151,7 +151,7 @@ class Replica:
 
     @property
     def may_stand(self) -> bool:
-        """Whether it is a voter, or still one while the record of its removal may be lost.
+        """Whether it is a voter, or was one and the record of its removal may still be lost.
 
         The replica with that record may be the only one that can be elected: no voter votes for a
         shorter log.
@@ -163,7 +163,7 @@ class Replica:
 
     @property
     def leadership(self) -> Leadership:
-        """What every response of this replica contains."""
+        """Included in every response of this replica."""
         state = self.state
         match state:
             case Leader():
@@ -199,12 +199,12 @@ class Replica:
     # -- transitions ---------------------------------------------------------------------------
 
     def initial(self, saved: ElectionState, now_ms: int) -> State:
-        """Where a replica begins that finds this on its disk."""
+        """The first state of a replica with this saved election."""
         deadline = self.election_end(now_ms)
         if saved.epoch < self.log.last_epoch:
             return Unattached(self.log.last_epoch, None, None, deadline)
         if saved.leader_id == self.key.id:
-            # What it wrote last may be lost: it must not write on under the same epoch.
+            # What it wrote last may be lost: it must not continue to write in the same epoch.
             return Resigned(saved.epoch, deadline)
         if saved.leader_id is not None and self.voters.get(saved.leader_id) is not None:
             fetch_end = now_ms + self.options.timeouts.fetch_ms
@@ -214,7 +214,7 @@ class Replica:
         return Unattached(saved.epoch, saved.leader_id, saved.voted, deadline)
 
     def epoch_seen(self, epoch: int, now_ms: int) -> list[Effect]:
-        """Someone is in a higher epoch: ours is over."""
+        """Another replica is in a higher epoch: ours has ended."""
         if epoch <= self.epoch:
             return []
         return self.enter(Unattached(epoch, None, None, self.election_end(now_ms)))
@@ -255,7 +255,7 @@ class Replica:
         )
 
     def enter(self, state: State) -> list[Effect]:
-        invariant(state.epoch >= self.epoch, f"epoch {self.epoch} back to {state.epoch}")
+        invariant(state.epoch >= self.epoch, f"epoch goes back from {self.epoch} to {state.epoch}")
         if type(state) is not type(self.state) or state.epoch != self.epoch:
             self.outgoing.reset()
         self.state = state
@@ -278,6 +278,6 @@ class Replica:
         return Tally().with_vote(self.key.id, granted=True) if self.is_voter else Tally()
 
     def election_end(self, now_ms: int) -> int:
-        # Spread, so that two candidates do not split the vote for ever.
+        # Random, so that two candidates do not split the vote for ever.
         election_ms = self.options.timeouts.election_ms
         return now_ms + election_ms + self.rng.randrange(max(1, election_ms))

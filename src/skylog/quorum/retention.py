@@ -1,7 +1,7 @@
 """Which snapshots of the metadata log may be deleted. Pure.
 
-As in Kafka: the oldest goes, and the log before the next one with it, while all together take more
-than ``metadata.max.retention.bytes`` or the oldest is past ``metadata.max.retention.ms``. The
+As in Kafka: the oldest snapshot is deleted, with the log before the next one, while all together
+exceed ``metadata.max.retention.bytes`` or the oldest exceeds ``metadata.max.retention.ms``. The
 latest always stays.
 """
 
@@ -36,7 +36,7 @@ class Retention:
     def first_kept(
         self, snapshots: Sequence[KnownSnapshot], log_bytes: int, now_ms: int
     ) -> SnapshotId | None:
-        """The oldest snapshot to keep, of those in ascending order; None where none may go."""
+        """The oldest snapshot to keep, given in ascending order; None if all are kept."""
         total = log_bytes + sum(snapshot.size for snapshot in snapshots)
         kept = 0
         for index, snapshot in enumerate(snapshots[:-1]):

@@ -1,6 +1,6 @@
-"""Kafka's messages of the quorum on the side that answers: questions read, answers written. Pure.
+"""Kafka's messages of the quorum on the server side: decodes requests, encodes responses. Pure.
 
-What concerns the request as a whole (another cluster, another topic) is a KafkaError.
+An error of the whole request (another cluster, another topic) is a KafkaError.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.quorum import messages as m
-from skylog.quorum.client_codec import NOBODY
+from skylog.quorum.client_codec import NO_NODE
 from skylog.quorum.snapshots import SnapshotId
 from skylog.quorum.voters import Endpoint, ReplicaKey, Voter
 from skylog.wire.messages import (
@@ -43,7 +43,7 @@ def parse(message: Message, version: int, cluster_id: str, listener: str) -> m.P
     if asked.cluster_id is not None and asked.cluster_id != cluster_id:
         raise KafkaError(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"This is cluster {cluster_id}, not the requested one.",
+            f"This is cluster {cluster_id}, not the one in the request.",
         )
     match message:
         case AddRaftVoterRequest() | RemoveRaftVoterRequest() | UpdateRaftVoterRequest():
@@ -126,7 +126,7 @@ def _change(message: Any, listener: str) -> m.PeerRequest:
     feature = message.k_raft_version_feature
     least, greatest = feature.min_supported_version, feature.max_supported_version
     if not 0 <= least <= greatest:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "The kraft.version range is none.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The kraft.version range is empty.")
     return m.UpdateVoterRequest(
         Voter(key, endpoints, (least, greatest)), message.current_leader_epoch
     )
@@ -155,9 +155,9 @@ def _endpoints(listed: Any) -> tuple[Endpoint, ...]:
 
 
 def answer(asked: Message, response: Any) -> Message:
-    """The message that answers."""
+    """The response message."""
     told = response.leadership
-    leader_id = NOBODY if told.leader_id is None else told.leader_id
+    leader_id = NO_NODE if told.leader_id is None else told.leader_id
     match response:
         case m.VoteResponse():
             vote = vote_response
@@ -232,7 +232,7 @@ def _changed(asked: Message, response: m.VoterResponse, leader_id: int) -> Messa
 
 
 def _nodes(wire: Any, told: m.Leadership) -> list[Any]:
-    """The leader's address; the first is that of the listener among controllers."""
+    """The leader's address; the first is that of the controllers' listener."""
     if told.leader_id is None or not told.endpoints:
         return []
     where = told.endpoints[0]

@@ -1,4 +1,4 @@
-"""Answers the other replicas: requests are handled in order, and a fetch without news waits."""
+"""Answers other replicas: requests are handled in order, and a fetch without news waits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FETCH_WAIT_MS_MAX: Final = 30_000
 
 
 class Serving:
-    """The part of a node that others call."""
+    """The part of a node that other replicas call."""
 
     def __init__(
         self, node: QuorumNode, peers: Peers, cluster_id: str, config: QuorumConfig
@@ -42,7 +42,7 @@ class Serving:
         self._news: set[asyncio.Future[None]] = set()
 
     def wake(self) -> None:
-        """Wake waiting fetches: records, a higher high watermark, another leader."""
+        """Wake waiting fetches: there are records, a higher high watermark, or another leader."""
         waiting, self._news = self._news, set()
         for future in waiting:
             if not future.done():
@@ -71,13 +71,12 @@ class Serving:
         return answer(message, response)
 
     async def _with_versions(self, request: AddVoterRequest) -> AddVoterRequest:
-        """A new voter is asked for its supported versions, which also shows that it can be
-        reached."""
+        """Ask a new voter for its supported versions, which also shows that it can be reached."""
         endpoint = request.voter.endpoint(self._config.listener)
         versions = await self._peers.kraft_versions(endpoint) if endpoint is not None else None
         if versions is None:
             raise KafkaError(
-                ErrorCode.REQUEST_TIMED_OUT, f"Voter {request.voter.key.id} does not answer."
+                ErrorCode.REQUEST_TIMED_OUT, f"Voter {request.voter.key.id} did not answer."
             )
         return AddVoterRequest(replace(request.voter, kraft_versions=versions))
 
@@ -97,7 +96,7 @@ class Serving:
         return response
 
     async def _await_commit(self, response: VoterResponse) -> VoterResponse:
-        """A change of voters is done when it can no longer be lost."""
+        """A change of voters is complete when it can no longer be lost."""
         end_offset, node = response.end_offset, self._node
         epoch = node.epoch
         if end_offset is None:
@@ -106,7 +105,7 @@ class Serving:
         end = loop.time() + self._config.timeouts.request_ms / 1000
         while node.high_watermark < end_offset:
             if loop.time() >= end or node.epoch != epoch:
-                # Nobody knows yet: the record may be committed later.
+                # The outcome is unknown: the record may be committed later.
                 return replace(response, error=ErrorCode.REQUEST_TIMED_OUT)
             news = loop.create_future()
             self._news.add(news)

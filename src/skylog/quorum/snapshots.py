@@ -1,6 +1,6 @@
 """Snapshots of the metadata log: ``<end offset>-<epoch>.checkpoint``, in Kafka's format (KIP-630).
 
-A snapshot is a log of its own: a control batch with header, KRaft version and voters, batches of
+A snapshot is a log by itself: a control batch with header, KRaft version and voters, batches of
 records, a control batch with the footer. A file without its footer is incomplete. It is written to
 a temporary file and renamed, so a crash leaves the old state or the new one.
 """
@@ -32,13 +32,13 @@ PARTIAL_SUFFIX: Final = ".checkpoint.part"
 DELETED_SUFFIX: Final = ".checkpoint.deleted"
 BOOTSTRAP_NAME: Final = "bootstrap.checkpoint"
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})(?:-[^.]*)?(\.checkpoint(?:\.part|\.deleted)?)")
-# A record's own header never takes more than this beside its key and value.
+# A record needs at most this many bytes besides its key and value.
 _RECORD_OVERHEAD: Final = 64
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SnapshotId:
-    """The offset after the last record it holds, and that record's epoch."""
+    """The offset after its last record, and that record's epoch."""
 
     offset: int
     epoch: int
@@ -48,13 +48,13 @@ class SnapshotId:
         return f"{self.offset:020d}-{self.epoch:010d}{SUFFIX}"
 
 
-# Made by formatting: no records, only who votes.
+# Written by formatting: no records, only the voters.
 BOOTSTRAP_ID: Final = SnapshotId(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole content of a snapshot."""
+    """The complete contents of a snapshot."""
 
     records: Sequence[KeyValue]
     quorum: QuorumRecords
@@ -62,7 +62,7 @@ class Snapshot:
 
 
 def parse_name(name: str) -> tuple[SnapshotId, str] | None:
-    """The snapshot and the suffix, of a whole, partial or deleted one."""
+    """The snapshot and the suffix, of a complete, partial or deleted file."""
     match = _NAME.fullmatch(name)
     return (SnapshotId(int(match[1]), int(match[2])), match[3]) if match else None
 
@@ -105,11 +105,11 @@ def _groups(records: Sequence[KeyValue], bytes_max: int) -> Iterator[list[KeyVal
 
 
 def read_batches(path: Path) -> Generator[Batch, None, None]:
-    """Every batch of a snapshot file, checked; StorageError for one that is damaged."""
+    """Every batch of a snapshot file, verified; StorageError if one is damaged."""
     with path.open("rb") as file:
         while prefix := file.read(LOG_OVERHEAD):
             size = batch_size(prefix, 0) if len(prefix) == LOG_OVERHEAD else 0
-            # A record may be as large as a batch may be, so a batch may be twice that.
+            # A record may be as large as the batch limit, so a batch may be twice as large.
             if not HEADER_BYTES <= size <= 2 * METADATA_BATCH_BYTES_MAX:
                 raise StorageError(f"{path} is damaged: a batch claims {size} bytes")
             data = prefix + file.read(size - LOG_OVERHEAD)
@@ -122,13 +122,13 @@ def read_batches(path: Path) -> Generator[Batch, None, None]:
 
 
 def read_header(path: Path) -> Snapshot:
-    """A snapshot's first batch: all but the records."""
+    """A snapshot's first batch: everything but the records."""
     with contextlib.closing(read_batches(path)) as batches:
         return _collect(path, itertools.islice(batches, 1))[0]
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """The whole file; StorageError for one that is damaged or has no footer."""
+    """The whole file; StorageError if it is damaged or has no footer."""
     snapshot, whole = _collect(path, read_batches(path))
     if not whole:
         raise StorageError(f"{path} is damaged: it has no footer")
@@ -136,7 +136,7 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def _collect(path: Path, batches: Iterable[Batch]) -> tuple[Snapshot, bool]:
-    """What the batches hold, and whether the last of them is the footer."""
+    """The contents of the batches, and whether the last of them is the footer."""
     records: list[KeyValue] = []
     quorum = QuorumRecords()
     last_timestamp, whole = -1, False
@@ -159,22 +159,22 @@ def _collect(path: Path, batches: Iterable[Batch]) -> tuple[Snapshot, bool]:
 
 
 def write_snapshot(files: Files, path: Path, batches: Iterator[bytes]) -> None:
-    """Write aside, sync, rename, sync the directory. The file is never changed again."""
+    """Write a temporary file, sync, rename, sync the directory. The file never changes again."""
     partial = partial_path(path)
-    # A left-over of a crash may be read-only already.
+    # A file left by a crash may already be read-only.
     files.remove(str(partial))
     try:
         _write(files, partial, batches)
         files.rename(str(partial), str(path))
     except OSError:
-        with contextlib.suppress(OSError):  # a full disk must not fill up with halves
+        with contextlib.suppress(OSError):  # partial files must not fill the disk
             files.remove(str(partial))
         raise
     files.sync_directory(str(path.parent))
 
 
 def partial_path(path: Path) -> Path:
-    """Where a snapshot is until all of it is there."""
+    """The path of a snapshot until it is complete."""
     return path.with_name(path.name.removesuffix(SUFFIX) + PARTIAL_SUFFIX)
 
 
@@ -188,7 +188,7 @@ def write_piece(files: Files, path: Path, position: int, data: Buffer) -> None:
 
 
 def finish_pieces(files: Files, path: Path) -> Snapshot:
-    """Take up a snapshot of which all pieces are there; StorageError for one that is damaged."""
+    """Complete a snapshot whose chunks have all been written; StorageError if it is damaged."""
     partial = partial_path(path)
     files.sync(str(partial))
     try:

@@ -10,7 +10,7 @@ from skylog.quorum.voters import Endpoint, ReplicaKey
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The answers so far, by voter id."""
+    """The votes so far, by voter id."""
 
     granted: frozenset[int] = frozenset()
     rejected: frozenset[int] = frozenset()
@@ -28,13 +28,13 @@ class Tally:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a replica's log is known to reach, and when it last fetched; −1 is never."""
+    """How far a replica's log is known to reach, and when it last fetched; −1: never."""
 
     key: ReplicaKey
     end_offset: int = -1
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
-    # When it last fetched anything, a snapshot too: what keeps a leader in office.
+    # When it last fetched anything, snapshots included: this keeps a leader in office.
     heard_ms: int = -1
     # When it last acknowledged the leader.
     told_ms: int = -1

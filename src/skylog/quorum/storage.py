@@ -1,7 +1,7 @@
 """Formatting and opening a node's directories, as ``kafka-storage format --standalone`` does.
 
-``meta.properties`` is written last: a directory without it counts as not formatted. All checks
-come before the first write, so a refusal changes nothing.
+``meta.properties`` is written last: a directory without it counts as not formatted. All checks come
+before the first write, so a refused format changes nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class NodeStorage:
     node_id: int
     directory_ids: Mapping[Path, Uuid]
     metadata_dir: Path
-    # What a new metadata log begins with.
+    # The first records of a new metadata log.
     bootstrap: Sequence[KeyValue]
 
     @property
@@ -76,13 +76,13 @@ class FormatPlan:
     cluster_id: str
     controller: Endpoint
     bootstrap: Sequence[KeyValue]
-    # The initial voters: only this node, by default.
+    # The initial voters; by default only this node.
     voters: VoterSet | None = None
     # No voters in the log: static voters are in the settings, a joining node is added later.
     joins: bool = False
 
     def check(self) -> None:
-        """StorageError where this node would not be what its directory says."""
+        """StorageError if the voters do not include this node."""
         if self.voters is not None and self.voters.get(self.node_id) is None:
             raise StorageError(
                 f"the initial controllers do not name node.id={self.node_id}: "
@@ -131,7 +131,7 @@ def format_if_new(
     cluster_id: str | None = None,
     metadata_dir: Path | None = None,
 ) -> NodeStorage:
-    """Open the directories; where none was ever used, format them with the defaults first."""
+    """Open the directories; if none was ever used, format them with the defaults first."""
     first, everything = _with_metadata_dir(dirs, metadata_dir)
     if not any(_is_used(directory) for directory in everything):
         plan = FormatPlan(
@@ -148,14 +148,14 @@ def load_directory(
     *,
     metadata_dir: Path | None = None,
 ) -> NodeStorage:
-    """Open formatted directories; StorageError for any that is not this node's."""
+    """Open formatted directories; StorageError if any is not this node's."""
     metadata_dir, dirs = _with_metadata_dir(dirs, metadata_dir)
     found = {directory: read_meta_properties(directory) for directory in dirs}
     for directory, properties in found.items():
         if properties is None:
             raise StorageError(
                 f"No {META_NAME} found in {directory}: format the directory first, "
-                "or take it out of log.dirs"
+                "or remove it from log.dirs"
             )
     known = _check_ids(found, node_id, cluster_id)
     for directory in dirs:
@@ -163,7 +163,7 @@ def load_directory(
         metadata = directory / METADATA_DIRECTORY
         if directory != metadata_dir and metadata.exists():
             raise StorageError(
-                f"Found the metadata log at {metadata}, but it belongs into {metadata_dir}"
+                f"Found the metadata log at {metadata}, but it belongs in {metadata_dir}"
             )
     return NodeStorage(
         cluster_id=next(iter(known.values())).cluster_id,
@@ -236,7 +236,7 @@ def _check_usable(directory: Path) -> None:
 
 
 def _is_used(directory: Path) -> bool:
-    """Formatted once, or holds partitions: what a stopped formatting left does not count."""
+    """Formatted, or has partitions: the remains of an interrupted format do not count."""
     if not directory.is_dir():
         return False
     if (directory / META_NAME).exists():
@@ -283,7 +283,7 @@ def _read_bootstrap(directory: Path) -> Sequence[KeyValue]:
     try:
         return read_snapshot(path).records
     except FileNotFoundError:
-        # Kafka makes do without the file, with the defaults of its release.
+        # Without the file Kafka uses the defaults of its release.
         return bootstrap_records()
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""Who votes: replicas by id and directory id, and the set of them (KIP-853)."""
+"""The voters: replicas by id and directory id (KIP-853)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from skylog.wire.messages import voters_record
 from skylog.wire.messages.voters_record import VotersRecord
 
 KRAFT_VERSION_MIN: Final = 0
-# From this version on, voters are known by the directory they keep the log in.
+# From this version on, voters are identified by the directory of their log.
 KRAFT_VERSION_MAX: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaKey:
-    """A replica is a node *with its disk*: one that returns with an empty disk is another
+    """A replica is a node *with its disk*: a node that returns with an empty disk is another
     replica."""
 
     id: int
@@ -27,7 +27,7 @@ class ReplicaKey:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a controller listens."""
+    """The address of a controller."""
 
     listener: str
     host: str
@@ -43,7 +43,7 @@ class Voter:
     kraft_versions: tuple[int, int] = (KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Where it listens under this name; a static voter has one address and no choice."""
+        """Its endpoint under this name; a static voter has only one address."""
         named = (each for each in self.endpoints if each.listener == listener)
         return next(named, self.endpoints[0] if self.endpoints else None)
 
@@ -56,7 +56,7 @@ class VoterSet:
 
     def __post_init__(self) -> None:
         ids = [voter.key.id for voter in self.voters]
-        invariant(len(set(ids)) == len(ids), f"a voter is named twice: {ids}")
+        invariant(len(set(ids)) == len(ids), f"a voter is listed twice: {ids}")
 
     @property
     def keys(self) -> tuple[ReplicaKey, ...]:
@@ -67,9 +67,9 @@ class VoterSet:
         return len(self.voters) // 2 + 1
 
     def key_of(self, replica: ReplicaKey) -> ReplicaKey | None:
-        """The key of the voter that this replica is, None for an observer.
+        """The key of this replica as a voter, None for an observer.
 
-        A voter of ``controller.quorum.voters`` is known by its id alone, whatever its disk.
+        A voter of ``controller.quorum.voters`` is identified by its id alone, whatever its disk.
         """
         for voter in self.voters:
             key = voter.key
@@ -108,7 +108,7 @@ class VoterSet:
         return cls(tuple(_from_wire(voter) for voter in record.voters))
 
 
-NOBODY: Final = VoterSet(())
+NO_VOTERS: Final = VoterSet(())
 
 
 class VoterIds(Collection[int]):

@@ -26,7 +26,7 @@ class Voting:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
 
-    # -- giving votes --------------------------------------------------------------------------
+    # -- granting votes ------------------------------------------------------------------------
 
     def requested(self, request: VoteRequest, now_ms: int) -> tuple[VoteResponse, list[Effect]]:
         """Another replica requests a vote or a pre-vote."""
@@ -40,14 +40,14 @@ class Voting:
         granted = self.grants(request)
         state = replica.state
         if granted and not request.pre_vote and isinstance(state, Unattached | Prospective):
-            # It has at least our chance to win, so it gets its time.
+            # Its chance to win is at least as good as ours, so wait for it.
             deadline = replica.election_end(now_ms)
             voted = replace(state, voted=request.candidate, deadline_ms=deadline)
             effects += replica.enter(voted)
         return VoteResponse(ErrorCode.NONE, replica.leadership, granted), effects
 
     def _refusal(self, request: VoteRequest) -> ErrorCode:
-        # Only who has not stood yet may have records of the epoch it asks in.
+        # Only in a pre-vote may the replica have records of the epoch in its request.
         known = request.last_epoch - request.pre_vote
         if request.end_offset < 0 or request.last_epoch < 0 or known >= request.epoch:
             return ErrorCode.INVALID_REQUEST
@@ -73,10 +73,10 @@ class Voting:
                 return False
         return request.pre_vote and up_to_date
 
-    # -- getting votes -------------------------------------------------------------------------
+    # -- requesting votes ----------------------------------------------------------------------
 
     def timed_out(self, now_ms: int) -> list[Effect]:
-        """The present state has lasted too long."""
+        """The current state has timed out."""
         replica = self._replica
         state = replica.state
         match state:
@@ -96,7 +96,7 @@ class Voting:
         tally = replica.own_vote()
         deadline = replica.election_end(now_ms)
         replica.outgoing.reset()
-        # Nothing to remember has changed: a crash here is as if it had not happened.
+        # Nothing that must be saved has changed: a crash here leaves no trace.
         replica.state = Prospective(
             before.epoch, leader_id, before.voted, told.endpoints, tally, deadline
         )
@@ -125,7 +125,7 @@ class Voting:
     def answered(
         self, voter: ReplicaKey, request: VoteRequest, response: VoteResponse, now_ms: int
     ) -> list[Effect]:
-        """A voter has answered; answers to an earlier question count for nothing."""
+        """A voter has answered; responses to an earlier request do not count."""
         state = self._replica.state
         if request.epoch != state.epoch or voter not in self._replica.voters:
             return []
@@ -159,7 +159,7 @@ class Voting:
         return [*replica.enter(leader), BeginEpoch(leader.epoch, granting)]
 
     def _lose(self, state: object, now_ms: int) -> list[Effect]:
-        """Back to the leader, if there is one, or to waiting."""
+        """Return to the leader, if there is one, or wait."""
         replica = self._replica
         invariant(isinstance(state, Prospective), f"an election lost in {state}")
         told = replica.leadership

@@ -1,6 +1,6 @@
 """Fetches partitions from one leader and appends the records, one request after another.
 
-An error affects only its own partition: after one, be it a full disk here or at the leader, that
+An error affects only its own partition: after one, such as a full disk here or at the leader, that
 partition pauses for a while. One whose log is offline is dropped until the next metadata change.
 """
 
@@ -45,7 +45,7 @@ _SESSION_LOST: Final = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )
-# The leader is of another mind than we are, as it happens while metadata spreads.
+# The leader has newer or older metadata than this broker, as happens while changes spread.
 _EXPECTED: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -58,7 +58,7 @@ _EXPECTED: Final = frozenset(
 
 
 class Peers(Protocol):
-    """The way to other brokers."""
+    """Sends requests to other brokers."""
 
     async def send(
         self,
@@ -91,7 +91,7 @@ class FetchPorts:
     clock: Clock
     broker_epoch: Callable[[], int]
     quota: ReplicationQuota
-    # Bytes that came, for who counts them.
+    # Counts the fetched bytes.
     fetched: Callable[[str, int], None] = lambda topic, size: None
     # No requests before this broker has an epoch.
     started: asyncio.Event = field(default_factory=asyncio.Event)
@@ -108,7 +108,7 @@ class Fetcher:
         self._session = ReplicaSession()
         self._states: dict[Partition, FetchState] = {}
         self._by_key: dict[Key, Partition] = {}
-        # Those that rest after an error.
+        # Those that pause after an error.
         self._resting: dict[Partition, None] = {}
         self.failed: set[Partition] = set()
         self._work = asyncio.Event()
@@ -123,7 +123,7 @@ class Fetcher:
         return max((state.lag or 0 for state in tuple(self._states.values())), default=0)
 
     def add(self, partition: Partition) -> None:
-        """Fetch a partition as of its present leader epoch."""
+        """Fetch a partition in its current leader epoch."""
         known = self._states.get(partition)
         if known is not None and known.leader_epoch == partition.leader_epoch:
             return
@@ -154,7 +154,7 @@ class Fetcher:
         if self._task is not None:
             await end_tasks([self._task])
 
-    # -- asking --------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         await self._ports.started.wait()
@@ -175,7 +175,7 @@ class Fetcher:
                 self._all_rest()
 
     async def _rest(self) -> None:
-        """Wait for the first that has rested enough, or for a new one."""
+        """Wait until the first pause ends, or a partition is added."""
         self._work.clear()
         now_ms = self._ports.clock.now_ms()
         ready_ms = min((self._states[each].ready_ms for each in self._resting), default=now_ms)
@@ -196,7 +196,7 @@ class Fetcher:
                 self._want(partition, state)
 
     def _want(self, partition: Partition, state: FetchState) -> None:
-        """Ask for what comes next, unless the partition is over its quota."""
+        """Request what comes next, unless the partition is over its quota."""
         quota = self._ports.quota
         if (
             not state.in_sync
@@ -249,7 +249,7 @@ class Fetcher:
         self._session.answered(response.session_id)
         await self._take(response)
 
-    # -- answers -------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------
 
     async def _take(self, response: FetchResponse) -> None:
         taken = 0
@@ -292,7 +292,7 @@ class Fetcher:
             self._give_up(partition)
 
     def _append(self, partition: Partition, state: FetchState, data: PartitionData) -> None:
-        """Append the records, if there are any, and follow the leader's watermarks."""
+        """Append the records, if any, and follow the leader's watermarks."""
         ports, store = self._ports, partition.log
         started_at = store.log_start_offset
         size = len(data.records or b"")
@@ -310,7 +310,7 @@ class Fetcher:
         end = EpochEnd(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
         offset = truncation_offset(partition.log, end)
         log.info(
-            "log cut to the leader's",
+            "log truncated to the leader's",
             partition=str(partition),
             offset=offset,
             end_offset=partition.log.log_end_offset,
@@ -321,7 +321,7 @@ class Fetcher:
         self._go_on(partition, state)
 
     def _go_on(self, partition: Partition, state: FetchState) -> None:
-        """Ask again at once, unless it would be the same question."""
+        """Ask again at once, unless the request would be the same."""
         before = state.offset, state.last_epoch
         state.restart(partition.log)
         if (state.offset, state.last_epoch) == before:
@@ -372,11 +372,11 @@ class Fetcher:
             self._give_up(partition)
             return
         if partition.log.is_offline:
-            log.error("partition not fetched any more", partition=str(partition), why=str(error))
+            log.error("partition no longer fetched", partition=str(partition), why=str(error))
             self._give_up(partition)
             return
         tell = log.debug if error.code in _EXPECTED else log.warning
-        tell("partition rests", partition=str(partition), why=str(error))
+        tell("partition paused", partition=str(partition), why=str(error))
         self._rests(partition, state, self._settings.backoff_ms)
 
     def _give_up(self, partition: Partition) -> None:

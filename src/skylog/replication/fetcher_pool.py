@@ -1,4 +1,4 @@
-"""All fetchers of a broker: a few for each leader, each with the partitions that fall to it."""
+"""All fetchers of a broker: a few for each leader, which share its partitions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Fetchers:
         self._closed = False
 
     def start(self) -> None:
-        """This broker is registered: fetch from now on."""
+        """This broker is registered: begin to fetch."""
         self._ports.started.set()
 
     def follow(self, partition: Partition) -> None:
-        """Fetch a partition from its leader as metadata has it now, or not at all."""
+        """Fetch a partition from its current leader, if it has one."""
         leader_id = partition.leader_id
         if self._closed or partition.deleted or leader_id < 0 or partition.is_leader:
             self.forget(partition)
@@ -48,7 +48,7 @@ class Fetchers:
         fetcher.add(partition)
 
     def forget(self, partition: Partition) -> None:
-        """Fetch a partition no more."""
+        """Stop fetching a partition."""
         fetcher = self._homes.pop(partition, None)
         if fetcher is not None:
             fetcher.remove(partition)
@@ -85,7 +85,7 @@ class Fetchers:
         return len(self._homes)
 
     async def close(self) -> None:
-        """Fetch nothing any more."""
+        """Stop fetching."""
         self._closed = True
         closing = [fetcher.close() for fetcher in self._fetchers.values()]
         await asyncio.gather(*closing, *self._closing, return_exceptions=True)

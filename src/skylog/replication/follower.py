@@ -1,6 +1,6 @@
 """The follower's side of a partition: where to fetch from, and what to truncate. Pure.
 
-A fetch carries the epoch of the follower's last record. A leader whose log has another end for that
+A fetch has the epoch of the follower's last record. A leader whose log has another end for that
 epoch returns it instead of records: the *diverging epoch*. The follower truncates its log to where
 both agree as far as it knows, and fetches again, until they do.
 
@@ -8,9 +8,9 @@ both agree as far as it knows, and fetches again, until they do.
 the leader     the follower
 =============  ===============================================================================
 sends records  appends them; high watermark and log start follow
-diverges       cuts its log (``truncation_offset``), asks again at once
-out of range   asks where the leader's log begins and ends, cuts or starts anew (``out_of_range``)
-another error  asks again after ``replica.fetch.backoff.ms``
+diverges       truncates its log (``truncation_offset``), fetches again at once
+out of range   asks for the leader's start and end, truncates or starts over (``out_of_range``)
+another error  fetches again after ``replica.fetch.backoff.ms``
 =============  ===============================================================================
 """
 
@@ -23,14 +23,14 @@ NO_EPOCH: Final = -1
 
 
 class EpochEnd(NamedTuple):
-    """Where an epoch ends in a log: the offset after its last record."""
+    """The end of an epoch in a log: the offset after its last record."""
 
     epoch: int
     end_offset: int
 
 
 class EpochLog(Protocol):
-    """A follower's log, as far as it matters here."""
+    """What is needed of a follower's log."""
 
     @property
     def log_end_offset(self) -> int: ...
@@ -45,7 +45,7 @@ class EpochLog(Protocol):
 
 
 def truncation_offset(log: EpochLog, leader: EpochEnd) -> int:
-    """Where to cut when the leader's log has ``leader`` for the epoch that we named."""
+    """Where to truncate if the leader's log has ``leader`` for the epoch of our request."""
     end_offset = log.log_end_offset
     if leader.end_offset < 0:
         return min(log.high_watermark, end_offset)
@@ -53,13 +53,14 @@ def truncation_offset(log: EpochLog, leader: EpochEnd) -> int:
     if epoch == NO_EPOCH:
         return min(leader.end_offset, end_offset)
     if epoch != leader.epoch:
-        # We have no such epoch: keep what we have of earlier ones, and ask about the last of them.
+        # We do not have that epoch: keep the records of earlier ones, and ask about the last of
+        # them.
         return min(epoch_end, end_offset)
     return min(epoch_end, leader.end_offset, end_offset)
 
 
 class Reset(NamedTuple):
-    """What to do with a log whose end the leader does not know."""
+    """What to do with a log whose end the leader does not have."""
 
     offset: int
     # Everything is older than the leader's log: nothing of it is kept.
@@ -82,9 +83,9 @@ class FetchState:
     leader_epoch: int
     offset: int
     last_epoch: int
-    # Not before this time, after an error.
+    # The end of the pause after an error.
     ready_ms: int = 0
-    # How far behind the leader's high watermark; None until it is known.
+    # The lag behind the leader's high watermark; None until it is known.
     lag: int | None = None
 
     @property
@@ -92,12 +93,12 @@ class FetchState:
         return self.lag is not None and self.lag <= 0
 
     def advance(self, log: EpochLog, leader_high_watermark: int) -> None:
-        """Go on from the log's end."""
+        """Continue at the log's end."""
         self.offset = log.log_end_offset
         self.last_epoch = log.latest_epoch
         self.lag = max(leader_high_watermark - self.offset, 0)
 
     def restart(self, log: EpochLog) -> None:
-        """Go on from the log's end, after it was cut."""
+        """Continue at the log's end, after it was truncated."""
         self.offset = log.log_end_offset
         self.last_epoch = log.latest_epoch

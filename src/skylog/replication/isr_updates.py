@@ -29,7 +29,7 @@ RETRY_SECONDS: Final = 0.05
 
 
 class Controller(Protocol):
-    """The way to the controller."""
+    """Sends requests to the controller."""
 
     async def submit(self, request: Message, version: int) -> Any: ...
 
@@ -45,7 +45,7 @@ class IsrUpdates:
         self._controller = controller
         self._waiting: dict[Partition, IsrChange] = {}
         self._task: asyncio.Task[None] | None = None
-        # Since the start, for who counts them.
+        # Totals since the start, for metrics.
         self.expands = self.shrinks = self.failed = 0
 
     def submit(self, partition: Partition, change: IsrChange) -> None:
@@ -75,10 +75,10 @@ class IsrUpdates:
         except KafkaError as error:
             code = error.code
         except Exception:
-            log.exception("controller not asked")
+            log.exception("request to the controller failed")
             code = ErrorCode.UNKNOWN_SERVER_ERROR
         if code is not ErrorCode.NONE:
-            log.debug("in-sync replicas not changed yet", error=code.name)
+            log.debug("ISR not changed yet", error=code.name)
             self.failed += len(sent)
             self._repeat(sent)
             return False
@@ -98,12 +98,12 @@ class IsrUpdates:
         again = partition.isr_answered(change, answer)
         if isinstance(answer, ErrorCode):
             self.failed += 1
-            log.debug("in-sync replicas refused", partition=str(partition), error=answer.name)
+            log.debug("ISR change refused", partition=str(partition), error=answer.name)
             return again
         self.expands += change.added is not None
         self.shrinks += bool(change.removed)
         log.info(
-            "in-sync replicas changed",
+            "ISR changed",
             partition=str(partition),
             before=list(before),
             now=list(answer.isr),

@@ -1,5 +1,5 @@
 """Transactions that should have ended long ago: their coordinator has lost them, or cannot reach
-this broker. Until they are ended, readers of committed records wait before them."""
+this broker. Until they end, read-committed consumers wait at their start."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from skylog.kernel.logging import get_logger
 from skylog.replication.partition import Partition
 
 _log = get_logger("replication.transactions")
-# Partitions that are checked before other tasks get a turn.
+# The number of partitions checked before other tasks get a turn.
 _PER_TURN: Final = 256
 
 
 class LateTransactions:
-    """Looks now and then for led partitions whose oldest transaction is late."""
+    """Checks periodically for led partitions whose oldest transaction is late."""
 
     def __init__(self, partitions: Iterable[Partition], clock: Clock, timeout_ms_max: int) -> None:
-        """``timeout_ms_max`` is the longest that a producer may ask for."""
+        """``timeout_ms_max`` is the longest transaction timeout that a producer may request."""
         self._partitions = partitions
         self._clock = clock
         self._allowed_ms = timeout_ms_max + LATE_TRANSACTION_BUFFER_MS
-        # Where the late transaction begins, by partition.
+        # The start of the late transaction, by partition.
         self._known: dict[Partition, int] = {}
 
     @property
@@ -34,20 +34,20 @@ class LateTransactions:
         return len(self._known)
 
     async def review(self) -> None:
-        """Look at all partitions, and tell of each late transaction once."""
+        """Check all partitions, and log each late transaction once."""
         oldest_ms = self._clock.now_ms() - self._allowed_ms
         found: dict[Partition, int] = {}
         for seen, partition in enumerate(self._partitions, 1):
             if seen % _PER_TURN == 0:
                 await asyncio.sleep(0)
-            # Kafka also checks the producer of the oldest one, and its latest batch.
+            # Kafka, too, checks the producer of the oldest one, and its latest batch.
             open_now = partition.log.producers.oldest_transaction if partition.is_leader else None
             if open_now is None or not 0 < open_now.last_timestamp < oldest_ms:
                 continue
             found[partition] = open_now.txn_first_offset
             if self._known.get(partition) != open_now.txn_first_offset:
                 _log.warning(
-                    "transaction is late: readers of committed records wait before it",
+                    "transaction is late: read-committed consumers wait for it",
                     partition=str(partition),
                     producer_id=open_now.producer_id,
                     producer_epoch=open_now.epoch,

@@ -4,14 +4,14 @@
 ISR         goes to
 ==========  ==================================================================================
 committed   pending: a replica outside it has caught up, or one inside it lags (``propose``)
-pending     committed as asked: the controller agrees · committed as before: it refuses and has
-            changed nothing · whatever metadata says, should that come first
+pending     committed as requested: the controller agrees · as before: it refuses and has
+            changed nothing · as in metadata, if that comes first
 ==========  ==================================================================================
 
 One change is pending at a time. A replica that is being added already counts, and one that is being
-removed still counts: the *maximal* ISR. Only what all of it has is committed, up to the high
-watermark, which never goes back. With fewer in sync than ``min.insync.replicas`` it does not
-advance (KIP-966).
+removed still counts: together they are the *maximal* ISR. Only what all of it has is committed, up
+to the high watermark, which never decreases. With fewer in sync than ``min.insync.replicas`` it
+does not advance (KIP-966).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 
 NO_EPOCH: Final = -1
 NO_OFFSET: Final = -1
-# The controller knows our partition's epoch and says that nothing was changed.
+# The controller knows our partition epoch and has changed nothing.
 _REFUSED: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
-# What we know is out of date, or the change took us out: metadata will tell.
+# Our state is out of date, or the change removed us: wait for metadata.
 _AWAIT_METADATA: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -41,10 +41,11 @@ _AWAIT_METADATA: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What metadata says of brokers: the epoch of a registration, and whether it may join ISRs."""
+    """What metadata says of a broker: the epoch of its registration, and whether it may join
+    ISRs."""
 
     broker_epoch: int
-    # Neither fenced nor about to leave.
+    # Neither fenced nor shutting down.
     active: bool
 
 
@@ -61,10 +62,10 @@ class EpochEnds(Protocol):
 
 
 def find_divergence(log: EpochEnds, offset: int, last_epoch: int) -> tuple[int, int] | None:
-    """Where the leader's log parts from that of who fetches; None where it does not.
+    """Where the leader's log diverges from a follower's; None if it does not.
 
-    Who fetches ``offset`` has records up to there, the last of them of ``last_epoch``. What comes
-    back is the latest epoch up to that which the leader has, and its end.
+    A follower that fetches ``offset`` has records up to there, the last of them of ``last_epoch``.
+    Returns the latest epoch up to that one which the leader has, and its end.
     """
     if last_epoch == NO_EPOCH:
         return None
@@ -91,7 +92,7 @@ class Follower:
         self.broker_id = broker_id
         self.end_offset = NO_OFFSET
         self.start_offset = NO_OFFSET
-        # The leader's end when this replica last fetched.
+        # The leader's end offset at this replica's last fetch.
         self.leader_end_offset = NO_OFFSET
         self.fetched_ms = 0
         self.caught_up_ms = 0
@@ -99,7 +100,7 @@ class Follower:
         self.broker_epoch: int | None = None
 
     def reset(self, *, now_ms: int, end_offset: int, new_leader: bool, in_sync: bool) -> None:
-        """A new epoch began. Who is not in sync must not hold back the high watermark."""
+        """A new epoch began. A replica out of sync must not hold back the high watermark."""
         self.caught_up_ms = now_ms if in_sync else 0
         if new_leader:
             self.end_offset = self.start_offset = self.leader_end_offset = NO_OFFSET
@@ -110,7 +111,8 @@ class Follower:
             self.fetched_ms = self.caught_up_ms
 
     def fetched(self, offset: int, start_offset: int, end_offset: int, now_ms: int) -> None:
-        """It fetches ``offset``, so it has all before; the leader's log ends at ``end_offset``.
+        """It fetches ``offset``, so it has everything before; the leader's log ends at
+        ``end_offset``.
 
         A follower that reaches the log end of its previous fetch was caught up then: a follower of
         a busy leader never fetches the very end.
@@ -134,7 +136,7 @@ class IsrChange:
 
     leader_epoch: int
     partition_epoch: int
-    # Broker and the epoch under which it fetched; -1 where it has not yet.
+    # Each broker with the epoch in which it fetched; -1 if it has not yet.
     isr: tuple[tuple[int, int], ...]
     added: int | None = None
     removed: tuple[int, ...] = ()
@@ -142,7 +144,7 @@ class IsrChange:
 
 @dataclass(frozen=True, slots=True)
 class IsrAnswer:
-    """What the controller made of it."""
+    """The controller's response."""
 
     leader_epoch: int
     partition_epoch: int
@@ -171,7 +173,7 @@ class Leader:
         self._brokers = brokers
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
-        # Where this leader's epoch begins: other leaders wrote everything below it.
+        # The start of this leader's epoch: other leaders wrote everything below it.
         self.epoch_start_offset = 0
         self.followers: dict[int, Follower] = {}
         self.isr: frozenset[int] = frozenset()
@@ -186,14 +188,14 @@ class Leader:
         end_offset: int,
         now_ms: int,
     ) -> None:
-        """Take over what metadata says: (leader epoch, partition epoch), replicas and ISR."""
+        """Apply metadata: (leader epoch, partition epoch), replicas and ISR."""
         leader_epoch, partition_epoch = epochs
         new_leader = self.leader_epoch == NO_EPOCH
         others = [replica for replica in replicas if replica != self._node_id]
         self.followers = {each: self.followers.get(each) or Follower(each) for each in others}
         if epochs != (self.leader_epoch, self.partition_epoch):
-            # Otherwise the controller's response has arrived before, and our later request is still
-            # pending.
+            # Otherwise the controller's response has already arrived, and our later request is
+            # still pending.
             self._commit_isr(isr)
         self.partition_epoch = partition_epoch
         if leader_epoch > self.leader_epoch:
@@ -222,19 +224,20 @@ class Leader:
         end_offset: int,
         now_ms: int,
     ) -> None:
-        """A replica fetches ``offset``; NOT_LEADER_OR_FOLLOWER if it has been restarted since."""
+        """A replica fetches ``offset``; NOT_LEADER_OR_FOLLOWER if it has restarted since."""
         follower = self.followers[replica]
         known = self._brokers(replica)
         if broker_epoch != NO_EPOCH and known is not None and known.broker_epoch > broker_epoch:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"broker {replica} fetches with epoch {broker_epoch}, now {known.broker_epoch}",
+                f"broker {replica} fetches with epoch {broker_epoch}, not {known.broker_epoch}",
             )
         follower.broker_epoch = broker_epoch
         follower.fetched(offset, start_offset, end_offset, now_ms)
 
     def seen(self, replica: int, fetched_ms: int, end_offset: int) -> None:
-        """A replica that has everything has fetched again, in a session, without saying more."""
+        """A replica that has everything has fetched again, in a session, without naming the
+        partition."""
         follower = self.followers.get(replica)
         if (
             follower is not None
@@ -243,12 +246,12 @@ class Leader:
         ):
             follower.fetched(follower.end_offset, follower.start_offset, end_offset, fetched_ms)
 
-    # -- what is committed ---------------------------------------------------------------------
+    # -- watermarks ----------------------------------------------------------------------------
 
     def high_watermark(self, current: int, end_offset: int, now_ms: int) -> int:
-        """Up to where all of the maximal ISR have the log, ``current`` at least.
+        """Up to where all of the maximal ISR have the log, but at least ``current``.
 
-        A replica that has nearly caught up is waited for too, or it would never get in.
+        It also waits for a replica that has nearly caught up, which otherwise could never join.
         """
         found = end_offset
         for follower in self.followers.values():
@@ -263,7 +266,7 @@ class Leader:
         return max(found, current)
 
     def low_watermark(self, start_offset: int) -> int:
-        """Before it no replica that lives has a record."""
+        """No live replica has a record below it."""
         found = start_offset
         for follower in self.followers.values():
             known = self._brokers(follower.broker_id)
@@ -274,10 +277,10 @@ class Leader:
     # -- the ISR -------------------------------------------------------------------------------
 
     def expansion(self, replica: int, high_watermark: int, broker_epoch: int) -> IsrChange | None:
-        """The ISR with a replica that has caught up; ``broker_epoch`` is this broker's own.
+        """The ISR with a caught-up replica; ``broker_epoch`` is this broker's own.
 
-        It must have reached this leader's epoch: records before it may be committed above the high
-        watermark that this leader knows.
+        The replica must have reached this leader's epoch: earlier records may be committed above
+        the high watermark that this leader knows.
         """
         follower = self.followers[replica]
         if (
@@ -290,7 +293,7 @@ class Leader:
         return self._propose(self.isr | {replica}, broker_epoch, added=replica)
 
     def shrinkage(self, end_offset: int, now_ms: int, broker_epoch: int) -> IsrChange | None:
-        """The ISR without those who lag."""
+        """The ISR without lagging replicas."""
         if self.pending is not None:
             return None
         lagging = tuple(
@@ -326,7 +329,7 @@ class Leader:
         members = tuple((each, self._epoch_of(each, broker_epoch)) for each in sorted(isr))
         change = IsrChange(self.leader_epoch, self.partition_epoch, members, added, removed)
         self.pending = change
-        # Who is removed still counts: the controller may refuse.
+        # A replica being removed still counts: the controller may refuse.
         self.maximal_isr = self.isr | isr
         return change
 
@@ -340,7 +343,7 @@ class Leader:
     def answered(self, change: IsrChange, answer: IsrAnswer | ErrorCode) -> bool:
         """Apply the controller's response; True if the same change must be requested again."""
         if change is not self.pending:
-            return False  # metadata was faster
+            return False  # metadata has already arrived
         if isinstance(answer, IsrAnswer):
             newer = answer.partition_epoch >= self.partition_epoch
             if answer.leader_epoch == self.leader_epoch and newer:

@@ -1,4 +1,4 @@
-"""All partitions of this broker: found by name or id, created and deleted as metadata says."""
+"""All partitions of this broker: found by name or id, created and deleted by metadata."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from skylog.replication.leader import Brokers, IsrChange
 from skylog.replication.partition import Partition, PartitionState
 
 NO_EPOCH: Final = -1
-# Partitions that are processed before other tasks get a turn.
+# The number of partitions processed before other tasks get a turn.
 _PER_TURN: Final = 256
 
 
 class Followed(Protocol):
-    """Who fetches partitions from their leaders."""
+    """Fetches partitions from their leaders."""
 
     def follow(self, partition: Partition) -> None: ...
 
@@ -27,7 +27,7 @@ class Followed(Protocol):
 
 
 class Alterations(Protocol):
-    """Who asks the controller for changes of ISRs."""
+    """Requests ISR changes from the controller."""
 
     def broker_epoch(self) -> int: ...
 
@@ -35,7 +35,7 @@ class Alterations(Protocol):
 
 
 class ReplicaManager:
-    """Keeps the partitions that this broker holds."""
+    """Manages the partitions on this broker."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class ReplicaManager:
         self._alterations = alterations
         self._fetchers = fetchers
         self._topics: dict[str, dict[int, Partition]] = {}
-        # Those with other replicas that this broker leads.
+        # Those led by this broker that have other replicas.
         self._led: dict[Partition, None] = {}
 
-    # What partitions ask for, too (``PartitionHost``).
+    # Services for partitions, too (``PartitionHost``).
 
     def broker_epoch(self) -> int:
         return self._alterations.broker_epoch()
@@ -71,7 +71,7 @@ class ReplicaManager:
     def assign(
         self, topic: str, index: int, topic_id: Uuid, state: PartitionState, config: LogConfig
     ) -> Partition | None:
-        """Bring a partition in line with metadata; None when it does not live here."""
+        """Apply metadata to a partition; None if it is not on this broker."""
         partitions = self._topics.setdefault(topic, {})
         partition = partitions.get(index)
         if self.node_id not in state.replicas:
@@ -114,7 +114,7 @@ class ReplicaManager:
             partition.expand_isr()
 
     async def review_isrs(self) -> None:
-        """Ask for ISRs without those who lag, and with those who do not any more."""
+        """Request ISRs without lagging replicas, and with those that have caught up."""
         for seen, partition in enumerate(tuple(self._led), 1):
             partition.shrink_isr()
             partition.expand_isr()

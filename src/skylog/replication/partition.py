@@ -1,6 +1,6 @@
 """One partition on this broker: its log, its role in the cluster, and its high watermark.
 
-A partition without other replicas has no ``Leader``: what is appended is committed.
+A partition without other replicas has no ``Leader``: appended records are committed at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PartitionState(Protocol):
-    """What the metadata log says of a partition."""
+    """A partition in the metadata log."""
 
     @property
     def leader(self) -> int: ...
@@ -101,7 +101,7 @@ class Partition(WatchedLog):
         self.isr: Sequence[int] = ()
         self.reassigning = False
         self.deleted = False
-        # While this broker leads and there are other replicas.
+        # Set while this broker leads and there are other replicas.
         self.leader: Leader | None = None
         # Whether at least min.insync.replicas replicas are in sync.
         self.enough_in_sync = True
@@ -118,20 +118,20 @@ class Partition(WatchedLog):
 
     @property
     def epoch_start_offset(self) -> int:
-        """Where this leader's epoch begins; 0 if no other broker can have led."""
+        """The start of this leader's epoch; 0 if no other broker can have led."""
         return 0 if self.leader is None else self.leader.epoch_start_offset
 
     @property
     def min_in_sync(self) -> int:
-        """At most as many replicas as there are."""
+        """min.insync.replicas, but not more than there are replicas."""
         return min(self.log.config.min_insync_replicas, len(self.replicas))
 
     # -- metadata ------------------------------------------------------------------------------
 
     def update(self, state: PartitionState) -> None:
-        """Take over what the metadata log says of this partition."""
+        """Apply the metadata of this partition."""
         if state.partition_epoch < self.partition_epoch:
-            return  # the controller's answer to us was faster
+            return  # the controller's response has already arrived
         leader_id, leader_epoch = state.leader, state.leader_epoch
         invariant(leader_epoch >= self.leader_epoch, f"{self}: leader epoch went back")
         was_leader = self.is_leader
@@ -190,7 +190,7 @@ class Partition(WatchedLog):
     # -- leading -------------------------------------------------------------------------------
 
     def require_in_sync(self) -> None:
-        """NOT_ENOUGH_REPLICAS when a write that all replicas must have cannot be taken."""
+        """NOT_ENOUGH_REPLICAS if a write that all replicas must have cannot be accepted."""
         if not self.enough_in_sync:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -219,7 +219,7 @@ class Partition(WatchedLog):
         self._check_append(acks_all=True)
         info = self.log.appender.append_marker(end, self.leader_epoch, now_ms)
         self._appended(MARKER_BYTES)
-        # The whole transaction becomes readable for some, however small its marker.
+        # The whole transaction becomes readable for some consumers, however small its marker.
         self._notify(0)
         return info
 
@@ -244,7 +244,7 @@ class Partition(WatchedLog):
         self._advance_high_watermark()
 
     def _hear_quiet_followers(self, leader: Leader) -> None:
-        """Those in sessions say nothing while nothing moves: they were here all the same."""
+        """Followers in sessions do not name unchanged partitions: their fetches count anyway."""
         end_offset = self.log.log_end_offset
         for watcher in self._follower_watchers:
             leader.seen(watcher.replica_id, watcher.fetched_ms, end_offset)
@@ -264,7 +264,7 @@ class Partition(WatchedLog):
             self._release_low_waiting(self.low_watermark)
 
     def shrink_isr(self) -> None:
-        """Ask for an ISR without those who lag, if there are any."""
+        """Request an ISR without lagging replicas, if there are any."""
         leader, host = self.leader, self._host
         if leader is None:
             return
@@ -275,7 +275,7 @@ class Partition(WatchedLog):
             host.alter_isr(self, change)
 
     def expand_isr(self) -> None:
-        """Propose an ISR with a caught-up follower that could not join when it fetched.
+        """Request an ISR with a caught-up follower that could not join when it fetched.
 
         Its broker may have been fenced then, and a fetch session does not repeat unchanged
         partitions.
@@ -309,19 +309,19 @@ class Partition(WatchedLog):
         return again
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the log start up; returns the new one."""
+        """Advance the log start; returns the new one."""
         start = self.log.trimming.delete_records_before(offset)
         self._notify(0)
         return start
 
     @property
     def low_watermark(self) -> int:
-        """Where the logs of all live replicas begin at least."""
+        """The lowest log start of all live replicas."""
         start = self.log.log_start_offset
         return start if self.leader is None else self.leader.low_watermark(start)
 
     def deleted_everywhere(self, offset: int) -> asyncio.Future[None] | None:
-        """What to await until no live replica has records before ``offset``; None when none has."""
+        """A future for when no live replica has records before ``offset``; None if none has."""
         return None if self.low_watermark >= offset else self._wait_for_low_watermark(offset)
 
     # -- following -----------------------------------------------------------------------------
@@ -330,7 +330,7 @@ class Partition(WatchedLog):
         """Append what the leader has sent, unchanged; after a KafkaError the log is unchanged."""
         log = self.log
         if covers(fetched.batches, log.log_end_offset):
-            # The leader's log begins within a batch, and ours is empty so far.
+            # The leader's log begins within a batch, and ours is still empty.
             if log.log_end_offset != log.log_start_offset:
                 raise KafkaError(
                     ErrorCode.INVALID_RECORD, f"{fetched.batches[0]} overlaps with {log}"
@@ -342,11 +342,11 @@ class Partition(WatchedLog):
                 self._uncommitted.add(log.log_end_offset, len(part.buffer))
 
     def follow(self, high_watermark: int, log_start_offset: int) -> None:
-        """Take over how far the leader has committed, and where its log begins."""
+        """Apply the leader's high watermark and log start offset."""
         log, before = self.log, self.log.high_watermark
         log.high_watermark = max(before, min(high_watermark, log.log_end_offset))
         if log_start_offset > log.log_start_offset:
-            # First: records before it may be ones that the leader never had.
+            # First: the leader may never have had the records before it.
             log.trimming.delete_records_before(min(log_start_offset, log.high_watermark))
             self._notify(0)
         if log.high_watermark > before:
@@ -356,7 +356,7 @@ class Partition(WatchedLog):
             self._notify(moved)
 
     def truncate_to(self, offset: int) -> None:
-        """Cut off what the leader does not have. Blocks."""
+        """Truncate what the leader does not have. Blocks."""
         self.log.truncate_to(offset)
         self._uncommitted.clear()
         self._notify(0)

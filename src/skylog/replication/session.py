@@ -1,10 +1,10 @@
 """A follower's incremental fetch session with one leader (KIP-227). Pure.
 
-Only changes are sent, and only they are examined: a fetcher of a thousand quiet partitions sends
+Only changes are sent, and only they are examined: a fetcher of a thousand idle partitions sends
 empty requests.
 
 ==========  =======================  ==========================================
-state       answer                   then
+state       response                 then
 ==========  =======================  ==========================================
 full        session id 0             full: the leader keeps no session
 full        a session id             incremental, epoch 1
@@ -37,7 +37,7 @@ class ReplicaSession:
         self._id = 0
         self._epoch = 0
         self._wanted: dict[Key, FetchPartition] = {}
-        # What the broker knows from earlier requests: responses refer to that.
+        # What the broker knows from earlier requests: responses refer to it.
         self._asked: dict[Key, FetchPartition] = {}
         self._changed: dict[Key, None] = {}
         self._forgotten: dict[Key, None] = {}
@@ -46,16 +46,16 @@ class ReplicaSession:
         return len(self._wanted)
 
     def asked(self, key: Key) -> FetchPartition | None:
-        """What the leader's answer about a partition is an answer to."""
+        """The request to which the leader's response about a partition refers."""
         return self._asked.get(key)
 
     def want(self, key: Key, wanted: FetchPartition) -> None:
-        """Ask for this from the next request on."""
+        """Include this from the next request on."""
         self._wanted[key] = wanted
         self._changed[key] = None
 
     def drop(self, key: Key) -> None:
-        """Ask for it no more."""
+        """Stop fetching it."""
         if self._wanted.pop(key, None) is not None:
             self._changed.pop(key, None)
             if self._epoch:
@@ -66,7 +66,7 @@ class ReplicaSession:
         return bool(self._wanted or self._forgotten)
 
     def fill(self, request: FetchRequest) -> None:
-        """Put into a request what the leader does not know yet."""
+        """Fill a request with what the leader does not know yet."""
         request.session_id, request.session_epoch = self._id, self._epoch
         if not self._epoch:
             self._asked = {}
@@ -84,7 +84,7 @@ class ReplicaSession:
         self._changed, self._forgotten = {}, {}
 
     def answered(self, session_id: int) -> None:
-        """The leader took the request."""
+        """The leader accepted the request."""
         self._id = session_id
         if not session_id:
             self.reset()

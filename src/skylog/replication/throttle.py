@@ -1,4 +1,4 @@
-"""Replication that must leave room for clients: replicas that are moved, within a rate."""
+"""Throttled replication (replica moves), which must leave bandwidth for clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ ALL_REPLICAS: Final = "*"
 
 
 def throttled_partitions(text: str, node_id: int) -> frozenset[int] | None:
-    """The partitions of ``partition:broker,…`` that name a broker; None for all of the topic's."""
+    """The partitions that ``partition:broker,…`` lists for a broker; None for all of the
+    topic's."""
     if text.strip() == ALL_REPLICAS:
         return None
     pairs = (entry.strip().split(":") for entry in text.split(",") if entry.strip())
@@ -21,7 +22,7 @@ def throttled_partitions(text: str, node_id: int) -> frozenset[int] | None:
 
 
 class ReplicationQuota:
-    """How fast throttled replicas may be sent, or fetched."""
+    """The rate limit for sending, or for fetching, throttled replicas."""
 
     def __init__(self, samples: int, window_ms: int, clock: Clock) -> None:
         self._clock = clock
@@ -30,7 +31,7 @@ class ReplicationQuota:
         self._topics: Mapping[str, frozenset[int] | None] = {}
 
     def update(self, bytes_per_second: int, topics: Mapping[str, frozenset[int] | None]) -> None:
-        """What counts from now on: the rate, and the partitions of each topic, None for all."""
+        """Set the rate, and the throttled partitions of each topic (None for all)."""
         self._bytes_per_second = bytes_per_second
         self._topics = topics
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-# Beyond this many appends the newest are counted as one: a watermark may stall for long.
+# Beyond this many appends the newest are counted as one: the high watermark may stall for long.
 _APPENDS_MAX: Final = 1_024
 
 
@@ -26,7 +26,7 @@ class Uncommitted:
         self._appends.append((end_offset, size))
 
     def take(self, high_watermark: int) -> int:
-        """The bytes of appends that are committed up to here, each counted once."""
+        """The bytes of appends committed up to here, each counted once."""
         total = 0
         while self._appends and self._appends[0][0] <= high_watermark:
             total += self._appends.popleft()[1]

@@ -28,23 +28,23 @@ class Watcher(Protocol):
 
 
 class FollowerWatcher(Watcher, Protocol):
-    """A follower's fetch session, which holds this partition."""
+    """A follower's fetch session that includes this partition."""
 
     @property
     def replica_id(self) -> int: ...
 
     @property
     def fetched_ms(self) -> int:
-        """When it fetched last, whether it spoke of this partition or not."""
+        """When it last fetched, whether or not it named this partition."""
         ...
 
     def high_watermark_moved(self) -> None:
-        """The next response should include it; no one has to be woken."""
+        """The next response should include it; it need not be woken."""
         ...
 
 
 class WatchedLog:
-    """A log with those who wait for it. All methods run on the event loop."""
+    """A log and the callers that wait for it. All methods run on the event loop."""
 
     __slots__ = (
         "_commit_listeners",
@@ -64,7 +64,7 @@ class WatchedLog:
         self._low_waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def committed(self, offset: int) -> asyncio.Future[None] | None:
-        """What to await until ``offset`` is below the high watermark; None when it already is."""
+        """A future for when ``offset`` is below the high watermark; None if it already is."""
         if self.log.high_watermark > offset:
             return None
         future = asyncio.get_running_loop().create_future()

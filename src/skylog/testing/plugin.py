@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def skylog_broker() -> Iterator[Broker]:
     """A new broker; its data is deleted with it."""
-    from skylog.testing.broker import Broker  # noqa: PLC0415 - only who uses it pays for it
+    from skylog.testing.broker import Broker  # noqa: PLC0415 - slow to import, not always used
 
     with Broker() as broker:
         yield broker

@@ -146,7 +146,7 @@ class TransactionCoordinator:
         led.forget()  # the machine is about to list them all
         try:
             await led.runtime.load()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
+        except Exception as error:  # noqa: BLE001 - any error: retried
             self._reload_later(led, error)
         else:
             await self._resume(led)

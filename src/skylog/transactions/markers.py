@@ -136,7 +136,7 @@ class Markers:
         request = WriteTxnMarkersRequest([_marker(*entry) for entry in entries])
         try:
             errors = _errors(await self._sender.send(node_id, request))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the decision stands
+        except Exception as error:  # noqa: BLE001 - any error: the decision stands
             _log.warning("markers not delivered, tried again", node_id=node_id, why=str(error))
             errors = {}
         for decision, partitions in entries:

@@ -22,7 +22,7 @@ from skylog.quorum.log import MetadataLogConfig
 from skylog.quorum.node import QuorumNode
 from skylog.quorum.replica import Timeouts
 from skylog.quorum.storage import FormatPlan, NodeStorage, format_directory
-from skylog.quorum.voters import NOBODY, Endpoint, ReplicaKey, Voter, VoterSet
+from skylog.quorum.voters import NO_VOTERS, Endpoint, ReplicaKey, Voter, VoterSet
 from skylog.replicated.log import KeyValue, LoadedBatch
 from skylog.wire.apis import ApiKey, decode_request_header, request_class, response_class
 from skylog.wire.codec import decode_at, encode_parts
@@ -175,7 +175,7 @@ class Cluster:
         }
         self.bootstrap = tuple(member.endpoint for member in self.members.values())
         self.keys = {number: ReplicaKey(number, random_uuid(rng)) for number in self.members}
-        self.static = NOBODY
+        self.static = NO_VOTERS
         if static:
             self.static = VoterSet(
                 tuple(

@@ -75,5 +75,5 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 )
 def test_a_damaged_file_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "quorum-state").write_text(text)
-    with pytest.raises(StorageError, match="quorum-state is not a quorum state"):
+    with pytest.raises(StorageError, match="quorum-state is not a valid quorum state"):
         ElectionFile(Files(4), tmp_path).read()

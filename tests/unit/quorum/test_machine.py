@@ -420,7 +420,7 @@ class TestFollower:
         found.answered(number, FetchResponse(ErrorCode.NONE, Leadership(4, 2), 8), 1)
         number = sent(found.tick(1), FetchRequest)
         response = FetchResponse(ErrorCode.NONE, Leadership(4, 2), diverging=EpochEnd(3, 7))
-        with pytest.raises(AssertionError, match="committed here up to 8"):
+        with pytest.raises(AssertionError, match="committed up to 8"):
             found.answered(number, response, 1)
 
     def test_it_takes_a_snapshot_piece_by_piece(self) -> None:

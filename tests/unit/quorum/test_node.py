@@ -272,7 +272,7 @@ class TestFailingDisk:
         files = CrashFiles()
         rig = Rig(tmp_path, files=files)
         files.fails.add("rename")
-        with pytest.raises(StorageError, match="election cannot be saved"):
+        with pytest.raises(StorageError, match="election state cannot be saved"):
             await rig.node.start()
         files.fails.clear()
         with pytest.raises(KafkaError) as raised:

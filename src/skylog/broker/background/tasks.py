@@ -54,7 +54,7 @@ class Background:
         while True:
             try:
                 await work()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
+            except Exception as error:  # noqa: BLE001 - any error: retried
                 expected = isinstance(error, KafkaError) and error.retriable
                 tell = log.debug if expected else log.warning
                 tell("background work failed; it will be retried", work=name, why=str(error))

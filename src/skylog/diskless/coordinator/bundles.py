@@ -80,7 +80,7 @@ class CommitBundles:
             for answer in bundle.answers.values():
                 answer.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+        except Exception as error:  # noqa: BLE001 - any error: callers wait for it
             outcomes = dict.fromkeys(bundle.parts, error)
         for coordinator_id, outcome in outcomes.items():
             answer = bundle.answers[coordinator_id]

@@ -108,7 +108,7 @@ class Loader:
                 await self._replay(machine)
                 return machine
             _log.info("rebuilding coordinator", coordinator=machine.coordinator_id)
-        except Exception as error:  # noqa: BLE001 - damage shows in any way; the log has it all
+        except Exception as error:  # noqa: BLE001 - any damage: rebuilt from the log
             _log.warning("coordinator cache unusable", why=repr(error))
         return await self._rebuild(machine)
 

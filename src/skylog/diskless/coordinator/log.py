@@ -145,7 +145,7 @@ class CoordinatorLog:
             while self._synced < self.end_offset and self._moved is not None:
                 await self._sync()
                 self._committed(self._synced)
-        except Exception as error:  # noqa: BLE001 - whoever leads must not go on
+        except Exception as error:  # noqa: BLE001 - the leader must stop
             if self._failed is not None:
                 self._failed(error)
         finally:

@@ -264,7 +264,7 @@ class DisklessCoordinators:
             await led.replica.prepare()
             if self._led.get(coordinator_id) is led:
                 await self._build(led)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
+        except Exception as error:  # noqa: BLE001 - any error: retried
             self._reload_later(led, error)
 
     async def _build(self, led: _Led) -> None:

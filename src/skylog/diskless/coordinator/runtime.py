@@ -272,7 +272,7 @@ class CoordinatorRuntime:
                 if life == self._life:
                     self._finish(turn, machine)
                 await asyncio.sleep(0)  # let other tasks run
-        except Exception as error:  # noqa: BLE001 - whatever it was, the cache is in doubt now
+        except Exception as error:  # noqa: BLE001 - any error: the cache is in doubt
             failure = error
         if self._snapshot_task is not None:
             await asyncio.wait({self._snapshot_task})
@@ -335,7 +335,7 @@ class CoordinatorRuntime:
             waiter.appended = True
             if end_offset != handled.end_offset:
                 raise StorageError(f"the log ends at {end_offset}, not at {handled.end_offset}")
-        except Exception as error:  # noqa: BLE001 - what later writes rest on is not in the log
+        except Exception as error:  # noqa: BLE001 - later writes depend on it
             known = isinstance(error, KafkaError) and not error.ambiguous
             waiter.appended = waiter.appended or not known
             self._wait(waiter, handled)

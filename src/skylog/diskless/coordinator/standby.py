@@ -78,7 +78,7 @@ class Standby:
             while not self._ended:
                 try:
                     await self._follow()
-                except Exception as error:  # noqa: BLE001 - the log has it all: begin again
+                except Exception as error:  # noqa: BLE001 - rebuilt from the log
                     _log.warning(
                         "standby starts over",
                         coordinator=self.coordinator_id,

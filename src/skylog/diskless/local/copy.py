@@ -69,7 +69,7 @@ class LocalCopy:
             return None
         try:
             log = _open(place, files, config, now_ms, 0)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong, there is another copy
+        except Exception as error:  # noqa: BLE001 - any error: there is another copy
             _log.warning("a local copy is unusable", directory=place.directory, why=str(error))
         else:
             if log.companions.topic_id == place.topic_id:

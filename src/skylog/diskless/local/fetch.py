@@ -111,7 +111,7 @@ class LocalFetch:
             except TimeoutError:
                 self._partitions.stats.disk_errors += 1
                 return None
-            except Exception as error:  # noqa: BLE001 - whatever is wrong, there is another copy
+            except Exception as error:  # noqa: BLE001 - any error: there is another copy
                 self._went_wrong(one, copy, request.offset, error)
                 return None
             if request.offset < one.log_start:

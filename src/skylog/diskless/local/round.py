@@ -87,7 +87,7 @@ class Round:
             known = [one for one in hosted if not one.unsure and not one.gone]
             if known:
                 await self._fill(known)
-        except Exception as error:  # noqa: BLE001 - nobody waits for it: say so and try again
+        except Exception as error:  # noqa: BLE001 - logged and retried
             failure = error if isinstance(error, KafkaError) else _unexpected(error)
             for one in self._ones:
                 if one.round is self:

@@ -270,7 +270,7 @@ class DisklessWriter:
                 async with self._slots:
                     await self._put(file.key, buffers)
             self._sent(file, buffers)
-        except Exception as error:  # noqa: BLE001 - who commits tells the producers
+        except Exception as error:  # noqa: BLE001 - reported by the commit
             file.not_uploaded(error)
 
     def _sent(self, file: ClosedFile, buffers: Sequence[Buffer]) -> None:

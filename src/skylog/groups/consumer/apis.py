@@ -104,7 +104,7 @@ class ConsumerGroupApis:
             await self._machines.submit(
                 group_id, await self._matches(group_id, regexes, may_describe)
             )
-        except Exception as error:  # noqa: BLE001 - whatever it is: the group must not wait for it
+        except Exception as error:  # noqa: BLE001 - any error: the group must not wait
             _log.error("matching topics not kept", group=group_id, why=str(error))
             with contextlib.suppress(KafkaError):
                 await self._machines.submit(group_id, RegexesResolved(group_id))

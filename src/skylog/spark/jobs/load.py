@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import MapType, StringType
 
 from skylog.kernel.errors import ConfigError

@@ -142,7 +142,7 @@ class AvroDecoder:
             found: Any = fastavro.schemaless_reader(stream, self._schema, None)
             row = found if self._is_record else {VALUE: found}
             shaped = {name: _shape(row[name], kind) for name, kind in self._types.items()}
-        except Exception as error:  # noqa: BLE001 - bytes of others can make it fail in any way
+        except Exception as error:  # noqa: BLE001 - invalid data can raise anything
             raise AvroError(f"not of this Avro schema: {error or type(error).__name__}") from None
         left = len(data) - stream.tell()
         if left:

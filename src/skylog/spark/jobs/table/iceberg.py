@@ -39,7 +39,7 @@ _PROPERTIES: Final = {
 }
 
 
-class TableInUse(SkylogError):  # noqa: N818 - reads as what it says
+class TableInUse(SkylogError):  # noqa: N818 - reads well without Error
     """Somebody else moved the table on."""
 
 
