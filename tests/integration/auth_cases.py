@@ -1,6 +1,6 @@
-"""One request of every API that acts on named things, with the permissions that it needs.
+"""One request of every API that acts on named resources, with the permissions that it needs.
 
-The codes are Kafka 4.3's; ``tests/interop/test_auth_matrix_kafka.py`` lets a real Kafka say so.
+The codes are those of Kafka 4.3; ``tests/interop/test_auth_matrix_kafka.py`` checks them there.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ OTHER_CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @dataclass(frozen=True, slots=True)
 class Things:
-    """What a request is about: a topic of one partition and a group that has committed in it."""
+    """The resources of a request: a topic of one partition and a group with a committed offset."""
 
     topic: str
     topic_id: Uuid
@@ -119,7 +119,7 @@ class Things:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A permission; the name is that of a thing, or a literal one."""
+    """A permission; ``name`` is a field of ``Things``, or a literal name."""
 
     operation: Op
     resource: Resource
@@ -157,22 +157,22 @@ NOT_DISKLESS = frozenset({Code.INVALID_REQUEST})
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request, the permissions it needs, and every error that its answers hold."""
+    """A request, the permissions it needs, and every error in its responses."""
 
     build: Callable[[Things, int], Message]
     grants: tuple[Grant, ...]
     denied: frozenset[Code]
     allowed: frozenset[Code] = NOTHING_WRONG
-    # Whether it leaves a trace when it is allowed, in its newest version.
+    # Whether it changes anything when it is allowed, in its newest version.
     changes: bool = False
-    # Operations that do as well as the first one.
+    # Operations that imply the first one.
     instead: frozenset[Op] = frozenset()
-    # What is denied in versions before this one, which ask for other permissions.
+    # The errors in versions before this one, which need other permissions.
     otherwise_before: int = 0
     otherwise_denied: frozenset[Code] = NOTHING_WRONG
-    # Versions whose answer is empty because it has no place for an error.
+    # Versions whose response is empty because it has no error field.
     silent_before: int = 0
-    # Versions that name topics by an id, which may be told to be unknown.
+    # Versions that name topics by id, which may be answered as unknown.
     by_id_from: int = 1 << 15
 
     def denied_in(self, version: int) -> frozenset[Code]:
@@ -196,7 +196,7 @@ def _add_partitions(things: Things, version: int) -> Message:
     topics = [m.AddPartitionsToTxnTopic(things.topic, [0])]
     if version < 4:
         return m.AddPartitionsToTxnRequest([], things.transactional_id, 1, 0, topics)
-    # Without a name, so that the answer does not depend on who coordinates it.
+    # Without a name, so that the response does not depend on the coordinator.
     return m.AddPartitionsToTxnRequest([m.AddPartitionsToTxnTransaction("", 1, 0, False, topics)])
 
 
@@ -471,14 +471,14 @@ def _new_topic(operation: Op) -> Grant:
     return Grant(operation, Resource.TOPIC, lambda things: f"{things.topic}-new")
 
 
-# Where a controller's listener asks for more than a broker's.
+# Cases in which a controller's listener needs more than a broker's.
 CONTROLLER_CASES: dict[ApiKey, Case] = {
     ApiKey.DESCRIBE_CLUSTER: Case(
         lambda _, version: DescribeClusterRequest(True, 2 if version else 1),
         (cluster(Op.ALTER),),
         NO_CLUSTER,
     ),
-    # It has the metadata log alone, for the other replicas of it.
+    # It serves only the metadata log, to its other replicas.
     ApiKey.FETCH: Case(
         _fetch,
         (cluster(Op.CLUSTER_ACTION),),
@@ -515,11 +515,11 @@ CASES: dict[ApiKey, Case] = {
     ApiKey.DESCRIBE_GROUPS: Case(
         lambda things, _: DescribeGroupsRequest([things.group]), (group(Op.DESCRIBE),), NO_GROUP
     ),
-    # Nobody is refused; each sees what he may see.
+    # No user is refused; each sees what it may see.
     ApiKey.LIST_GROUPS: Case(
         lambda *_: ListGroupsRequest(), (group(Op.DESCRIBE),), NOTHING_WRONG
     ),
-    # A member that is none, since one that joins would change the group.
+    # An unknown member, since a real one would change the group.
     ApiKey.CONSUMER_GROUP_HEARTBEAT: Case(
         lambda things, _: ConsumerGroupHeartbeatRequest(
             things.group, "nobody", 1, subscribed_topic_names=[things.topic]
@@ -548,7 +548,7 @@ CASES: dict[ApiKey, Case] = {
         lambda *_: InitProducerIdRequest(None, 60_000),
         (cluster(Op.IDEMPOTENT_WRITE),), NO_CLUSTER, changes=True,
     ),
-    # Without a topic for transactions nobody coordinates them.
+    # Without the topic of transactions there is no coordinator.
     ApiKey.ADD_PARTITIONS_TO_TXN: Case(
         _add_partitions,
         (cluster(Op.CLUSTER_ACTION),), NO_CLUSTER, frozenset({Code.INVALID_REQUEST}),
@@ -576,7 +576,7 @@ CASES: dict[ApiKey, Case] = {
         lambda things, _: DescribeTransactionsRequest([things.transactional_id]),
         (transactional_id(Op.DESCRIBE),), NO_TRANSACTIONAL_ID, frozenset({Code.NOT_COORDINATOR}),
     ),
-    # Nobody is refused; each sees what he may see.
+    # No user is refused; each sees what it may see.
     ApiKey.LIST_TRANSACTIONS: Case(
         lambda *_: ListTransactionsRequest(), (transactional_id(Op.DESCRIBE),), NOTHING_WRONG
     ),
@@ -598,7 +598,7 @@ CASES: dict[ApiKey, Case] = {
         _describe_log_dirs, (cluster(Op.DESCRIBE),), NO_CLUSTER, silent_before=3
     ),
     ApiKey.PLAN_RANGES: Case(_plan_ranges, (topic(Op.READ),), NO_TOPIC),
-    # The topic is none of those that these are for.
+    # The topic is not an internal one that these are for.
     ApiKey.LOCATE_BATCHES: Case(_locate_batches, (topic(Op.READ),), NO_TOPIC, NOT_DISKLESS),
     ApiKey.COMMIT_STAGED: Case(_commit_staged, (topic(Op.WRITE),), NO_TOPIC, NOT_DISKLESS),
     ApiKey.PIN_STAGED: Case(_pin_staged, (topic(Op.WRITE),), NO_TOPIC, NOT_DISKLESS),
@@ -639,7 +639,7 @@ CASES: dict[ApiKey, Case] = {
         lambda *_: UnregisterBrokerRequest(4711),
         (cluster(Op.ALTER),), NO_CLUSTER, frozenset({Code.BROKER_ID_NOT_REGISTERED}),
     ),
-    # Open to all; only the operations that it lists depend on who asks.
+    # Open to all; only the listed operations depend on the user.
     ApiKey.DESCRIBE_CLUSTER: Case(
         lambda *_: DescribeClusterRequest(True), (cluster(Op.DESCRIBE),), NOTHING_WRONG
     ),
@@ -693,12 +693,12 @@ CASES: dict[ApiKey, Case] = {
     },
 }  # fmt: skip
 
-# These come before anybody is known, so they need no permission.
+# These come before authentication, so they need no permission.
 UNGUARDED = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 
 
 def errors_in(answer: Any) -> frozenset[Code]:
-    """Every error code in an answer, at whatever depth."""
+    """Every error code in a response, at any depth."""
     found: set[Code] = set()
     _collect(answer, found)
     return frozenset(found)
@@ -719,5 +719,5 @@ def _collect(value: Any, found: set[Code]) -> None:
 
 
 def missing(things: Things) -> Things:
-    """Names of the same length that nothing has."""
+    """Names of the same length that do not exist."""
     return Things(things.topic[:-1] + "_", ZERO_UUID, things.group[:-1] + "_", things.cluster_id)

@@ -1,4 +1,4 @@
-"""A cluster with an authorizer and the users of the matrix, ours or a real Kafka's."""
+"""A cluster with an authorizer and the users of the matrix, of skylog or of Kafka."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SETTINGS = {
 
 @dataclass(slots=True)
 class World:
-    """Where the listeners are, and what the super user can do about it."""
+    """The addresses of listeners, and the super user's tools."""
 
     plaintext: str
     sasl: str
@@ -66,13 +66,13 @@ class World:
             self._admin.close()
 
     def connect(self, user: str | None, *, controller: bool = False) -> Wire:
-        """A connection of a user, or (None) of nobody in particular."""
+        """A connection of a user, or (None) without authentication."""
         if user is None:
             return Wire(self.plaintext)
         return Wire(self.controller if controller else self.sasl).log_in(user, PASSWORDS[user])
 
     def things(self) -> Things:
-        """A topic with a record, a group with an offset, an ACL: all new."""
+        """A new topic with a record, a group with an offset, and an ACL."""
         number = next(self._numbers)
         name = f"topic-{number}"
         created = self.admin.ask(CreateTopicsRequest([CreatableTopic(name, 1, 1)]))

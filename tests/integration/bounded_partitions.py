@@ -1,7 +1,7 @@
-"""A third kind of partition, to test the port with: a log up to a boundary, others from there on.
+"""A third kind of partition, to test the port: a log up to a boundary, a remote store from there.
 
-It is all in memory. What lies below the boundary is at hand; above it somebody has to be asked, and
-``calls`` counts how often that was, with how many questions.
+Everything is in memory. Below the boundary it answers at once; above it each call counts as a
+request, and ``calls`` records the number of partitions in each.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NONE = ErrorCode.NONE
 
 
 class Submitted:
-    """What was asked above the boundary is written at once, but answered a turn later."""
+    """Batches above the boundary are written at once, but answered one turn of the loop later."""
 
     waits = False
 
@@ -160,7 +160,7 @@ class BoundedPartition:
 
 
 class BoundedPartitions:
-    """Takes the place of others for the topics named; the rest stays with ``others``."""
+    """Serves the given topics; ``others`` serves the rest."""
 
     def __init__(self, others: ServedPartitions, topics: set[str], boundary: int) -> None:
         self._others = others

@@ -1,4 +1,4 @@
-"""What tests ask of a broker, in one line each, over a plain socket."""
+"""A broker's APIs as one-line calls over a plain socket."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.integration.wire_client import Wire
 
 NOW = 1_700_000_000_000
 BYTES_MAX = 10_000_000
-# Newest versions that name topics: with ids tests would have to look them up first.
+# The latest versions with topic names: tests would have to look up ids first.
 PRODUCE_BY_NAME = 12
 FETCH_BY_NAME = 12
 
@@ -118,7 +118,7 @@ class Client(Wire):
     def produce_all(
         self, parts: Iterable[tuple[str, int, bytes | None]], acks: int = -1, **more: Any
     ) -> dict[tuple[str, int], Any]:
-        """The answers by topic and partition."""
+        """The responses by topic and partition."""
         answer = self.ask(produce_request(parts, acks, **more), PRODUCE_BY_NAME)
         return {(t.name, p.index): p for t in answer.responses for p in t.partition_responses}
 
@@ -156,5 +156,5 @@ def values(records: Any) -> list[bytes]:
 
 
 def told(answer: Any) -> dict[tuple[str, int], Any]:
-    """The partitions of a fetch answer."""
+    """The partitions of a fetch response."""
     return {(t.topic, p.partition_index): p for t in answer.responses for p in t.partitions}

@@ -24,7 +24,7 @@ HOUR_MS = 60 * 60 * 1000
 
 @asynccontextmanager
 async def cluster(address: str, user: str | None = None) -> AsyncIterator[Cluster]:
-    """A client of a user, impatient enough for tests."""
+    """A user's client, with short timeouts for tests."""
     properties = {"bootstrap.servers": address}
     if user is not None:
         module = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -44,13 +44,13 @@ def now_ms() -> int:
 
 
 def object_path(storage_url: str | None, key: str) -> Path:
-    """Where an object lies for whoever can read the bucket."""
+    """The path of an object in the bucket."""
     assert storage_url is not None
     return Path(urlsplit(storage_url).path) / key
 
 
 class Stage:
-    """One object on its way into the bucket."""
+    """One object to be staged in the bucket."""
 
     def __init__(self, prefix: str, *, age_ms: int = 0) -> None:
         owner = prefix.removeprefix("staging/").rstrip("/")
@@ -82,7 +82,7 @@ class Stage:
         return self
 
     def put(self, storage_url: str | None) -> StagedObject:
-        """As an executor would, with its own access to the bucket."""
+        """Upload it as an executor would, with direct access to the bucket."""
         path = object_path(storage_url, self.key.text)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.data)

@@ -12,7 +12,7 @@ from skylog.testing import Broker
 
 
 def invoke(*arguments: str, text: str | bytes | None = None, **environment: str) -> Result:
-    """Run ``skylog`` with arguments; nothing but its own output may come of it."""
+    """Run ``skylog`` with arguments; it must not raise anything but an exit."""
     result = CliRunner().invoke(app, list(arguments), input=text, env=dict(environment))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -29,7 +29,7 @@ class Cli:
         return invoke(*arguments, text=text, SKYLOG_BOOTSTRAP=self.broker.bootstrap)
 
     def ok(self, *arguments: str, text: str | bytes | None = None) -> str:
-        """What a command that succeeds prints."""
+        """The output of a command that must succeed."""
         result = self.run(*arguments, text=text)
         assert result.exit_code == 0, result.output
         return result.stdout
@@ -38,7 +38,7 @@ class Cli:
         return json.loads(self.ok(*arguments, "--json", text=text))
 
     def fails(self, *arguments: str, code: int = 1, text: str | bytes | None = None) -> str:
-        """The one line that a command says when it fails, or the words on wrong usage."""
+        """The one line that a failing command prints, or its usage error."""
         result = self.run(*arguments, text=text)
         assert result.exit_code == code, result.output
         assert result.stdout == ""

@@ -1,4 +1,4 @@
-"""What tests of clusters ask of single nodes, and how they wait."""
+"""Helpers for tests of clusters: requests to single nodes, and waiting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS_MAX = 90.0
 
 
 def ask(node: ClusterNode | str, request: Message, version: int | None = None) -> Any:
-    """One request on a connection of its own."""
+    """One request on a new connection."""
     address = node if isinstance(node, str) else node.bootstrap
     with Wire(address, seconds_max=SECONDS_MAX) as wire:
         return wire.ask(request, version)
@@ -32,24 +32,24 @@ def ask(node: ClusterNode | str, request: Message, version: int | None = None) -
 def create(
     node: ClusterNode, name: str, partitions: int = 3, replicas: int = 1
 ) -> tuple[int, str | None]:
-    """Create a topic through one broker; its error and message."""
+    """Create a topic through one broker; returns its error and message."""
     topic = CreatableTopic(name, partitions, replicas)
     answer = ask(node, CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
     return answer.topics[0].error_code, answer.topics[0].error_message
 
 
 def created(node: ClusterNode, name: str, partitions: int = 3, replicas: int = 1) -> None:
-    """Create a topic while nodes come and go.
+    """Create a topic while nodes start and stop.
 
-    A controller that goes may have made it and not said so; the next one finds it there. A broker
-    that the machine gave no time may be fenced for a moment, and too few are left.
+    A controller that stops may have created it without a response; the next one reports that it
+    exists. On a busy machine a broker may be fenced for a moment, and too few are left.
     """
     done = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     until(lambda: create(node, name, partitions, replicas)[0] in done)
 
 
 def leaders(node: ClusterNode, topic: str) -> list[int]:
-    """Who leads each partition, as one broker tells it; none of a topic that it does not know."""
+    """The leader of each partition, as one broker shows it; empty for an unknown topic."""
     wanted = [MetadataRequestTopic(name=topic)]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
     answer = ask(node, request)
@@ -73,7 +73,7 @@ def describe_quorum(node: ClusterNode) -> Any:
 
 
 def epoch(cluster: Cluster, node_id: int) -> int:
-    """A broker's epoch, as any broker's metadata has it."""
+    """A broker's epoch, from the metadata of any broker."""
     node = next(each for each in cluster.brokers if each.running)
     found = node.node.image.broker(node_id)
     return -1 if found is None else found.epoch

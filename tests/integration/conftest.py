@@ -1,4 +1,4 @@
-"""What most tests here begin with: one broker for all tests of a module, and a connection to it."""
+"""Fixtures of most tests here: one broker for all tests of a module, and a connection to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.integration.broker_client import Client
 
 @pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """With the settings that the module calls SETTINGS."""
+    """With the module's SETTINGS."""
     with Broker(getattr(request.module, "SETTINGS", None)) as running:
         yield running
 

@@ -1,7 +1,7 @@
 """A broker process that kills itself at a named point: ``directory port [point count]``.
 
-The points lie around functions of the product and are put there from outside, so that the product
-knows nothing of them. SIGKILL: no handler runs, no buffer is written.
+The points are before or after functions of skylog, which are patched from here. SIGKILL: no handler
+runs, no buffer is written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from skylog.diskless.planes.topic import TopicPlane
 from skylog.objects.files import Files
 from skylog.testing import Broker
 
-# Name → function, and whether the end comes after it rather than before.
+# Name → function, and whether the crash is after it rather than before.
 POINTS: dict[str, tuple[type, str, bool]] = {
     "before the put": (Files, "write_new", False),
     "put written, not named": (Files, "write_new", True),
@@ -41,7 +41,7 @@ POINTS: dict[str, tuple[type, str, bool]] = {
 }
 SETTINGS = {
     "diskless.metadata.topic.num.partitions": "2",
-    # Snapshots come often.
+    # Snapshots are frequent.
     "diskless.metadata.snapshot.bytes": "10000",
     "log.level": "ERROR",
 }

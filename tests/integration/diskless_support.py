@@ -1,4 +1,4 @@
-"""Load on diskless topics with a history of it, and a check of what must be true afterwards."""
+"""Load on diskless topics, its history, and a check of the invariants afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, **configs: str)
 def read_all(
     bootstrap: str, topic: str, ends: Mapping[int, int], **more: object
 ) -> dict[int, list[bytes]]:
-    """The values of each partition from its beginning up to the end given; offsets are dense."""
+    """The values of each partition from its beginning up to the given end; offsets are dense."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "none", "log_level": 0, **more}
     )
@@ -37,7 +37,7 @@ def read_all(
         assert time.monotonic() < deadline, {index: len(values) for index, values in found.items()}
         for message in consumer.consume(5_000, 0.5):
             if message.error() is not None:
-                continue  # the store fails: the consumer asks again
+                continue  # the store fails: the consumer retries
             values = found[message.partition()]
             assert message.offset() == len(values)
             values.append(message.value())
@@ -58,7 +58,7 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
 
 @dataclass(slots=True)
 class History:
-    """What a producer sent, in order, and what it heard about it."""
+    """What a producer sent, in order, and the acknowledgements."""
 
     sent: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     # Value → its offset.
@@ -76,8 +76,8 @@ class History:
             self.failed[message.value()] = error
 
     def check(self, found: Mapping[int, Sequence[bytes]]) -> None:
-        """V1, V3–V6 for an idempotent producer: acknowledged records once, where it was said,
-        in order of sending; nothing that nobody sent; nothing twice."""
+        """V1, V3–V6 for an idempotent producer: acknowledged records once, at the acknowledged
+        offset, in order; nothing that was not sent; no duplicates."""
         for partition, sent in self.sent.items():
             values = found[partition]
             for value, offset in self.acknowledged[partition].items():
@@ -89,7 +89,7 @@ class History:
 
 
 class Load:
-    """An idempotent producer in a thread, until it is told to stop."""
+    """An idempotent producer in a thread."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Load:
         self._thread.join()
 
     def wait_for(self, count: int) -> None:
-        """Until so many more records have been acknowledged."""
+        """Wait until ``count`` more records have been acknowledged."""
         goal = self.history.acknowledged_count + count
         with self._more:
             reached = self._more.wait_for(
@@ -149,7 +149,7 @@ class Load:
         )
 
     def finish(self) -> History:
-        """Stop sending and wait for the last answers."""
+        """Stop sending and wait for the last acknowledgements."""
         self._ended.set()
         self._thread.join()
         assert self._producer.flush(SECONDS_MAX) == 0

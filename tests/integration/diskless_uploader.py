@@ -1,4 +1,4 @@
-"""Another broker, as the coordinators see it: it uploads objects and asks their APIs."""
+"""Another broker, as the coordinators see it: it uploads objects and calls their APIs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def new_key(age_ms: int = 0) -> str:
 
 
 class Upload:
-    """A WAL object of another broker: batches one after the other behind a byte of zero."""
+    """A WAL object of another broker: a zero byte, then batches one after the other."""
 
     def __init__(self, key: str | None = None) -> None:
         self.key = key or new_key()
@@ -111,7 +111,7 @@ class Upload:
 
 
 def found(wire: Wire, topic_id: Uuid, offset: int = 0, *, partition: int = 0, **limits: int) -> Any:
-    """The answer about one partition."""
+    """The response for one partition."""
     part = find.DisklessFindBatchesPartition(
         partition, offset, limits.get("partition_bytes", 1 << 20)
     )

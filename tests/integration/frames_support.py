@@ -1,4 +1,4 @@
-"""Records of every kind, produced and consumed by librdkafka, as the rows that a frame has."""
+"""Records of every kind, produced and consumed by librdkafka, as rows of a frame."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def record(index: int) -> dict[str, Any]:
 
 
 def produce(broker: Broker, topic: str, count: int, **settings: object) -> None:
-    """In small batches, so that ranges cut them and windows hold several."""
+    """Produce small batches, so that ranges split them and windows hold several."""
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -67,7 +67,7 @@ def produce(broker: Broker, topic: str, count: int, **settings: object) -> None:
 
 
 def consumed(broker: Broker, topic: str) -> list[dict[str, Any]]:
-    """What librdkafka reads, as rows of ours, by partition and offset."""
+    """What librdkafka reads, as our rows, by partition and offset."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,

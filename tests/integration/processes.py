@@ -1,4 +1,4 @@
-"""skylog in a process of its own, to be measured, killed and started again."""
+"""skylog in a separate process, to be measured, killed and restarted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFAULTS = {
 def server_command(
     directory: Path, settings: Mapping[str, str] | None = None, before: str = ""
 ) -> list[str]:
-    """What a user would type; ``before`` is Python that runs in the process first."""
+    """A user's command line; ``before`` is Python code that runs in the process first."""
     given = {
         "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
         "log.dirs": str(directory),
@@ -37,7 +37,7 @@ def server_command(
 
 
 class BrokerProcess:
-    """One node; ``with`` kills it in the end, whatever it was doing."""
+    """One node; ``with`` kills it at the end."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class BrokerProcess:
                 stderr=log,
             )
         assert self._process.stdout is not None
-        # The pipe closes when the process ends, so this waits for one or the other.
+        # The pipe closes when the process ends, so this cannot wait for ever.
         for line in self._process.stdout:
             found = _UP.match(line)
             if found is not None:
@@ -80,7 +80,7 @@ class BrokerProcess:
         self._end(signal.SIGKILL)
 
     def terminate(self) -> int:
-        """SIGTERM; the exit code once it is gone."""
+        """SIGTERM; returns the exit code."""
         return self._end(signal.SIGTERM)
 
     def _end(self, number: signal.Signals) -> int:
@@ -101,7 +101,7 @@ class BrokerProcess:
         return self.process.poll() is None
 
     def rss_bytes(self) -> int:
-        """Memory that is resident now."""
+        """Current resident memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         assert found is not None

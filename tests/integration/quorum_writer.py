@@ -1,4 +1,5 @@
-"""A process that commits numbered records and says each one when it is committed, until killed."""
+"""A process that commits numbered records and prints each one when it is committed, until
+killed."""
 
 from __future__ import annotations
 

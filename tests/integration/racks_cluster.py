@@ -1,4 +1,4 @@
-"""Clusters with racks, and what tests ask of their brokers one by one."""
+"""Clusters with racks, and requests to their single brokers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.waiting import until
 
 SECONDS_MAX = 90.0
 BROKER = 4
-# Absences are noticed, and repaired, while a test waits.
+# Offline brokers are detected and repaired while a test waits.
 QUICK = {
     "http.listener": "127.0.0.1:0",
     "diskless.metadata.topic.num.partitions": "3",
@@ -51,7 +51,7 @@ QUICK = {
     "diskless.reassignment.scan.interval.ms": "1000",
     "offsets.topic.num.partitions": "3",
 }
-# Nobody dies here: a broker that the machine gives no time for a while is not taken for dead.
+# No broker fails here: a busy machine must not end a session.
 CALM = {"broker.session.timeout.ms": "60000", "diskless.reassignment.grace.ms": "600000"}
 
 
@@ -62,14 +62,14 @@ def racks_cluster(
     controllers: int = 1,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
-    """Broker 1 is in the first rack, 2 in the second, and so on around; one store for all."""
+    """Brokers are assigned to racks in turn; one store for all."""
     cluster = Cluster(brokers, controllers, racks, {**QUICK, **(settings or {})})
     with cluster:
         yield cluster
 
 
 class ZoneClient(Client):
-    """A connection to one broker with a client id of the caller's."""
+    """A connection to one broker with the given client id."""
 
     def __init__(self, address: str, client_id: str = "wire") -> None:
         super().__init__(address, seconds_max=SECONDS_MAX)
@@ -91,7 +91,7 @@ class ZoneClient(Client):
 
 
 def living(cluster: Cluster) -> str:
-    """The address of a broker that runs."""
+    """The address of a running broker."""
     return next(broker.bootstrap for broker in cluster.brokers if broker.running)
 
 
@@ -103,7 +103,7 @@ def ask(cluster: Cluster, request: Message) -> Any:
 def create(
     cluster: Cluster, name: str, partitions: int = 1, factor: int = -1, **configs: str
 ) -> Any:
-    """The answer to the creation of a diskless topic."""
+    """Create a diskless topic; returns the response."""
     given = {"diskless.enable": "true", **{k.replace("_", "."): v for k, v in configs.items()}}
     wanted = CreatableTopic(
         name,
@@ -121,7 +121,7 @@ def create(
 
 
 def described(cluster: Cluster, topic: str) -> list[Any]:
-    """The partitions of a topic as they really are."""
+    """The partitions of a topic, not adapted to a zone."""
     request = DescribeTopicPartitionsRequest([TopicRequest(topic)], 2_000)
     (found,) = ask(cluster, request).topics
     assert found.error_code == 0, found
@@ -148,7 +148,7 @@ def set_for_all(cluster: Cluster, **settings: str) -> None:
 
 
 def shown_everywhere(cluster: Cluster) -> None:
-    """Wait until every broker shows what has been decided so far."""
+    """Wait until every broker shows the current metadata."""
     decided: list[int] = []
 
     def found() -> bool:
@@ -164,7 +164,7 @@ def shown_everywhere(cluster: Cluster) -> None:
 
 
 def metrics(cluster: Cluster) -> dict[str, float]:
-    """What the active controller's /metrics says of it, by name and labels."""
+    """The active controller's /metrics, by name and labels."""
     active = cluster.active_controller
     if active is None:
         return {}
@@ -180,7 +180,7 @@ def metrics_of(node: Any) -> dict[str, float]:
 
 @contextmanager
 def logged() -> Iterator[Callable[[], str]]:
-    """What all nodes write to their log."""
+    """The log lines of all nodes."""
     stream = io.StringIO()
     hub().direct(stream, as_json=False, clock=SystemClock())
     try:

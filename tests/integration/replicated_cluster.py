@@ -1,4 +1,4 @@
-"""Three brokers with replicated topics, and what tests do to them."""
+"""Three brokers with replicated topics, and helpers for tests."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.waiting import until
 RETRIED = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE}
 )
-# Nobody is taken for dead or slow because the machine is busy.
+# No broker is fenced or leaves the ISR because the machine is busy.
 CALM: Mapping[str, str] = {
     "broker.session.timeout.ms": "60000",
     "replica.lag.time.max.ms": "60000",
     "replica.fetch.backoff.ms": "100",
 }
-# Who is gone is missed soon.
+# Failures are detected soon.
 QUICK: Mapping[str, str] = {
     "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "200",
@@ -38,7 +38,7 @@ QUICK: Mapping[str, str] = {
 def create(
     cluster: Cluster, name: str, partitions: int = 1, factor: int = 3, **configs: str
 ) -> None:
-    """A classic topic that every broker has heard of; dots of settings are underscores."""
+    """A classic topic that every broker knows; dots of settings are underscores."""
     wanted = CreatableTopic(
         name,
         partitions,
@@ -49,7 +49,7 @@ def create(
     def made() -> bool:
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=30_000)
         answer = ask(cluster, request).topics[0]
-        # Who gets no time from the machine may be missing for a moment.
+        # On a busy machine a broker may be fenced for a moment.
         assert answer.error_code in (0, ErrorCode.INVALID_REPLICATION_FACTOR), answer
         return bool(answer.error_code == 0)
 
@@ -60,12 +60,12 @@ def create(
 
 
 def replica(broker: ClusterNode, topic: str, index: int = 0) -> Partition | None:
-    """A broker's own copy, to look at."""
+    """A broker's replica."""
     return broker.node._services.replicas.get(topic, index)
 
 
 def led(cluster: Cluster, topic: str, index: int = 0) -> ClusterNode:
-    """The broker that leads a partition and knows it."""
+    """The broker that leads a partition and has learned it."""
     found: list[ClusterNode] = []
 
     def leads() -> bool:
@@ -94,7 +94,7 @@ def in_sync(cluster: Cluster, topic: str, index: int = 0) -> set[int]:
 def produce(
     cluster: Cluster, topic: str, values: Iterable[bytes], *, acks: int = -1, index: int = 0
 ) -> list[Any]:
-    """One batch for each value, to whoever leads; the answers."""
+    """One batch for each value, to the leader; returns the responses."""
     answers = []
     for value in values:
         answers.append(send(led(cluster, topic, index), topic, [value], acks=acks, index=index))
@@ -112,12 +112,12 @@ def send(
 
 
 def stop_fetching(broker: ClusterNode) -> None:
-    """From now on this broker follows nobody, as if its connections hung."""
+    """From now on this broker fetches nothing, as if its connections hung."""
     broker.run(broker.node._services.replication.fetchers.close())
 
 
 def settled(cluster: Cluster, topic: str, index: int = 0) -> None:
-    """Wait until all replicas are in sync, with everything."""
+    """Wait until all replicas are in sync and have all records."""
 
     def same() -> bool:
         state = described(cluster, topic)[index]
@@ -131,13 +131,13 @@ def settled(cluster: Cluster, topic: str, index: int = 0) -> None:
 
 
 def bytes_of(broker: ClusterNode, topic: str, index: int = 0) -> bytes:
-    """All batches of a partition, as they lie on the disk; segments may end elsewhere."""
+    """All batches of a partition, as on disk; segments may end at different offsets."""
     directory = Path(broker.directory) / f"{topic}-{index}"
     return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
 
 
 def same_bytes(cluster: Cluster, topic: str, index: int = 0) -> None:
-    """Every replica has the same batches; to be asked when all nodes have been stopped."""
+    """Every replica has the same batches; call it when all nodes have been stopped."""
     copies = {broker.node_id: bytes_of(broker, topic, index) for broker in cluster.brokers}
     first = copies[min(copies)]
     assert first

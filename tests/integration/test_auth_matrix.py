@@ -1,4 +1,4 @@
-"""Every API × every credential: the right answer, or Kafka's error and nothing changed."""
+"""Every API × every credential: the right response, or Kafka's error and no change."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ from tests.integration.auth_cases import (
 from tests.integration.auth_world import ADMIN, ALICE, PASSWORDS, SETTINGS, World
 from tests.integration.wire_client import Wire, frame, newest, request_bytes
 
-# What we intend to offer. Share and streams groups, delegation tokens and telemetry are not among
-# it.
+# The APIs that we intend to offer, without share and streams groups, delegation tokens and
+# telemetry.
 OFFERED = frozenset(
     {
         *(ApiKey(number) for number in range(4)),
@@ -69,13 +69,13 @@ OFFERED = frozenset(
         *(ApiKey(number) for number in (80, 81)),
     }
 )
-# For our own tools: served to those who know, not in the answer to ApiVersions.
+# For our own tools: served, but not listed by ApiVersions.
 UNLISTED = frozenset(ApiKey(number) for number in range(500, 506))
 OFFERED_BY_CONTROLLERS = frozenset(
     {
         *(ApiKey(number) for number in (17, 18, 19, 20, 30, 31, 29, 32, 33, 36, 37, 43, 44, 45)),
         *(ApiKey(number) for number in (46, 49, 51, 55, 56, 57, 58, 60, 62, 63, 64, 67, 70, 73)),
-        # The quorum's own.
+        # Of the quorum.
         *(ApiKey(number) for number in (1, 52, 53, 54, 59, 80, 81, 82)),
     }
 )
@@ -88,7 +88,7 @@ ROWS = [
 ]
 AUTHORIZATION = frozenset(code for code in Code if code.name.endswith("AUTHORIZATION_FAILED"))
 IDS_PER_BLOCK = 1000
-# What is given along with another operation.
+# Operations that are implied by another one.
 IMPLIED_BY = {
     Op.DESCRIBE: {Op.READ, Op.WRITE, Op.DELETE, Op.ALTER},
     Op.DESCRIBE_CONFIGS: {Op.ALTER_CONFIGS},
@@ -115,7 +115,7 @@ def things(world: World) -> Things:
 
 
 class Trace:
-    """Whatever a request could leave behind, as the super user sees it."""
+    """Everything that a request could change, as the super user sees it."""
 
     def __init__(self, world: World, things: Things) -> None:
         self._world = world
@@ -124,7 +124,7 @@ class Trace:
 
     def take(self) -> tuple[object, ...]:
         ask, things = self._world.admin.ask, self._things
-        # Looking takes an id each time, and a record for each block of them.
+        # Looking allocates an id each time, and writes a record for each block of them.
         next_id = ask(InitProducerIdRequest(None, 60_000)).producer_id
         self._taken += 1
         quorum = ask(DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])]))
@@ -178,9 +178,9 @@ def test_api_versions_lists_the_table(world: World) -> None:
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
-def test_what_is_not_offered_closes_the_connection(world: World, listener: str) -> None:
+def test_requests_that_are_not_offered_close_the_connection(world: World, listener: str) -> None:
     table = LISTENERS[listener]
-    # The listener is the brokers' own, too.
+    # The listener is also the inter-broker listener.
     among_brokers = broker_table(inter_broker=True) if listener == "broker" else {}
     for key in ApiKey:
         if key in table or key in among_brokers:
@@ -212,7 +212,7 @@ def test_without_permission(world: World, things: Things, listener: str, key: Ap
     trace = Trace(world, things)
     before = trace.take()
     for user in (ALICE,) if controller else (None, ALICE):
-        # One connection for all: a refusal does not end it.
+        # One connection for all: a refusal does not close it.
         with world.connect(user, controller=controller) as wire:
             for version in versions(served):
                 answer = wire.ask(case.build(things, version), version)
@@ -254,7 +254,7 @@ def newest_of(key: ApiKey) -> int:
 @pytest.mark.parametrize("user", [ALICE, ADMIN])
 @pytest.mark.parametrize(("listener", "key"), ROWS)
 def test_with_permission(world: World, user: str, listener: str, key: ApiKey) -> None:
-    """A user with exactly what is needed, and the super user."""
+    """A user with exactly the needed permissions, and the super user."""
     _, case = row(listener, key)
     things = world.things()
     if user == ALICE:
@@ -284,7 +284,7 @@ def test_each_of_several_permissions_is_needed(world: World) -> None:
             assert errors_in(answer), key
 
 
-def test_without_an_authorizer_everybody_may() -> None:
+def test_without_an_authorizer_everything_is_allowed() -> None:
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"}
     with Broker({**settings, "offsets.topic.num.partitions": "2"}) as broker:
         addresses = (broker.address("PLAINTEXT"), broker.address("CONTROLLER"))
@@ -311,7 +311,7 @@ class OpenWorld(World):
         pass
 
 
-# What must not be told
+# Information that must not leak
 
 
 @pytest.mark.parametrize("key", [k for k, c in CASES.items() if c.denied in (NO_TOPIC, NO_GROUP)])
@@ -330,7 +330,7 @@ def test_a_refusal_does_not_say_what_exists(world: World, things: Things, key: A
             assert seen == unseen
 
 
-def test_lists_leave_out_what_one_may_not_see(world: World, things: Things) -> None:
+def test_lists_leave_out_invisible_resources(world: World, things: Things) -> None:
     requests: list[Message] = [
         metadata_request.MetadataRequest(None),
         ListGroupsRequest(),
@@ -346,7 +346,7 @@ def test_lists_leave_out_what_one_may_not_see(world: World, things: Things) -> N
         assert things.group not in answer
 
 
-def test_offsets_of_topics_that_one_may_not_see_are_left_out(world: World, things: Things) -> None:
+def test_offsets_of_invisible_topics_are_left_out(world: World, things: Things) -> None:
     world.change_acls(f"User:{ALICE}", [(Op.DESCRIBE, Resource.GROUP, things.group)])
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(things.group, topics=None)])
     with world.connect(ADMIN) as admin, world.connect(ALICE) as alice:
@@ -356,10 +356,10 @@ def test_offsets_of_topics_that_one_may_not_see_are_left_out(world: World, thing
     assert (answer.error_code, answer.topics) == (0, [])
 
 
-# What a request claims of itself does not matter
+# Claims in a request do not matter
 
 
-def test_a_fetch_of_a_replica_needs_more_than_a_consumers_permission(
+def test_a_follower_fetch_needs_more_than_a_consumers_permission(
     world: World, things: Things
 ) -> None:
     m = fetch_request
@@ -430,7 +430,7 @@ def test_settings_of_each_kind_are_guarded(
     request = m.IncrementalAlterConfigsRequest(
         [m.AlterConfigsResource(kind, name, [m.AlterableConfig(setting, 0, "2")])]
     )
-    # What may be done to a topic's settings says nothing about others.
+    # Permissions on a topic's settings do not extend to other settings.
     world.change_acls(f"User:{ALICE}", [(Op.ALTER_CONFIGS, Resource.TOPIC, "*")])
     trace = Trace(world, things)
     before = trace.take()
@@ -441,7 +441,7 @@ def test_settings_of_each_kind_are_guarded(
     world.revoke_all(f"User:{ALICE}")
 
 
-def test_a_topic_is_not_created_on_demand_by_who_may_only_look(world: World) -> None:
+def test_auto_creation_needs_more_than_describe(world: World) -> None:
     m = metadata_request
     request = m.MetadataRequest([m.MetadataRequestTopic(name="wanted")])
     world.change_acls(f"User:{ALICE}", [(Op.DESCRIBE, Resource.TOPIC, "wanted")])
@@ -452,7 +452,7 @@ def test_a_topic_is_not_created_on_demand_by_who_may_only_look(world: World) -> 
     world.revoke_all(f"User:{ALICE}")
 
 
-def test_who_may_create_in_the_cluster_may_create_any_topic(world: World) -> None:
+def test_create_on_the_cluster_allows_any_topic(world: World) -> None:
     things = world.things()
     world.change_acls(f"User:{ALICE}", [(Op.CREATE, Resource.CLUSTER, "kafka-cluster")])
     with world.connect(ALICE) as wire:
@@ -462,11 +462,11 @@ def test_who_may_create_in_the_cluster_may_create_any_topic(world: World) -> Non
     assert answer.topics[0].topic_config_error_code == Code.TOPIC_AUTHORIZATION_FAILED
 
 
-# Before it is known who speaks
+# Before authentication
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
-def test_before_authentication_only_two_requests_are_heard(
+def test_before_authentication_only_two_requests_are_served(
     world: World, things: Things, listener: str
 ) -> None:
     address = world.controller if listener == "controller" else world.sasl
@@ -497,7 +497,7 @@ def test_during_authentication_nothing_else_is_served(
             if key in CASES:
                 answer = wire.ask(CASES[key].build(things, version), version)
                 assert errors_in(answer) <= {Code.ILLEGAL_SASL_STATE}, key
-                # Where there is no place for an error, the answer at least tells nothing.
+                # Without an error field, the response must at least be empty.
                 assert errors_in(answer) or things.topic not in repr(answer)
             elif key is ApiKey.SASL_HANDSHAKE:
                 answer = wire.ask(SaslHandshakeRequest("PLAIN"))
@@ -509,7 +509,7 @@ def test_during_authentication_nothing_else_is_served(
     assert trace.take() == before
 
 
-def test_before_authentication_versions_are_told(world: World) -> None:
+def test_before_authentication_versions_are_listed(world: World) -> None:
     with Wire(world.sasl) as wire:
         for version in range(5):
             answer = wire.ask(ApiVersionsRequest("test", "1"), version)
@@ -545,7 +545,7 @@ def test_failed_authentication_ends_the_connection(
 ) -> None:
     with Wire(world.sasl) as wire:
         assert wire.ask(SaslHandshakeRequest("PLAIN"), version).error_code == 0
-        if version == 0:  # a bare token has no answer that could say no
+        if version == 0:  # a bare token has no error response
             wire.send(frame(token))
         else:
             answer = wire.ask(SaslAuthenticateRequest(token))
@@ -554,8 +554,10 @@ def test_failed_authentication_ends_the_connection(
         assert wire.is_closed()
 
 
-def test_what_follows_a_failed_authentication_is_not_served(world: World, things: Things) -> None:
-    """Requests that were sent along, before the failure was known."""
+def test_requests_after_a_failed_authentication_are_not_served(
+    world: World, things: Things
+) -> None:
+    """Requests that were sent before the failure was known."""
     version = newest_of(ApiKey.CREATE_TOPICS)
     request = CASES[ApiKey.CREATE_TOPICS].build(things, version)
     trace = Trace(world, things)
@@ -570,7 +572,7 @@ def test_what_follows_a_failed_authentication_is_not_served(world: World, things
     assert trace.take() == before
 
 
-def test_bare_tokens_of_old_clients_are_understood(world: World, things: Things) -> None:
+def test_bare_tokens_of_old_clients_are_accepted(world: World, things: Things) -> None:
     with Wire(world.sasl) as wire:
         assert wire.ask(SaslHandshakeRequest("PLAIN"), 0).error_code == 0
         wire.send(frame(f"\0{ADMIN}\0{PASSWORDS[ADMIN]}".encode()))
@@ -585,12 +587,12 @@ def test_sasl_on_a_listener_without_it(world: World) -> None:
         assert answer.error_code == Code.ILLEGAL_SASL_STATE
         answer = wire.ask(SaslAuthenticateRequest(b"\0admin\0admin-secret"))
         assert answer.error_code == Code.ILLEGAL_SASL_STATE
-        # And nobody has become the super user by it.
+        # This must not make the user a super user.
         refused = wire.ask(CASES[ApiKey.CREATE_ACLS].build(world.things(), 3))
         assert errors_in(refused) == {Code.CLUSTER_AUTHORIZATION_FAILED}
 
 
-def test_after_authentication_one_cannot_become_somebody_else(world: World) -> None:
+def test_a_principal_cannot_change_after_authentication(world: World) -> None:
     with world.connect(ALICE) as wire:
         assert wire.ask(SaslHandshakeRequest("PLAIN")).error_code == Code.ILLEGAL_SASL_STATE
         token = f"\0{ADMIN}\0{PASSWORDS[ADMIN]}".encode()
@@ -602,7 +604,7 @@ def test_after_authentication_one_cannot_become_somebody_else(world: World) -> N
 
 @pytest.mark.parametrize("length", [-1, 0, 524_288, 524_289, 2**31 - 1, -(2**31)])
 def test_frames_before_authentication_are_small(world: World, length: int) -> None:
-    """Half a megabyte may come; one byte more ends the connection before it is allocated."""
+    """Half a megabyte is accepted; one byte more closes the connection before it is allocated."""
     with Wire(world.sasl) as wire:
         wire.send(struct.pack(">i", length))
         if length == 524_288:

@@ -1,4 +1,4 @@
-"""What keeps a node from starting is said in one line, and nothing is changed; and how it ends."""
+"""A node that cannot start prints one line and changes nothing; and how nodes stop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONTROLLER = "CONTROLLER://127.0.0.1:0"
 
 
 def fingerprint(place: Path) -> str:
-    """Everything below a place: names, kinds, modes and contents."""
+    """Everything below a path: names, kinds, modes and contents."""
     digest = hashlib.sha256()
     for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
         kind = "missing" if not path.exists() else oct(path.stat().st_mode)
@@ -43,7 +43,8 @@ def fingerprint(place: Path) -> str:
 
 
 def refused(command: list[str], place: Path) -> str:
-    """What is said; it is one line, the code is not 0, and below the place nothing has changed."""
+    """The error: one line, with an exit code other than 0, and nothing below the path has
+    changed."""
     before = fingerprint(place)
     ended = subprocess.run(
         command, capture_output=True, text=True, timeout=START_SECONDS_MAX, check=False
@@ -109,7 +110,7 @@ def test_settings(tmp_path: Path, settings: dict[str, str], named: str) -> None:
     assert named in line
 
 
-def test_no_secret_is_said(tmp_path: Path) -> None:
+def test_errors_do_not_contain_secrets(tmp_path: Path) -> None:
     settings = {
         "listeners": f"SASL_PLAINTEXT://127.0.0.1:0,{CONTROLLER}",
         "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -184,7 +185,7 @@ def test_a_directory_in_use(tmp_path: Path) -> None:
         assert ended.returncode == 1
         (line,) = ended.stderr.splitlines()
         assert "in use" in line
-        # Who was there first does not notice.
+        # The first node is not affected.
         with Wire(broker.address) as wire:
             assert wire.ask(ApiVersionsRequest("a", "1")).error_code == 0
 
@@ -194,7 +195,7 @@ def test_a_directory_in_use(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def small_disk(place: Path, size: str) -> Iterator[Path]:
-    """A file system of its own, where the system lets us have one."""
+    """A small file system, if the system allows one."""
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
     try:
@@ -211,8 +212,8 @@ def remount(place: Path, option: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{option}", str(place)], check=True)
 
 
-def test_a_file_may_not_grow(tmp_path: Path) -> None:
-    """As on a full disk; with room, the same directory is good."""
+def test_a_file_that_cannot_grow(tmp_path: Path) -> None:
+    """As on a full disk; with free space, the same directory works."""
     before = (
         "import resource, signal\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
@@ -257,7 +258,7 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_becomes_full(tmp_path: Path) -> None:
-    """Refused is what does not fit; what was acknowledged stays, and there may be more later."""
+    """Only what does not fit is refused; acknowledged records stay, and later ones are accepted."""
     with small_disk(tmp_path / "disk", "3m") as disk:
         broker = BrokerProcess(disk / "data")
         broker.log = tmp_path / "log"
@@ -306,8 +307,9 @@ def end_offset(wire: Wire, topic: Things) -> int:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_end_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
-    """Requests in work are answered or their connections closed; the next start need not look."""
+def test_a_clean_shutdown(tmp_path: Path, number: signal.Signals) -> None:
+    """Requests in progress are answered or their connections closed; the next start needs no
+    recovery."""
     with BrokerProcess(tmp_path / "data") as broker:
         topic = new_topic(broker.address)
         with contextlib.ExitStack() as stack:
@@ -327,7 +329,7 @@ def test_an_end_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
         broker.start()
         assert not (broker.directory / CLEAN).exists()
         with Wire(broker.address) as wire:
-            # What was not answered may be there, too.
+            # Unacknowledged records may be there, too.
             assert acked <= end_offset(wire, topic) <= 40
 
 
@@ -339,7 +341,7 @@ def long_poll(topic: Things) -> Any:
 
 
 def answers(wire: Wire, api_key: ApiKey) -> int:
-    """How many good answers come before the connection is closed."""
+    """How many successful responses arrive before the connection is closed."""
     count = 0
     with contextlib.suppress(Closed):
         while not errors_in(wire.answer(api_key, 13, 1)):
@@ -348,7 +350,7 @@ def answers(wire: Wire, api_key: ApiKey) -> int:
 
 
 def test_a_signal_while_starting(tmp_path: Path) -> None:
-    """Whenever it comes, the process ends, and the directory is good."""
+    """Whenever it comes, the process ends, and the directory can be used."""
     process = subprocess.Popen(
         server_command(tmp_path / "data"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
@@ -363,7 +365,7 @@ def test_a_signal_while_starting(tmp_path: Path) -> None:
         assert broker.terminate() == 0
 
 
-def test_a_second_signal_does_not_hurt(tmp_path: Path) -> None:
+def test_a_second_signal_is_harmless(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "data") as broker:
         new_topic(broker.address)
         for _ in range(3):

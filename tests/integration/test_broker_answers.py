@@ -1,4 +1,4 @@
-"""Every API in every version that is offered gets an answer that fits the version."""
+"""Every API in every offered version gets a response of that version."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def topic_id(broker: Broker) -> Uuid:
 def empty(key: ApiKey, version: int) -> Any:
     request: Any = request_class(key)()
     if key is ApiKey.PRODUCE:
-        request.acks = 1  # without acks there is no answer
-    if key is ApiKey.DESCRIBE_ACLS:  # a filter has no empty kinds, only kinds that fit all
+        request.acks = 1  # without acks there is no response
+    if key is ApiKey.DESCRIBE_ACLS:  # a filter has no empty kinds, only kinds that match all
         request.resource_type_filter = request.operation = request.permission_type = 1
     return request
 
 
 @pytest.mark.parametrize("key", sorted(broker_table()), ids=lambda key: key.name.lower())
-def test_requests_that_ask_for_nothing(broker: Broker, topic_id: Uuid, key: ApiKey) -> None:
+def test_empty_requests(broker: Broker, topic_id: Uuid, key: ApiKey) -> None:
     versions = broker_table()[key].versions
     with Client(broker.bootstrap) as client:
         for version in range(versions.low, versions.high + 1):
@@ -54,7 +54,7 @@ def test_requests_that_ask_for_nothing(broker: Broker, topic_id: Uuid, key: ApiK
 
 
 @pytest.mark.parametrize("key", sorted(controller_table()), ids=lambda key: key.name.lower())
-def test_requests_that_ask_a_controller_for_nothing(broker: Broker, key: ApiKey) -> None:
+def test_empty_requests_to_a_controller(broker: Broker, key: ApiKey) -> None:
     versions = controller_table()[key].versions
     with Client(broker.address("CONTROLLER")) as client:
         for version in range(versions.low, versions.high + 1):

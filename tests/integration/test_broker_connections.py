@@ -1,4 +1,4 @@
-"""Connections as a client sees them: order, pressure, ends."""
+"""Connections as a client sees them: order, backpressure, closing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def versions() -> ApiVersionsRequest:
 # Versions
 
 
-def test_a_version_of_the_future_is_told_what_there_is(client: Client) -> None:
+def test_an_unknown_version_gets_the_supported_ones(client: Client) -> None:
     client.send(frame(struct.pack(">hhihb", 18, 999, 5, -1, 0)))
     answer = client.receive()
     correlation, code, count = struct.unpack_from(">ihi", answer)
@@ -83,7 +83,7 @@ def test_produce_is_offered_from_a_version_that_is_not_served(client: Client) ->
     ],
     ids=["version", "api", "empty", "short", "cut", "negative", "huge", "http"],
 )
-def test_what_is_no_request_closes_the_connection(client: Client, bad: bytes) -> None:
+def test_malformed_requests_close_the_connection(client: Client, bad: bytes) -> None:
     client.send(bad)
     assert client.is_closed()
 
@@ -131,7 +131,7 @@ def test_a_request_may_come_byte_by_byte(client: Client) -> None:
     assert client.answer(ApiKey.API_VERSIONS, 3, 1).error_code == 0
 
 
-# Pressure
+# Backpressure
 
 
 def test_a_client_that_does_not_read_costs_little(broker: Broker) -> None:
@@ -146,7 +146,7 @@ def test_a_client_that_does_not_read_costs_little(broker: Broker) -> None:
             greedy.send(frame(request_bytes(read, FETCH_BY_NAME, number)))
         listener = broker.node._listeners["PLAINTEXT"]
         transports = [c._transport for c in listener._connections]
-        # One answer of 4.5 MB may wait to be taken; the next is not made before.
+        # One response of 4.5 MB may wait to be read; the next is not built before.
         assert sum(t.get_write_buffer_size() for t in transports if t) < 6_000_000
         with Client(broker.bootstrap) as other:
             assert other.ask(versions()).error_code == 0
@@ -195,7 +195,7 @@ def test_a_client_beyond_its_quota_is_muted(broker: Broker) -> None:
                 assert first.responses[0].partition_responses[0].error_code == 0
                 connections = broker.node._listeners["PLAINTEXT"]._connections
                 assert any(c._muted is not None for c in tuple(connections))
-                # The answer came at once, the next one after the wait.
+                # The response came at once, the next one after the throttle time.
                 assert client.ask(versions()).error_code == 0
         finally:
             quota(0.0, remove=True)
@@ -223,10 +223,10 @@ def test_a_fetch_beyond_the_quota_gets_nothing_and_no_session(broker: Broker) ->
                 admin.ask(AlterClientQuotasRequest([removal], False))
 
 
-# Ends
+# Closing
 
 
-def test_a_client_that_has_said_all_still_gets_its_answers(client: Client) -> None:
+def test_a_half_closed_client_still_gets_its_responses(client: Client) -> None:
     client.create("half")
     slow = request_bytes(fetch_request([("half", 0, 0)], wait_ms=30), FETCH_BY_NAME, 1)
     client.send(frame(slow) + frame(request_bytes(versions(), 3, 2)))
@@ -247,7 +247,7 @@ def test_a_client_that_closes_is_forgotten() -> None:
             assert len(broker.node._listeners["PLAINTEXT"]) == 1
 
 
-def test_a_handler_that_fails_costs_its_connection_only(
+def test_a_failing_handler_closes_only_its_connection(
     broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -27,7 +27,7 @@ from tests.integration.broker_client import (
 )
 from tests.integration.wire_client import frame, newest, request_bytes
 
-# Longer than any test: who waits for it has failed.
+# Longer than any test: a test that waits for it has failed.
 FOREVER_MS = 1_000_000
 
 
@@ -38,7 +38,7 @@ def other(broker: Broker) -> Iterator[Client]:
 
 
 def begin(client: Client, *parts: tuple[str, int, int], **options: object) -> None:
-    """Send a fetch without waiting for its answer."""
+    """Send a fetch without waiting for its response."""
     request = fetch_request(parts, **{"wait_ms": FOREVER_MS, **options})  # type: ignore[arg-type]
     client.send(frame(request_bytes(request, FETCH_BY_NAME, 77)))
 
@@ -51,7 +51,7 @@ def parked(broker: Broker, topic: str, index: int = 0) -> None:
     """Wait until a fetch waits for this partition."""
     partition = broker.node._services.replicas.get(topic, index)
     assert partition is not None
-    while not partition._watchers:  # the broker's thread has nothing that could be awaited here
+    while not partition._watchers:  # nothing in the broker's thread can be awaited from here
         time.sleep(0.001)
 
 
@@ -111,14 +111,14 @@ def test_epochs_of_leaders_are_checked(client: Client) -> None:
     assert later.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def test_a_log_that_diverges_is_told_where(client: Client) -> None:
+def test_a_diverging_fetch_learns_where(client: Client) -> None:
     client.create("diverging")
     client.produce("diverging", b"x")
     answer = client.fetch("diverging", offset=1, last_epoch=0)
     assert answer.diverging_epoch.epoch == -1
     answer = client.fetch("diverging", offset=5, last_epoch=0, wait_ms=FOREVER_MS)
     assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 1)
-    # Of an epoch that never was nothing is known.
+    # Nothing is known of an epoch that never existed.
     answer = client.fetch("diverging", offset=1, last_epoch=9, wait_ms=FOREVER_MS)
     assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
@@ -175,7 +175,7 @@ def test_a_partition_named_twice_is_answered_once(client: Client) -> None:
     assert [values(p.records) for p in partitions] == [[b"1"]]
 
 
-def test_errors_stand_beside_data(client: Client) -> None:
+def test_errors_and_data_in_one_response(client: Client) -> None:
     client.create("beside")
     client.produce("beside", b"x")
     found = told(client.fetch_all(("beside", 0, 0), ("beside", 7, 0), ("nobody's", 0, 0)))
@@ -184,7 +184,7 @@ def test_errors_stand_beside_data(client: Client) -> None:
     assert found["beside", 7].error_code == found["nobody's", 0].error_code == unknown
 
 
-def test_what_cannot_be_fetched_stands_last(client: Client) -> None:
+def test_partitions_with_errors_come_last(client: Client) -> None:
     client.create("first")
     found = told(client.fetch_all(("nobody's", 0, 0), ("first", 0, 0)))
     assert list(found) == [("first", 0), ("nobody's", 0)]
@@ -229,9 +229,7 @@ def test_a_fetch_of_many_is_woken_by_any(broker: Broker, client: Client, other: 
     assert values(found["any", 13].records) == [b"x"]  # type: ignore[attr-defined]
 
 
-def test_what_lay_there_before_the_wait_is_told_with_what_came(
-    broker: Broker, client: Client, other: Client
-) -> None:
+def test_a_wait_returns_old_and_new_records(broker: Broker, client: Client, other: Client) -> None:
     client.create("both", partitions=3)
     client.produce("both", b"before", index=1)
     size = len(batch(b"before"))
@@ -272,7 +270,7 @@ def test_records_deleted_under_a_waiting_fetch(
     assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE  # type: ignore[attr-defined]
 
 
-def test_what_cannot_be_fetched_does_not_end_the_wait_for_the_rest(
+def test_an_error_does_not_end_the_wait_for_other_partitions(
     broker: Broker, client: Client, other: Client
 ) -> None:
     client.create("patient")
@@ -284,7 +282,7 @@ def test_what_cannot_be_fetched_does_not_end_the_wait_for_the_rest(
     assert found["nobody's", 0].error_code  # type: ignore[attr-defined]
 
 
-def test_a_fetch_of_nothing_that_can_be_fetched_is_answered_at_once(client: Client) -> None:
+def test_a_fetch_with_only_errors_is_answered_at_once(client: Client) -> None:
     answer = client.fetch("nobody's", wait_ms=FOREVER_MS)
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -306,7 +304,7 @@ def test_fetches_without_a_session_leave_no_watchers(broker: Broker, client: Cli
 # Sessions
 
 
-def test_an_incremental_fetch_tells_what_changed(client: Client) -> None:
+def test_an_incremental_fetch_returns_what_changed(client: Client) -> None:
     client.create("session", partitions=3)
     parts = [("session", index, 0) for index in range(3)]
     full = client.fetch_all(*parts, session=(0, 0))
@@ -327,7 +325,7 @@ def test_an_incremental_fetch_tells_what_changed(client: Client) -> None:
     assert told(client.fetch_all(session=(session, 6))) == {}
 
 
-def test_a_log_start_that_moved_is_news(client: Client) -> None:
+def test_a_moved_log_start_is_returned(client: Client) -> None:
     client.create("news")
     client.produce("news", b"x")
     session = client.fetch_all(("news", 0, 1), session=(0, 0)).session_id
@@ -337,7 +335,7 @@ def test_a_log_start_that_moved_is_news(client: Client) -> None:
     assert answer["news", 0].log_start_offset == 1
 
 
-def test_errors_are_repeated_until_they_are_gone(client: Client) -> None:
+def test_errors_are_repeated_until_they_are_resolved(client: Client) -> None:
     session = client.fetch_all(("late", 0, 0), session=(0, 0)).session_id
     for epoch in (1, 2):
         found = told(client.fetch_all(session=(session, epoch)))
@@ -375,7 +373,7 @@ def test_a_new_full_fetch_ends_the_old_session(client: Client) -> None:
     assert client.fetch_all(session=(old, 1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_session_with_nothing_left_is_over(client: Client) -> None:
+def test_a_session_without_partitions_ends(client: Client) -> None:
     client.create("over")
     session = client.fetch_all(("over", 0, 0), session=(0, 0)).session_id
     answer = client.fetch_all(session=(session, 1), forget=[("over", 0)], wait_ms=FOREVER_MS)
@@ -385,7 +383,7 @@ def test_a_session_with_nothing_left_is_over(client: Client) -> None:
     )
 
 
-def test_everybody_gets_a_turn_however_small_the_answers(client: Client) -> None:
+def test_every_partition_gets_a_turn_however_small_the_responses(client: Client) -> None:
     client.create("turns", partitions=4)
     for index in range(4):
         for _ in range(5):
@@ -406,7 +404,7 @@ def test_everybody_gets_a_turn_however_small_the_answers(client: Client) -> None
     assert sum(offsets) == 19
 
 
-def test_a_waiting_session_is_woken_by_what_it_did_not_mention(
+def test_a_waiting_session_is_woken_by_its_unchanged_partitions(
     broker: Broker, client: Client, other: Client
 ) -> None:
     client.create("quiet", partitions=50)
@@ -425,6 +423,6 @@ def test_a_second_request_of_a_session_ends_the_first(
     session = client.fetch_all(("rivals", 0, 0), session=(0, 0)).session_id
     begin(client, session=(session, 1))
     while other.fetch_all(session=(session, 2)).error_code:
-        pass  # the first request has not come in yet
+        pass  # the first request has not arrived yet
     answer = client.answer(ApiKey.FETCH, FETCH_BY_NAME, 77)
     assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH

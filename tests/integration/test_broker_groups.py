@@ -45,7 +45,7 @@ def join(client: Client, group: str, member: str = "") -> Any:
 
 
 def alone_in(client: Client, group: str) -> Any:
-    """Join a group; the answer to the join of its only member."""
+    """Join a group as its only member; returns the response."""
     asked = join(client, group)
     assert asked.error_code == ErrorCode.MEMBER_ID_REQUIRED
     joined = join(client, group, asked.member_id)
@@ -106,7 +106,7 @@ def test_offsets_without_members(client: Client) -> None:
     assert committed(client, "simple") == (7, "note")
 
 
-def test_strangers(client: Client) -> None:
+def test_unknown_members(client: Client) -> None:
     who: dict[str, Any] = {"member": "who", "generation": 3}
     assert commit(client, "stranger", version=8, **who) == ErrorCode.ILLEGAL_GENERATION
     assert commit(client, "stranger", version=9, **who) == ErrorCode.GROUP_ID_NOT_FOUND
@@ -117,12 +117,12 @@ def test_strangers(client: Client) -> None:
 def test_a_member_joins_syncs_commits_and_leaves(client: Client) -> None:
     joined = alone_in(client, "life")
     assert joined.leader == joined.member_id
-    # Before it has synced it is alive all the same.
+    # It is alive before it has synced.
     beat = HeartbeatRequest("life", joined.generation_id, joined.member_id)
     assert client.ask(beat).error_code == 0
     assert bytes(sync(client, "life", joined).assignment) == b"everything"
     assert client.ask(beat).error_code == 0
-    assert commit(client, "life") == ErrorCode.UNKNOWN_MEMBER_ID  # nobody in particular
+    assert commit(client, "life") == ErrorCode.UNKNOWN_MEMBER_ID  # no member
     member, generation = joined.member_id, joined.generation_id
     assert commit(client, "life", 9, member=member, generation=generation) == 0
     late = commit(client, "life", 9, member=member, generation=generation + 1)
@@ -155,7 +155,7 @@ def test_offsets_outlive_the_broker(tmp_path: Any) -> None:
         assert committed(client, "g") == (41, "")
 
 
-def test_who_is_named_many_times_is_described_once(client: Client) -> None:
+def test_a_group_named_many_times_is_described_once(client: Client) -> None:
     joined = alone_in(client, "described")
     sync(client, "described", joined)
     [group] = client.ask(DescribeGroupsRequest(["described"] * 100)).groups

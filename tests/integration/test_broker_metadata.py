@@ -52,8 +52,8 @@ def test_a_topic_that_may_not_be_created_is_unknown(client: Client) -> None:
     assert client.metadata("unmade").topics[0].error_code != 0
 
 
-def test_the_last_broker_that_leaves_is_told_of_all_the_same() -> None:
-    """librdkafka gives up every broker that is not in the answer, and then asks nobody any more."""
+def test_the_last_broker_that_shuts_down_stays_in_metadata() -> None:
+    """librdkafka drops every broker that is not in the response, and would have none left."""
     with Broker() as broker, Client(broker.bootstrap) as client:
         client.metadata("kept", create=True)
         broker.run(broker.node._lifecycle.leave())
@@ -66,13 +66,13 @@ def test_the_last_broker_that_leaves_is_told_of_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", ".", "..", "x" * 250, "ü"])
-def test_names_that_no_topic_can_have(client: Client, name: str) -> None:
+def test_invalid_topic_names(client: Client, name: str) -> None:
     for create in (False, True):
         topic = client.metadata(name, create=create).topics[0]
         assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_many_who_ask_for_a_new_topic_get_the_same(broker: Broker) -> None:
+def test_concurrent_requests_for_a_new_topic_get_the_same(broker: Broker) -> None:
     found: list[Any] = []
 
     def ask() -> None:
@@ -103,7 +103,7 @@ def test_all_topics_or_none(client: Client) -> None:
     everything = client.ask(MetadataRequest(None))
     assert "one-of-all" in [topic.name for topic in everything.topics]
     assert client.ask(MetadataRequest([])).topics == []
-    # The first version has no other way to ask for all.
+    # The first version has no other way to request all.
     assert "one-of-all" in [topic.name for topic in client.ask(MetadataRequest([]), 0).topics]
 
 
@@ -112,7 +112,7 @@ def test_a_topic_named_twice_is_answered_once(client: Client) -> None:
     assert len(client.metadata("double", "double").topics) == 1
 
 
-def test_who_serves(broker: Broker, client: Client) -> None:
+def test_brokers_and_controller(broker: Broker, client: Client) -> None:
     answer = client.metadata()
     host, _, port = broker.bootstrap.rpartition(":")
     assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [(1, host, int(port))]
@@ -120,7 +120,7 @@ def test_who_serves(broker: Broker, client: Client) -> None:
     assert answer.cluster_id
 
 
-def test_a_topic_made_again_is_another(client: Client) -> None:
+def test_a_topic_created_again_is_another(client: Client) -> None:
     first = client.create("phoenix")
     client.produce("phoenix", b"old")
     client.delete("phoenix")
@@ -230,7 +230,9 @@ def test_records_are_deleted_up_to_an_offset(client: Client) -> None:
     assert values(client.fetch("trimmed", offset=3).records) == [b"new"]
 
 
-def test_records_with_old_times_vanish_at_the_first_look(broker: Broker, client: Client) -> None:
+def test_old_records_are_deleted_by_the_first_retention_pass(
+    broker: Broker, client: Client
+) -> None:
     client.create("ancient")
     client.create("lasting", configs={"retention.ms": "-1"})
     for topic in ("ancient", "lasting"):
@@ -238,7 +240,7 @@ def test_records_with_old_times_vanish_at_the_first_look(broker: Broker, client:
     retention = broker.node._services.logs.run_retention()
     assert broker._loop is not None
     asyncio.run_coroutine_threadsafe(retention, broker._loop).result()
-    # The segment that was being written to is gone, too.
+    # The active segment is deleted, too.
     assert client.fetch("ancient").error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert client.offset("ancient", -2).offset == client.offset("ancient", -1).offset == 1
     assert client.produce("ancient", b"y").base_offset == 1

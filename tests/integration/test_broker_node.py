@@ -1,4 +1,4 @@
-"""A whole node: starts, stops, keeps its data, leaves nothing behind, shows how it is."""
+"""A whole node: starts, stops, keeps its data, leaks nothing, shows its health."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def threads() -> set[threading.Thread]:
 def nothing_left(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Whatever a test starts is gone when it ends."""
-    # Other programs have their own in the usual place.
+    """Every test stops what it starts."""
+    # Other programs have files in the usual directory.
     temporary = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    # Other tests of this process may have a broker for all of them, and readers keep a thread.
+    # Other tests of this process may share a broker, and readers keep a thread.
     before, files = threads(), open_files()
     yield
     assert threads() <= before
@@ -123,7 +123,7 @@ def test_a_clean_stop_keeps_everything(tmp_path: Path) -> None:
         assert [t.error_code for t in answer.topics if t.name == "gone"] == [3]
         assert values(client.fetch("kept").records) == [b"a"]
         assert client.produce("kept", bytes(2000)).error_code == 10
-        # Its last batch is remembered: sent again, it is not written again.
+        # Its last batch is remembered: a retry is not written again.
         assert client.produce("kept", b"b", index=1, **who).base_offset == 0
         assert client.fetch("kept", index=1).high_watermark == 1
 
@@ -138,7 +138,7 @@ def test_two_brokers_do_not_share_a_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_a_port_that_is_taken_is_named() -> None:
+def test_a_port_in_use_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -151,7 +151,7 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_settings_that_cannot_be_used_are_named() -> None:
+def test_invalid_settings_are_named() -> None:
     with pytest.raises(ConfigError, match=r"num\.partitions"):
         Broker({"num.partitions": "many"}).start()
 
@@ -164,7 +164,7 @@ def test_a_broker_that_does_not_run_says_so() -> None:
     assert not broker.directory.exists()
 
 
-# Looking at it
+# Observing it
 
 
 def get(broker: Broker, path: str) -> tuple[int, str]:
@@ -221,7 +221,7 @@ def test_health_tells_of_a_broker_that_no_longer_serves() -> None:
         assert get(broker, "/health")[0] == 503
 
 
-# For tests of others
+# For tests of other projects
 
 
 def test_the_fixtures(pytester: pytest.Pytester) -> None:
@@ -236,7 +236,7 @@ def test_the_fixtures(pytester: pytest.Pytester) -> None:
         """
     )
     options = ["-o", "asyncio_default_fixture_loop_scope=function"]
-    if not entry_points(group="pytest11", name="skylog"):  # skylog is not installed, only found
+    if not entry_points(group="pytest11", name="skylog"):  # only on the path
         options += ["-p", "skylog.testing.plugin"]
     pytester.runpytest_inprocess("-q", *options).assert_outcomes(passed=1)
 
@@ -249,7 +249,8 @@ def test_the_fixtures(pytester: pytest.Pytester) -> None:
 def test_a_node_that_names_only_itself_works_with_a_file_as_it_is(
     tmp_path: Path, voters: str
 ) -> None:
-    """Groups, transactions and diskless topics, none of which could have three replicas."""
+    """Groups, transactions and diskless topics, whose internal topics cannot have three
+    replicas."""
     port, file = free_port(), tmp_path / "server.properties"
     lines = [
         "process.roles=broker,controller",

@@ -26,7 +26,7 @@ from tests.integration.wire_client import Closed, frame, request_bytes
 
 
 def patched(records: bytes, offset: int, content: bytes, *, reseal: bool = True) -> bytes:
-    """A batch with other bytes somewhere in its header; its checksum is made right again."""
+    """A batch with other bytes in its header and a matching checksum."""
     changed = bytearray(records)
     changed[offset : offset + len(content)] = content
     if reseal:
@@ -73,7 +73,7 @@ def test_of_a_partition_named_twice_the_last_batch_counts(client: Client) -> Non
     assert values(client.fetch("named-twice").records) == [b"two"]
 
 
-def test_names_of_topics_that_do_not_exist_leave_no_trace(broker: Broker, client: Client) -> None:
+def test_unknown_topics_leave_no_trace(broker: Broker, client: Client) -> None:
     for number in range(20):
         client.append(f"ghost-{number}", batch(b"x"))
     names = broker.node._services.traffic.topics
@@ -81,7 +81,7 @@ def test_names_of_topics_that_do_not_exist_leave_no_trace(broker: Broker, client
 
 
 @pytest.mark.parametrize("acks", [2, -2, 100])
-def test_acks_other_than_these_are_refused(client: Client, acks: int) -> None:
+def test_other_acks_are_refused(client: Client, acks: int) -> None:
     client.metadata("acks", create=True)
     assert client.produce("acks", b"x", acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
 
@@ -90,7 +90,7 @@ def test_without_acks_nothing_is_answered(client: Client) -> None:
     client.create("unanswered")
     request = produce_request([("unanswered", 0, batch(b"x"))], acks=0)
     client.send(frame(request_bytes(request, PRODUCE_BY_NAME)))
-    # The next answer is that to the next request.
+    # The next response is that to the next request.
     assert values(client.fetch("unanswered").records) == [b"x"]
 
 
@@ -100,10 +100,10 @@ def test_a_failure_without_acks_closes_the_connection(client: Client) -> None:
     assert client.is_closed()
 
 
-def test_what_was_sent_without_acks_before_closing_is_kept(broker: Broker) -> None:
+def test_records_sent_without_acks_before_closing_are_kept(broker: Broker) -> None:
     with Client(broker.bootstrap) as client:
         client.create("last-words", configs={"compression.type": "gzip"})
-    # Long and to be compressed: validated on a thread, while the socket is already closed.
+    # Long and compressed: validated on a thread, while the socket is already closed.
     long = batch(bytes(900_000))
     with Client(broker.bootstrap) as leaving:
         for records in (long, long, batch(b"the end")):
@@ -142,7 +142,9 @@ def test_bad_records_get_kafkas_error(client: Client, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BAD_RECORDS)
-def test_a_refused_request_is_let_go_without_the_collector(client: Client, name: str) -> None:
+def test_a_refused_request_is_freed_without_the_garbage_collector(
+    client: Client, name: str
+) -> None:
     client.metadata("bad", create=True)
     gc.collect()
     gc.disable()
@@ -157,7 +159,7 @@ def test_a_refused_request_is_let_go_without_the_collector(client: Client, name:
 
 
 def batch_of(size: int) -> bytes:
-    """A batch of so many bytes, its header included."""
+    """A batch of ``size`` bytes, including its header."""
     room = size - len(batch(b""))
     made = batch(bytes(room))
     while len(made) > size:  # lengths take more bytes, too
@@ -195,7 +197,7 @@ def test_sequences_of_an_idempotent_producer(client: Client) -> None:
     assert send(5, epoch=1) == out_of_order  # a new epoch begins at 0
     assert send(0, epoch=1) == (0, 7)
     assert send(7) == (ErrorCode.INVALID_PRODUCER_EPOCH, -1)
-    assert send(77, producer=4001) == (0, 8)  # nobody knows where this one was
+    assert send(77, producer=4001) == (0, 8)  # an unknown producer
     assert client.fetch("once").high_watermark == 9
 
 
@@ -225,7 +227,7 @@ def test_internal_topics_are_not_written_by_clients(client: Client) -> None:
     assert code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_more_replicas_than_there_are_cannot_be_asked_for(client: Client) -> None:
+def test_more_replicas_than_brokers_are_refused(client: Client) -> None:
     client.create("insync", configs={"min.insync.replicas": "3"})
     assert client.produce("insync", b"x", acks=-1).error_code == 0
 
@@ -240,7 +242,7 @@ def test_long_batches_are_validated_too(client: Client) -> None:
 
 
 def test_an_old_version_that_is_offered_is_not_served(client: Client) -> None:
-    # Its body does not matter: Kafka closes on the header.
+    # Its body does not matter: Kafka closes the connection on the header.
     client.send(frame(request_bytes(produce_request([]), 3).replace(b"\0\0\0\3", b"\0\0\0\2", 1)))
     with pytest.raises(Closed):
         client.receive()

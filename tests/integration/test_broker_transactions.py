@@ -1,4 +1,4 @@
-"""The transaction coordinator through a broker's socket: what it takes, keeps and refuses."""
+"""The transaction coordinator through a broker's socket: what it accepts, keeps and refuses."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ def state(wire: Wire, name: str) -> str:
 
 
 def settled(wire: Wire, name: str) -> str:
-    """The state once nothing is under way."""
+    """The state once nothing is in progress."""
     while (found := state(wire, name)).startswith("Prepare"):
         pass
     return found
 
 
-def test_the_topic_comes_with_the_first_question(wire: Wire) -> None:
+def test_the_topic_is_created_with_the_first_request(wire: Wire) -> None:
     start(wire, "id")
     [topic] = wire.ask(MetadataRequest([MetadataRequestTopic(name=STATE_TOPIC)])).topics
     assert topic.is_internal
@@ -108,7 +108,7 @@ def test_the_topic_comes_with_the_first_question(wire: Wire) -> None:
     assert configs["unclean.leader.election.enable"] == "false"
 
 
-def test_a_diskless_partition_takes_no_part(wire: Wire) -> None:
+def test_a_diskless_partition_is_refused_in_transactions(wire: Wire) -> None:
     create(wire, "classic")
     create(wire, "diskless", diskless_enable="true")
     producer = start(wire, "id")
@@ -127,7 +127,7 @@ def test_a_diskless_partition_takes_no_part(wire: Wire) -> None:
     assert partition.partition_error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_a_transaction_ends_though_its_topic_is_gone(wire: Wire) -> None:
+def test_a_transaction_ends_after_its_topic_is_deleted(wire: Wire) -> None:
     create(wire, "short")
     create(wire, "long")
     producer = start(wire, "id")

@@ -1,4 +1,4 @@
-"""Who may read and write in bulk: nobody learns or commits anything that is not theirs."""
+"""Permissions of bulk readers and writers: no user reads or commits what is not its own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def allow(world: World, operation: AclOperation, *topics: str) -> None:
 
 
 async def test_without_read_there_are_no_coordinates(world: World) -> None:
-    """Neither by plan nor by guess, nor is it told whether the topic exists."""
+    """Neither by plan nor by guess, and without learning whether the topic exists."""
     secret, shared = new_topic(world.admin, "secret"), new_topic(world.admin, "shared")
     async with cluster(world.sasl, ADMIN) as admin:
         info = await bulk.staging_info(admin)
@@ -71,12 +71,12 @@ async def test_without_read_there_are_no_coordinates(world: World) -> None:
             with pytest.raises(KafkaError) as refused:
                 await bulk.locate_batches(alice, guess)
             assert refused.value.code is DENIED
-        # The right on one topic does not lead to another by its id.
+        # A permission on one topic does not extend to another by its id.
         with pytest.raises(KafkaError) as mixed:
             await bulk.locate_batches(alice, replace(split, topic="shared"))
         assert mixed.value.code is ErrorCode.UNKNOWN_TOPIC_ID
         assert len((await bulk.locate_batches(alice, allowed.splits[0])).batches) == 1
-        # Nothing planned, nothing told of where the bucket is.
+        # No plan, and nothing about the bucket.
         nothing = await bulk.plan_ranges(alice, ranges[:2], 1 << 20)
         assert nothing.storage_url is None
     world.revoke_all(f"User:{ALICE}")
@@ -89,7 +89,7 @@ async def watermark(world: World, topic: str) -> int:
 
 
 async def test_without_write_nothing_is_committed(world: World) -> None:
-    """One topic of an object that may not be written is enough; the rest waits for it."""
+    """One topic without permission is enough to refuse the whole object."""
     mine, theirs = new_topic(world.admin, "mine"), new_topic(world.admin, "theirs")
     async with cluster(world.sasl, ALICE) as alice:
         with pytest.raises(KafkaError) as refused:
@@ -113,7 +113,7 @@ async def test_without_write_nothing_is_committed(world: World) -> None:
     world.revoke_all(f"User:{ALICE}")
 
 
-async def test_nobody_commits_what_another_staged(world: World) -> None:
+async def test_objects_of_another_principal_cannot_be_committed(world: World) -> None:
     topic_id = new_topic(world.admin, "common")
     allow(world, AclOperation.WRITE, "common")
     async with cluster(world.sasl, ADMIN) as admin, cluster(world.sasl, ALICE) as alice:
@@ -134,14 +134,14 @@ async def test_nobody_commits_what_another_staged(world: World) -> None:
         assert await watermark(world, "common") == 0
         (result,) = await bulk.commit_staged(admin, "w", 1, [staged])
         assert result.error is NONE
-        # Nor is what another committed told again.
+        # Nor are the offsets of another user's commit returned.
         (result,) = await bulk.commit_staged(alice, "w", 1, [staged])
         assert (result.error, result.batches[0].base_offset) == (foreign, -1)
     world.revoke_all(f"User:{ALICE}")
 
 
-async def test_rights_that_are_lost_before_the_commit_leave_nothing(world: World) -> None:
-    """Tasks were allowed to stage; the driver finds that they are not any more."""
+async def test_permissions_lost_before_the_commit_leave_nothing(world: World) -> None:
+    """Tasks were allowed to stage; the permission is gone when the driver commits."""
     topic_id = new_topic(world.admin, "lost")
     allow(world, AclOperation.WRITE, "lost")
     async with cluster(world.sasl, ALICE) as alice:

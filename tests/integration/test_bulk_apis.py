@@ -62,7 +62,7 @@ async def prefix(opened: Cluster) -> str:
     return (await bulk.staging_info(opened)).prefix
 
 
-def test_they_are_offered_to_nobody(wire: Wire) -> None:
+def test_api_versions_does_not_list_them(wire: Wire) -> None:
     request = ApiVersionsRequest(client_software_name="t", client_software_version="1")
     offered = {api.api_key for api in wire.ask(request).api_keys}
     assert max(offered) < ApiKey.PLAN_RANGES
@@ -132,7 +132,7 @@ async def test_many_splits_are_located_at_once(broker: Broker, wire: Wire) -> No
         assert third == await bulk.locate_batches(opened, splits[2], start_offset=1)
         assert isinstance(missing, KafkaError)
         assert missing.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        # An answer has only so much room. Two of the three are of the same coordinator.
+        # A response has limited space. Two of the three are of the same coordinator.
         *some, _ = await bulk.locate_many(opened, wanted, max_batches=1)
         begun = [one for one in some if isinstance(one, bulk.Located)]
         assert 0 < len(begun) < 3
@@ -164,7 +164,7 @@ async def test_old_batches_are_skipped(broker: Broker, wire: Wire) -> None:
         assert [batch.max_timestamp for batch in located.batches] == [start - 2000, start - 1000]
 
 
-async def test_what_cannot_be_planned_says_why(broker: Broker, wire: Wire) -> None:
+async def test_plans_fail_with_a_reason(broker: Broker, wire: Wire) -> None:
     new_topic(wire, "short", **{"cleanup.policy": "delete"})
     produce(broker, "short", [b"a", b"b", b"c"])
     ranges = [
@@ -191,7 +191,7 @@ async def test_what_cannot_be_planned_says_why(broker: Broker, wire: Wire) -> No
         assert (refused.error, refused.message) == (INVALID, "splits of 0 bytes")
 
 
-async def test_a_topic_made_anew_is_another(broker: Broker, wire: Wire) -> None:
+async def test_a_recreated_topic_is_another(broker: Broker, wire: Wire) -> None:
     new_topic(wire, "again")
     produce(broker, "again", [b"a"])
     async with cluster(broker.bootstrap) as opened:
@@ -300,7 +300,7 @@ async def test_a_waiting_fetch_is_woken(broker: Broker, wire: Wire) -> None:
             }
         )
         consumer.assign([TopicPartition("awaited", 0, 0)])
-        consumer.poll(0.5)  # asks, and waits at the broker from then on
+        consumer.poll(0.5)  # sends the request, and waits at the broker from then on
         parked.set()
         message = consumer.poll(SECONDS_MAX / 2)
         assert message is not None
@@ -319,7 +319,7 @@ async def test_a_waiting_fetch_is_woken(broker: Broker, wire: Wire) -> None:
 
 
 def wrong_batches(topic_id: Uuid) -> dict[str, tuple[bytes, ErrorCode]]:
-    """Batches that no produce request would get through."""
+    """Batches that Produce would refuse."""
     now = now_ms()
     good = encode_batch([(None, b"v" * 100)], timestamp=now)
 
@@ -423,7 +423,7 @@ async def test_a_wrong_description_refuses_its_object(broker: Broker, wire: Wire
             (replace(good, batches=()), INVALID),
             (replace(good, batches=(*good.batches, good.batches[0])), INVALID),
             (moved(-1), INVALID),  # overlaps
-            (moved(1), INVALID),  # leaves the object
+            (moved(1), INVALID),  # beyond the object
             (moved(0, 1), INVALID),
             (moved(-1, 0, 0), INVALID),  # the header byte
             (moved(0, -1, 0), ErrorCode.CORRUPT_MESSAGE),
@@ -459,8 +459,8 @@ def of_topic_id(staged: bulk.StagedObject, topic_id: Uuid) -> bulk.StagedObject:
     return replace(staged, batches=tuple(replace(b, topic_id=topic_id) for b in staged.batches))
 
 
-async def test_time_may_be_up(broker: Broker, wire: Wire) -> None:
-    """Then nothing is known for certain, and the same may be asked again."""
+async def test_a_commit_may_time_out(broker: Broker, wire: Wire) -> None:
+    """Then the outcome is unknown, and the same request may be repeated."""
     topic_id = new_topic(wire, "hurried")
     async with cluster(broker.bootstrap) as opened:
         info = await bulk.staging_info(opened)
@@ -492,7 +492,7 @@ async def test_classic_topics_take_no_staged_objects(broker: Broker, wire: Wire)
 
 
 async def test_a_pin_lets_old_objects_be_committed(broker: Broker, wire: Wire) -> None:
-    """Twenty minutes old, twice what may be committed without."""
+    """Twenty minutes old, twice the limit without a pin."""
     topic_id = new_topic(wire, "pinned")
     async with cluster(broker.bootstrap) as opened:
         info = await bulk.staging_info(opened)
@@ -525,12 +525,12 @@ def wait_until(time_ms: int) -> None:
         time.sleep(0.001)
 
 
-async def test_another_broker_is_told_from_skylog() -> None:
-    """It closes the connection at once, each time."""
+async def test_other_brokers_are_recognized() -> None:
+    """It always closes the connection at once."""
 
     async def closes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with suppress(asyncio.IncompleteReadError):  # whoever asked has heard enough
+            with suppress(asyncio.IncompleteReadError):  # the client has seen enough
                 await converses(reader, writer)
         finally:
             writer.transport.abort()

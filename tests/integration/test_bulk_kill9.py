@@ -1,4 +1,4 @@
-"""kill -9 of the broker: pins and the answers to staged commits are there afterwards."""
+"""kill -9 of the broker: pins and the results of staged commits survive."""
 
 from __future__ import annotations
 

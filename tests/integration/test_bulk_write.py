@@ -1,4 +1,4 @@
-"""Bulk writes without Spark: tasks stage, a driver completes, real clients read every row once."""
+"""Bulk writes without Spark: tasks stage, a driver commits, real clients read every row once."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def staged_files(broker: Broker) -> set[str]:
 
 
 def stage(broker: Broker, topic: str, rows: Sequence[bytes], parts: int = 2) -> list[Written]:
-    """What ``parts`` tasks write."""
+    """Stage the rows of ``parts`` tasks."""
     return [
         write_rows(
             context(broker, topic), [pa.record_batch({"value": list(rows[part::parts])})], part
@@ -126,7 +126,7 @@ def test_rows_come_back_as_they_were_written(broker: Broker, codec: Compression)
 
 
 class Killed(Exception):  # noqa: N818
-    """The driver is no more."""
+    """The driver was killed."""
 
 
 def killer(step: Step) -> Any:
@@ -160,7 +160,7 @@ def test_a_driver_killed_before_any_step_leaves_each_row_once(broker: Broker, st
             EpochDriver(context(broker), writer).complete(epoch, first)
     expected = [b"%d/%d" % (epoch, i) for epoch in range(3) for i in range(20)]
     assert values(broker, topic) == Counter(expected)
-    # Replayed epochs, the last one and an older one.
+    # Replays of the last epoch and of an older one.
     for epoch in (2, 0):
         again = stage(broker, topic, [b"again"])
         EpochDriver(context(broker), writer).complete(epoch, again)
@@ -203,7 +203,7 @@ def test_rows_of_a_task_keep_their_order(broker: Broker, diskless: str) -> None:
     assert [message.value() for message in consumed(broker, topic, 1)] == rows
 
 
-def test_attempts_that_do_not_count_leave_no_objects(broker: Broker) -> None:
+def test_failed_attempts_leave_no_objects(broker: Broker) -> None:
     create_topic(broker.bootstrap, "losers", 2)
     before = staged_files(broker)
     driver = EpochDriver(context(broker), "stream-losers")
@@ -215,8 +215,8 @@ def test_attempts_that_do_not_count_leave_no_objects(broker: Broker) -> None:
     assert values(broker, "losers") == Counter([b"a", b"b"])
 
 
-def test_what_is_claimed_is_not_given_up(broker: Broker) -> None:
-    """Spark aborts a write whose commit failed; what is in the manifest must stay."""
+def test_claimed_objects_are_not_aborted(broker: Broker) -> None:
+    """Spark aborts a write whose commit failed; objects in the manifest must stay."""
     create_topic(broker.bootstrap, "claimed", 2)
     staged = stage(broker, "claimed", [b"a", b"b"])
     with pytest.raises(Killed):
@@ -281,7 +281,7 @@ def test_rows_that_are_refused_leave_nothing(broker: Broker) -> None:
     assert not values(broker, "refusing")
 
 
-def test_no_rows_ask_nobody() -> None:
+def test_no_rows_send_no_requests() -> None:
     nowhere = WriteContext({"bootstrap.servers": "127.0.0.1:1"}, topic="t")
     assert write_rows(nowhere, []) == Written()
     assert write_rows(nowhere, [pa.record_batch({"value": pa.array([], pa.binary())})]) == Written()

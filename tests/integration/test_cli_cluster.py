@@ -65,7 +65,7 @@ def test_a_cluster_goes_up_loses_a_node_and_goes_down(directory: Path) -> None:
     assert (again.exit_code, again.stderr) == (1, "skylog: node 2 is not running\n")
     run(directory, "up")
     wait(lambda: states(directory) == {1: "serving", 2: "serving", 101: "serving"})
-    # A node that hangs is fenced, and serves again when it goes on.
+    # A node that hangs is fenced, and serves again when it continues.
     run(directory, "kill", "2", "--signal", "STOP")
     wait(lambda: states(directory)[2] == "fenced")
     run(directory, "kill", "2", "--signal", "CONT")
@@ -78,7 +78,7 @@ def test_a_cluster_goes_up_loses_a_node_and_goes_down(directory: Path) -> None:
 
 @pytest.mark.timeout(400)
 def test_no_broker_opens_the_files_of_another(directory: Path) -> None:
-    """Coordinators are reached by requests alone: their databases belong to their brokers."""
+    """Coordinators are reached only by requests: their databases belong to their brokers."""
     # DC-01
     run(directory, "up", "--brokers", "3", *QUICK)
     found = status(directory)
@@ -96,10 +96,10 @@ def test_no_broker_opens_the_files_of_another(directory: Path) -> None:
 
 
 def open_files(directory: Path, pid: int) -> list[Path]:
-    """What a process has open of a cluster's directory, as seen from there."""
+    """Files of a cluster's directory that a process has open, relative to it."""
     found = []
     for link in Path(f"/proc/{pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # closed since
+        with suppress(FileNotFoundError):  # closed in the meantime
             target = link.readlink()
             if target.is_relative_to(directory):
                 found.append(target.relative_to(directory))
@@ -113,7 +113,7 @@ def wait(condition: Any) -> None:
         time.sleep(0.2)
 
 
-def test_what_cannot_be_done_is_said_in_one_line(tmp_path: Path) -> None:
+def test_errors_are_one_line(tmp_path: Path) -> None:
     for arguments in (("down",), ("status",), ("kill", "1")):
         result = invoke("cluster", *arguments, "--dir", str(tmp_path / "none"))
         assert result.exit_code == 1

@@ -48,12 +48,12 @@ def objects(broker: Broker) -> Path:
 
 
 def produce(cli: Cli, topic: str, *values: str) -> None:
-    for value in values:  # each in an object of its own
+    for value in values:  # each in a separate object
         cli.ok("produce", topic, text=value + "\n")
 
 
 def put(objects: Path, age_ms: int) -> str:
-    """An object that no coordinator has heard of."""
+    """An object that no coordinator knows."""
     key = ObjectKey.new("wal", int(time.time() * 1000) - age_ms, system_random())
     path = objects / key.text
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def test_files_of_a_topic(cli: Cli, tmp_path: Path) -> None:
     assert "no batches in the object store" in cli.fails("diskless", "files", "classic")
 
 
-def test_what_is_not_a_topic_is_told(cli: Cli, objects: Path, tmp_path: Path) -> None:
+def test_unknown_topics_are_reported(cli: Cli, objects: Path, tmp_path: Path) -> None:
     assert "topics create" in cli.fails("diskless", "files", "nothing")
     settings = tmp_path / "server.properties"
     settings.write_text(f"{SERVER}diskless.storage.url={objects.as_uri()}\n")
@@ -128,7 +128,7 @@ def test_files_without_records_wait(cli: Cli) -> None:
     assert row["marked"] > 0
 
 
-def test_orphans_and_what_becomes_of_them(cli: Cli, objects: Path) -> None:
+def test_orphans_are_listed_and_deleted(cli: Cli, objects: Path) -> None:
     put(objects, DAY_MS)
     assert [row["state"] for row in cli.json("diskless", "orphans")] == ["kept"]  # no scans yet
     shutil.rmtree(objects / "wal")
@@ -150,7 +150,7 @@ def test_orphans_and_what_becomes_of_them(cli: Cli, objects: Path) -> None:
     assert "held: objects created" in shown.stderr
     assert "released" in shown.stderr
     assert {row["state"] for row in cli.json("diskless", "orphans")} == {"orphan", "recent"}
-    # The scan does what was said of it.
+    # The scan does what the command predicted.
     scanner = cli.broker.node.maintenance.orphans
     cli.broker.run(scanner.run_once())
     assert {row["key"] for row in cli.json("diskless", "orphans")} == {young}
@@ -209,7 +209,7 @@ def test_errors_say_what_to_do(cli: Cli, objects: Path, tmp_path: Path) -> None:
     assert [row["state"] for row in cli.json("diskless", "files", "--storage-url", url)] == ["live"]
 
 
-def test_looking_makes_no_directory(cli: Cli, tmp_path: Path) -> None:
+def test_inspection_creates_no_directory(cli: Cli, tmp_path: Path) -> None:
     cli.ok("topics", "create", "orders", "--config", "diskless.enable=true")
     nowhere = tmp_path / "nowhere"
     for command in (("files",), ("orphans",), ("dump-wal", "wal/x")):
@@ -218,7 +218,7 @@ def test_looking_makes_no_directory(cli: Cli, tmp_path: Path) -> None:
     assert not nowhere.exists()
 
 
-def test_batches_and_where_they_lie(cli: Cli, objects: Path) -> None:
+def test_batches_and_their_positions(cli: Cli, objects: Path) -> None:
     cli.ok("topics", "create", "orders", "--config", "diskless.enable=true", "--partitions", "2")
     for value in ("a", "b", "c"):
         cli.ok("produce", "orders", "--partition", "1", text=value + "\n")

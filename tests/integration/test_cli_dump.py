@@ -68,7 +68,7 @@ def test_a_part_of_a_log(partition: Path) -> None:
     assert len(rows(partition / LOG, more=("--max", "3"))) == 3
 
 
-def test_text_for_people(partition: Path) -> None:
+def test_text_output(partition: Path) -> None:
     lines = invoke("dump", str(partition / LOG)).stdout.splitlines()
     assert lines[0].startswith("batch: base_offset=0 last_offset=0 records=1 position=0 ")
     assert lines[1].startswith("  record: offset=0 timestamp=2")
@@ -102,7 +102,7 @@ def test_coordinators_of_diskless_topics_are_decoded(written: Path) -> None:
     in_log, in_snapshots = rows(written / "__diskless_metadata-0"), rows(*snapshots)
     created = [row for row in in_snapshots if row.get("type") == "PartitionCreatedRecord"]
     assert {row["data"]["name"] for row in created} == {"remote"}
-    # What a snapshot stands for may be gone from the log.
+    # Records before the snapshot may be deleted from the log.
     types = {row.get("type") for row in (*in_log, *in_snapshots)}
     assert "FileCommittedRecord" in types
     assert not [row for row in (*in_log, *in_snapshots) if "value_base64" in row]
@@ -192,7 +192,7 @@ def test_a_log_that_was_cut(partition: Path, cut: int) -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1, 2**31 - 1])
-def test_a_length_that_cannot_be(partition: Path, size: int) -> None:
+def test_an_impossible_length(partition: Path, size: int) -> None:
     data = bytearray((partition / LOG).read_bytes())
     data[8:12] = size.to_bytes(4, "big", signed=True)
     (partition / LOG).write_bytes(data)
@@ -200,13 +200,13 @@ def test_a_length_that_cannot_be(partition: Path, size: int) -> None:
     assert "a batch claims" in fault
 
 
-def test_offsets_that_go_back(partition: Path) -> None:
+def test_decreasing_offsets(partition: Path) -> None:
     data = (partition / LOG).read_bytes()
     (partition / LOG).write_bytes(data + data)
     assert faults(partition / LOG) == ["offset 0 after 2"]
 
 
-def test_space_that_was_reserved_is_no_fault(partition: Path) -> None:
+def test_reserved_space_is_not_a_fault(partition: Path) -> None:
     for name in (LOG, INDEX, "00000000000000000000.timeindex"):
         with (partition / name).open("ab") as file:
             file.write(bytes(4096))

@@ -21,7 +21,7 @@ def cli() -> Iterator[Cli]:
 
 
 def records(cli: Cli, topic: str, *more: str) -> list[dict[str, Any]]:
-    """What consume prints from the beginning to the end."""
+    """The output of consume from the beginning to the end."""
     start = () if {"--from", "--group"} & set(more) else ("--from-beginning",)
     out = cli.ok("consume", topic, *start, "--exit-at-end", "--json", *more)
     return [json.loads(line) for line in out.splitlines()]
@@ -38,7 +38,7 @@ def test_lines_become_records(cli: Cli) -> None:
     assert out == "one\ntwo\n\nlast without an end\n"
 
 
-def test_what_was_sent_is_said_beside_the_output(cli: Cli) -> None:
+def test_what_was_sent_is_reported_on_standard_error(cli: Cli) -> None:
     result = cli.run("produce", "said", text="x\n")
     assert result.stdout == ""
     assert result.stderr == "1 record sent to said: partition 0 up to offset 0\n"
@@ -67,7 +67,7 @@ def test_acknowledgements(cli: Cli, acks: str) -> None:
     cli.ok("topics", "create", f"acks-{acks}")
     cli.ok("produce", f"acks-{acks}", "--acks", acks, text="x\n")
     found: list[dict[str, Any]] = []
-    while not found:  # nobody tells when a record without acknowledgement is stored
+    while not found:  # a record without acknowledgement may be stored later
         found = records(cli, f"acks-{acks}")
     assert [record["value"] for record in found] == ["x"]
 
@@ -86,7 +86,7 @@ def test_a_line_without_its_key_ends_the_sending(cli: Cli) -> None:
     assert [record["key"] for record in records(cli, "broken")] == ["a"]
 
 
-def test_a_record_that_the_topic_does_not_take(cli: Cli) -> None:
+def test_a_record_that_the_topic_refuses(cli: Cli) -> None:
     cli.ok("topics", "create", "narrow", "--config", "max.message.bytes=1000")
     error = cli.fails("produce", "narrow", text="x" * 2000)
     assert "after 0 stored records" in error
@@ -182,7 +182,7 @@ def lags(cli: Cli, group: str) -> list[tuple[int, int, int]]:
     return [(row["partition"], row["committed"], row["lag"]) for row in described["partitions"]]
 
 
-def test_a_group_goes_on_where_it_left_off(cli: Cli) -> None:
+def test_a_group_resumes_where_it_stopped(cli: Cli) -> None:
     cli.ok("produce", "grouped", text="".join(f"{number}\n" for number in range(10)))
     options = ("consume", "grouped", "--group", "readers")
     assert cli.ok(*options, "--from-beginning", "--max", "4") == "0\n1\n2\n3\n"

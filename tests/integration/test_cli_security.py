@@ -34,7 +34,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    # The broker's own lines would stand among those of the commands.
+    # The broker's log lines would mix with the output of commands.
     hub().set_level("security.audit", Level.ERROR)
     with Broker(SETTINGS) as running:
         yield running
@@ -69,7 +69,7 @@ def test_a_login_and_the_address_from_the_file(broker: Broker, tmp_path: Path) -
         ("alice", "wonder", {}, "TOPIC_AUTHORIZATION_FAILED"),
     ],
 )
-def test_who_is_refused_is_told_why(
+def test_refusals_have_a_reason(
     broker: Broker, tmp_path: Path, user: str, password: str, more: dict[str, str], said: str
 ) -> None:
     path = config(tmp_path, broker, user, password, **more)

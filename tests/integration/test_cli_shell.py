@@ -44,11 +44,11 @@ class Terminal:
         self.text = ""
 
     def until(self, expected: str) -> None:
-        """Read until it is there; the end of the process is the end of the waiting."""
+        """Read until the text appears or the process ends."""
         while expected not in self.text:
             try:
                 data = os.read(self._master, 4096)
-            except OSError:  # Linux' way to say that the other side is closed
+            except OSError:  # on Linux this means that the other side is closed
                 data = b""
             assert data, f"{expected!r} did not come: {self.text}"
             self.text += data.decode(errors="replace")
@@ -116,7 +116,7 @@ def test_typing_records(cli: Cli) -> None:
     assert terminal.end() == 0
 
 
-def test_a_terminal_is_not_steered_by_records(cli: Cli) -> None:
+def test_control_characters_of_records_are_escaped(cli: Cli) -> None:
     cli.ok("produce", "steering", text="\x1b[31mred\n")
     terminal = Terminal(cli, "consume", "steering", "--from-beginning", "--max", "1")
     terminal.until("red")
@@ -148,7 +148,7 @@ def _reset(group: str, topic: str) -> tuple[str, ...]:
     return ("groups", "reset-offsets", group, "--topic", topic, "--to", "earliest", "--execute")
 
 
-def test_sigterm_ends_in_good_order(cli: Cli) -> None:
+def test_sigterm_shuts_down_cleanly(cli: Cli) -> None:
     cli.ok("produce", "ended", text="one\n")
     options = ("consume", "ended", "--group", "ender", "--from-beginning")
     process = start(cli, *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -161,7 +161,7 @@ def test_sigterm_ends_in_good_order(cli: Cli) -> None:
     assert described["members"] == []
 
 
-def test_a_pipe_that_closes_early_is_no_error(cli: Cli) -> None:
+def test_a_closed_pipe_is_not_an_error(cli: Cli) -> None:
     cli.ok("produce", "piped", text=("x" * 1000 + "\n") * 3000)
     options = ("consume", "piped", "--from-beginning")
     process = start(cli, *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

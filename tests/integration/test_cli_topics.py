@@ -43,7 +43,7 @@ def test_a_pipe_gets_aligned_text(cli: Cli) -> None:
     assert re.split(r" {2,}", row)[1:3] == ["1", "1"]
 
 
-def test_what_exists_already_is_an_error_unless_accepted(cli: Cli) -> None:
+def test_an_existing_topic_is_an_error_unless_accepted(cli: Cli) -> None:
     cli.ok("topics", "create", "twice")
     error = cli.fails("topics", "create", "twice")
     assert "Topic 'twice' already exists" in error
@@ -156,7 +156,7 @@ def test_levels_of_loggers(cli: Cli) -> None:
         (("topics", "alter", "none", "-p", "2"), "topic none does not exist"),
     ],
 )
-def test_what_is_not_there_is_named(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
+def test_missing_resources_are_named(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
     assert said in cli.fails(*arguments)
 
 
@@ -178,7 +178,7 @@ def test_an_empty_cluster_says_what_to_do() -> None:
         assert "`skylog consume TOPIC --group NAME`" in cli.run("groups", "list").stderr
 
 
-def test_nobody_listens() -> None:
+def test_no_broker_listens() -> None:
     result = invoke("topics", "list", "--bootstrap", "127.0.0.1:1")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "no connection to 127.0.0.1:1: Connection refused" in result.stderr
@@ -188,7 +188,7 @@ def test_nobody_listens() -> None:
 @pytest.mark.parametrize(
     ("bootstrap", "said"), [("nowhere", "allowed is host:port"), (",", "is empty")]
 )
-def test_an_address_that_is_none(bootstrap: str, said: str) -> None:
+def test_an_invalid_address(bootstrap: str, said: str) -> None:
     result = invoke("topics", "list", "--bootstrap", bootstrap)
     assert result.exit_code == 1
     assert said in result.stderr

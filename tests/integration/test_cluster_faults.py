@@ -1,6 +1,6 @@
-"""Nodes of a cluster are killed, paused and stopped under load: nothing that was promised is lost.
+"""Nodes of a cluster are killed, paused and stopped under load: nothing acknowledged is lost.
 
-A few rounds of the campaign in ``tests/chaos``; ``make chaos SECONDS=…`` has as many as one likes.
+A few rounds of the campaign in ``tests/chaos``; ``make chaos SECONDS=…`` runs more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ACTIONS = ("kill", "pause", "all killed")
 
 
 @pytest.mark.timeout(600)
-def test_nothing_acknowledged_is_lost_while_nodes_die(tmp_path: Path) -> None:
+def test_nothing_acknowledged_is_lost_while_nodes_fail(tmp_path: Path) -> None:
     cluster = tmp_path / "cluster"
     with Campaign(cluster, SEED, session_seconds=SESSION_SECONDS) as campaign:
         for action in ACTIONS:

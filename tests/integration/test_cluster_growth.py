@@ -81,7 +81,7 @@ def add_voter(asked: ClusterNode, joining: ClusterNode, cluster_id: str) -> int:
 def test_a_single_node_becomes_a_cluster(tmp_path: Path) -> None:
     ports = {"PLAINTEXT": Port(), "CONTROLLER": Port()}
     servers = ports["CONTROLLER"].address
-    # Nobody else had to reach the controller of a single node: it may have been anywhere.
+    # The controller of a single node had no fixed address: no other node had to reach it.
     before = Port()
     single = node(tmp_path / "1", 1, "broker,controller", {**ports, "CONTROLLER": before})
     single.start()
@@ -93,7 +93,7 @@ def test_a_single_node_becomes_a_cluster(tmp_path: Path) -> None:
     finally:
         single.stop()
         before.socket.close()
-    # The same directory, from now on with others: only who are the controllers must be said.
+    # The same directory, from now on in a cluster: only the controllers must be configured.
     first = node(
         tmp_path / "1",
         1,
@@ -126,7 +126,7 @@ def test_a_single_node_becomes_a_cluster(tmp_path: Path) -> None:
                 controller_quorum_auto_join_enable=auto,
             )
         )
-    # Controllers go last: brokers take their leave of them.
+    # Controllers stop last: brokers need them for a controlled shutdown.
     with ExitStack() as last, running(first, *brokers):
         until(lambda: alive(first) == {1, 2, 3})
         assert create(brokers[0], "new", partitions=6, replicas=3)[0] == 0
@@ -138,13 +138,13 @@ def test_a_single_node_becomes_a_cluster(tmp_path: Path) -> None:
             last.callback(controller.close)
             controller.start()
         fourth = controllers[0]
-        # One is added by an operator, through any broker; the other asks by itself.
+        # One is added by an operator, through any broker; the other joins automatically.
         until(lambda: add_voter(brokers[0], fourth, cluster_id) in (0, 126))
         until(lambda: voters(brokers[0]) == {1, 4, 5})
         known = read_meta_properties(first.directory)
         assert known is not None
         assert known.directory_id is not None
-        # The first one may leave the quorum then, and goes on as a broker.
+        # The first one may then leave the quorum, and remains a broker.
         removal = RemoveRaftVoterRequest(cluster_id, 1, known.directory_id)
         done = (ErrorCode.NONE, ErrorCode.VOTER_NOT_FOUND)
         until(lambda: ask(brokers[0], removal).error_code in done)
@@ -155,7 +155,7 @@ def test_a_single_node_becomes_a_cluster(tmp_path: Path) -> None:
 
 
 def test_a_directory_of_a_cluster_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
-    """A node that only has to join must have been formatted: it may not found another cluster."""
+    """A node that joins must have been formatted: it must not create another cluster."""
     alone = node(
         tmp_path / "new",
         7,

@@ -1,4 +1,4 @@
-"""Brokers and controllers as nodes of their own: who answers what, who is let in, who is fenced."""
+"""Brokers and controllers as separate nodes: forwarding, registration, fencing."""
 
 from __future__ import annotations
 
@@ -57,8 +57,7 @@ from tests.integration.cluster_support import (
 from tests.waiting import until
 
 TOPIC = 2
-# Nobody is killed here: who gets no time from the machine for a while is not taken for dead, and
-# nobody else leads for it.
+# No node is killed here: a busy machine must not end a session or move a leader.
 CALM = {"broker.session.timeout.ms": "60000", "controller.quorum.fetch.timeout.ms": "60000"}
 
 
@@ -68,10 +67,10 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
-# Any broker answers for the controller
+# Any broker forwards to the controller
 
 
-def test_what_was_changed_through_a_broker_shows_on_it_at_once(cluster: Cluster) -> None:
+def test_a_change_through_a_broker_is_visible_there_at_once(cluster: Cluster) -> None:
     for broker in cluster.brokers:
         name = f"through-{broker.node_id}"
         assert create(broker, name)[0] == 0
@@ -135,7 +134,7 @@ def test_a_controller_that_does_not_lead_says_so(cluster: Cluster) -> None:
             assert create(controller, "nowhere")[0] == ErrorCode.NOT_CONTROLLER
 
 
-def test_controllers_make_themselves_known(cluster: Cluster) -> None:
+def test_controllers_register(cluster: Cluster) -> None:
     image = cluster.brokers[0].node.image
     until(lambda: set(image.brokers.controllers) == {101, 102, 103})
     for controller in cluster.controllers:
@@ -144,7 +143,7 @@ def test_controllers_make_themselves_known(cluster: Cluster) -> None:
         assert f"{where.host}:{where.port}" == controller.bootstrap
 
 
-def test_a_topic_made_on_demand_shows_in_the_same_answer(cluster: Cluster) -> None:
+def test_an_auto_created_topic_is_in_the_same_response(cluster: Cluster) -> None:
     for broker in cluster.brokers:
         name = f"demanded-{broker.node_id}"
         wanted = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
@@ -171,11 +170,11 @@ def test_every_broker_names_the_same_coordinator(cluster: Cluster) -> None:
     until(lambda: len(found()) == 1 and next(iter(found()))[0] == 0)
 
 
-# Who is let in
+# Registration
 
 
 def broker_thread(cluster: Cluster, directory: Path, cluster_id: str, node_id: int) -> NodeThread:
-    """A broker that was formatted with a cluster id and a node id of its own choice."""
+    """A broker that was formatted with the given cluster id and node id."""
     rng, now_ms = system_random(), SystemClock().now_ms()
     nowhere = Endpoint("CONTROLLER", "127.0.0.1", 0)
     plan = FormatPlan(node_id, cluster_id, nowhere, bootstrap_records(), joins=True)
@@ -193,7 +192,7 @@ def broker_thread(cluster: Cluster, directory: Path, cluster_id: str, node_id: i
     )
 
 
-def test_a_broker_of_another_cluster_is_turned_away(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_broker_of_another_cluster_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     other = new_cluster_id(system_random())
     stranger = broker_thread(cluster, tmp_path / "stranger", other, 9)
     with pytest.raises(StorageError, match="INCONSISTENT_CLUSTER_ID") as refused:
@@ -219,7 +218,7 @@ def test_a_heartbeat_of_an_earlier_life_is_refused(cluster: Cluster) -> None:
     assert ask(active, unknown).error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
-# Dying, and coming back
+# Failures and restarts
 
 
 @pytest.mark.parametrize(
@@ -234,14 +233,14 @@ def test_the_cluster_outlives_its_active_controller(controllers: int, static: bo
         epochs = {node_id: epoch(cluster, node_id) for node_id in (1, 2, 3)}
         active.kill()
         others = [each for each in cluster.brokers if each.running]
-        for broker in others:  # waits for the next controller, as long as it takes
+        for broker in others:  # waits for the next controller
             created(broker, f"after-{broker.node_id}")
             until(lambda b=broker: leaders(b, "before"))
         following = until(lambda: cluster.active_controller)
         assert following.node_id != active.node_id
         active.start()
         until(lambda: alive(others[0]) == {1, 2, 3})
-        for broker in others:  # nobody was fenced for the controller's death
+        for broker in others:  # no broker was fenced because the controller failed
             assert epoch(cluster, broker.node_id) == epochs[broker.node_id]
         created(cluster.brokers[-1], "again")
 
@@ -285,7 +284,7 @@ def test_a_broker_that_is_stopped_hands_over_first() -> None:
         assert 2 in leaders(first, "t")
         until(lambda: second.node.health()["status"] == "ok")
         second.stop()
-        # No session had to end for this: with it, the test would take a minute.
+        # No session had to expire for this: otherwise the test would take a minute.
         until(lambda: registered(first)[2] is True and 2 not in leaders(first, "t"))
         assert -1 not in leaders(first, "t")
         before = epoch(cluster, 2)
@@ -306,7 +305,7 @@ def test_a_broker_can_be_unregistered_for_good() -> None:
 
 
 def test_brokers_catch_up_by_snapshot() -> None:
-    """Who was away while the log it needs was dropped gets a snapshot, and so does who is new."""
+    """A broker that was offline while the log was pruned gets a snapshot, and so does a new one."""
     small = {
         **CALM,
         "metadata.log.max.record.bytes.between.snapshots": "2000",

@@ -1,4 +1,4 @@
-"""A whole cluster is stopped while it is written to, and starts again."""
+"""A whole cluster is stopped under load, and starts again."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_cluster_that_was_stopped_under_load_starts_again() -> None:
 
 
 def wait_for_more(acked: dict[str, int]) -> None:
-    """Until both topics take writes."""
+    """Wait until both topics accept records."""
     before = dict(acked)
     deadline = time.monotonic() + DEADLINE_SECONDS
     while any(acked[topic] < before[topic] + 50 for topic in acked):

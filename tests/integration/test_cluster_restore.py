@@ -1,4 +1,4 @@
-"""A cluster whose disks are all gone comes back from its bucket, controllers of their own too."""
+"""A cluster that lost all disks is restored from its bucket, with separate controllers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Marks = Mapping[tuple[str, int], int]
 
 
 def marks(node: ClusterNode) -> Marks:
-    """How far the logs are committed that a backup of this node must hold."""
+    """The high watermarks of the logs that a backup of this node must contain."""
     services = node.node._services
     found = {(CLUSTER_METADATA, 0): services.quorum.stored.high_watermark}
     for log in services.logs.logs():
@@ -79,7 +79,7 @@ def test_a_cluster_is_restored_with_its_controllers(tmp_path: Path) -> None:
             shutil.rmtree(node.directory)
         reports = [restore(bucket, node) for node in nodes]
         assert {report.cluster_id for report in reports} == {cluster.cluster_id}
-        # Which offsets there are is known to the coordinators, and those are brokers'.
+        # Offsets are in the coordinators' logs, which are on brokers.
         assert (reports[0].partitions, reports[0].newer) == ([], [])
         assert [one.high_watermark for one in reports[1].partitions] == [10] * 3
         start_together(nodes)

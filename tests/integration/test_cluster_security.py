@@ -1,4 +1,5 @@
-"""Nodes that log in at each other over TLS, and clients whose names reach the controller."""
+"""Nodes that authenticate to each other over TLS, and clients whose principals reach the
+controller."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ JAAS = (
     f'username="admin" password="admin-secret" {_USERS};'
 )
 SETTINGS = {
-    # Who gets no time from the machine for a while is not taken for dead, nor led instead of.
+    # A busy machine must not end a session or move a leader.
     "broker.session.timeout.ms": "60000",
     "controller.quorum.fetch.timeout.ms": "60000",
     "listener.security.protocol.map": "SECURE:SASL_SSL,CONTROLLER:SASL_SSL",
@@ -83,7 +84,7 @@ def allow(cluster: Cluster, name: str) -> None:
         assert admin.ask(CreateAclsRequest([rule])).results[0].error_code == 0
 
 
-def test_nodes_log_in_at_each_other_and_serve_real_clients(cluster: Cluster) -> None:
+def test_nodes_authenticate_to_each_other_and_serve_real_clients(cluster: Cluster) -> None:
     login = {
         "bootstrap.servers": cluster.bootstrap,
         "security.protocol": "SASL_SSL",
@@ -115,7 +116,7 @@ def test_nodes_log_in_at_each_other_and_serve_real_clients(cluster: Cluster) -> 
     consumer.close()
 
 
-def test_the_controller_decides_by_the_clients_name(cluster: Cluster) -> None:
+def test_the_controller_authorizes_the_clients_principal(cluster: Cluster) -> None:
     for number, broker in enumerate(cluster.brokers):
         name = f"alices-{number}"
         with wire(broker, "alice") as alice:
@@ -140,7 +141,7 @@ def test_changes_count_against_the_clients_quota(cluster: Cluster) -> None:
             second = alice.ask(creation("many-2", partitions=100))
             assert second.topics[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
             assert second.throttle_time_ms > 0
-            # Nobody else pays for it, least of all the broker that passed it on.
+            # It does not count against any other user, nor against the broker that forwarded it.
             assert admin.ask(creation("many-4", partitions=3)).topics[0].error_code == 0
         finally:
             assert admin.ask(AlterClientQuotasRequest([lifted])).entries[0].error_code == 0
@@ -152,7 +153,7 @@ def envelope(
     return EnvelopeRequest(frame, principal, b"\x7f\0\0\1")
 
 
-def test_envelopes_that_make_no_sense_are_refused(cluster: Cluster) -> None:
+def test_invalid_envelopes_are_refused(cluster: Cluster) -> None:
     active = until(lambda: cluster.active_controller)
     good = request_bytes(creation("enveloped"), 7)
     heartbeat = request_bytes(BrokerHeartbeatRequest(1, 1, 1, False, False), 1)
@@ -179,7 +180,7 @@ def test_envelopes_that_make_no_sense_are_refused(cluster: Cluster) -> None:
         for name, (request, code) in cases.items():
             answer = admin.ask(request)
             assert (name, answer.error_code, answer.response_data) == (name, code, None)
-        # What is in a good one is decided for whom it names: alice may not create this.
+        # The request in a valid one is authorized for its principal: alice may not create this.
         answer = admin.ask(envelope(good))
         assert answer.error_code == 0
         assert b"enveloped" in bytes(answer.response_data)
@@ -196,7 +197,7 @@ def test_only_nodes_may_speak_for_others(cluster: Cluster) -> None:
         assert answer.response_data is None
 
 
-def test_a_controller_that_does_not_lead_sends_envelopes_away(cluster: Cluster) -> None:
+def test_an_inactive_controller_refuses_envelopes(cluster: Cluster) -> None:
     active = until(lambda: cluster.active_controller)
     other = next(each for each in cluster.controllers if each is not active)
     with wire(other, "admin") as admin:
@@ -216,9 +217,7 @@ def test_a_controller_that_does_not_lead_sends_envelopes_away(cluster: Cluster) 
         ({"ssl.truststore.location": "/nowhere/ca.pem"}, "ssl.truststore.location"),
     ],
 )
-def test_what_keeps_a_node_from_logging_in_is_named_at_its_start(
-    broken: dict[str, str], named: str
-) -> None:
+def test_a_failed_login_of_a_node_is_named_at_its_start(broken: dict[str, str], named: str) -> None:
     with (
         pytest.raises(ConfigError, match=named),
         Cluster(brokers=1, controllers=1, settings={**SETTINGS, **broken}, listener="SECURE"),

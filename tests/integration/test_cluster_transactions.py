@@ -40,7 +40,7 @@ def transactional(cluster: Cluster, name: str) -> Producer:
 
 
 def patiently(call: object) -> None:
-    """Repeat what may be repeated, as librdkafka asks its users to do."""
+    """Retry retriable errors, as librdkafka's documentation says."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while True:
         try:
@@ -80,7 +80,7 @@ def committed_values(cluster: Cluster, count: int) -> list[bytes]:
     return sorted(found)
 
 
-def test_transactions_span_brokers_and_outlive_the_death_of_one(cluster: Cluster) -> None:
+def test_transactions_span_brokers_and_survive_the_failure_of_one(cluster: Cluster) -> None:
     expected = []
     producers = [transactional(cluster, f"tx-{number}") for number in range(4)]
     for step in range(6):
@@ -99,7 +99,7 @@ def test_transactions_span_brokers_and_outlive_the_death_of_one(cluster: Cluster
     assert committed_values(cluster, len(expected)) == sorted(expected)
 
 
-def test_offsets_are_committed_with_what_was_made_of_them(cluster: Cluster) -> None:
+def test_offsets_are_committed_with_the_results(cluster: Cluster) -> None:
     feeder = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     for number in range(120):
         feeder.produce("source", b"%03d" % number, partition=number % PARTITIONS)

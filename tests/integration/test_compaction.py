@@ -30,7 +30,7 @@ COMPACTED = {
 CLEANER = {"log.cleaner.backoff.ms": "50"}
 WAIT_SECONDS = 60
 
-# What makes the process kill itself before a change of a file that compaction has to do with.
+# Makes the process kill itself before it changes a file of the compaction.
 FAIL_POINT = """
 import os, signal
 from skylog.log.files import Files
@@ -57,7 +57,7 @@ def create(address: str, configs: dict[str, str], partitions: int = 1) -> None:
 
 
 def produce(address: str, pairs: list[tuple[str, str | None]], **settings: Any) -> list[int]:
-    """The offsets of what was acknowledged."""
+    """The offsets of acknowledged records."""
     offsets: list[int] = []
     faults: list[Any] = []
 
@@ -132,7 +132,7 @@ def test_a_consumer_gets_the_newest_of_each_key(tmp_path: Path, codec: str) -> N
         write([(key, None) for key in sorted(dead)])
 
         def is_compacted() -> bool:
-            # A tombstone goes with the pass after the one that has met it.
+            # A tombstone is removed by the pass after the one that has seen it.
             write([(f"filler-{number % 3}", str(number) * 150) for number in range(20)])
             found = consume(broker.bootstrap, len(pairs))
             newest = {key: (offset, key, value) for offset, (key, value) in enumerate(pairs)}
@@ -194,7 +194,7 @@ def test_committed_offsets_are_compacted_and_read_again(tmp_path: Path) -> None:
 
 
 def newest_in(directory: Path) -> dict[str, int]:
-    """What a start would find, looked at in a copy."""
+    """What a start would find, read from a copy."""
     config = LogConfig(cleanup_policy=frozenset({"compact"}))
     log = open_log(directory, config)
     found: dict[str, int] = {}
@@ -209,7 +209,7 @@ def newest_in(directory: Path) -> dict[str, int]:
 
 @pytest.mark.timeout(600)
 def test_the_broker_is_killed_before_every_step_of_a_pass(tmp_path: Path) -> None:
-    """kill −9 by the process itself; what was acknowledged is the least that must be there."""
+    """kill −9 by the process itself; at least the acknowledged records must be there."""
     data = tmp_path / "data"
     with BrokerProcess(data, {"log.cleaner.threads": "0"}) as broker:
         create(broker.address, COMPACTED)

@@ -1,4 +1,5 @@
-"""Groups of the consumer protocol with librdkafka: members come, go, die and outlive the broker."""
+"""Groups of the consumer protocol with librdkafka: members join, leave, crash and outlive the
+broker."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def make_topic(bootstrap: str, name: str, partitions: int = PARTITIONS) -> Admin
 
 
 class Group:
-    """Consumers of one group, polled together until something holds."""
+    """Consumers of one group, polled together until a condition holds."""
 
     def __init__(self, bootstrap: str, group: str, subscription: list[str]) -> None:
         self.bootstrap, self.group, self.subscription = bootstrap, group, subscription
@@ -70,7 +71,7 @@ class Group:
         }
         if protocol == "classic":
             settings |= {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
-            settings |= {"partition.assignment.strategy": "range"}  # which sends no data along
+            settings |= {"partition.assignment.strategy": "range"}  # which sends no data
         member = Consumer(settings)
         member.subscribe(self.subscription)
         self.members.append(member)
@@ -122,7 +123,7 @@ def described(admin: AdminClient, name: str) -> Any:
     return admin.describe_consumer_groups([name])[name].result(30)
 
 
-def test_three_members_come_and_go(broker: Broker) -> None:
+def test_three_members_join_and_leave(broker: Broker) -> None:
     admin = make_topic(broker.bootstrap, "three")
     produce(broker.bootstrap, "three", [b"%d" % i for i in range(60)])
     with group(broker.bootstrap, "three", "three") as members:
@@ -150,7 +151,7 @@ def test_three_members_come_and_go(broker: Broker) -> None:
     admin.delete_consumer_groups(["three"])["three"].result(30)
 
 
-def test_topics_grow_and_come(broker: Broker) -> None:
+def test_topics_are_created_and_grow(broker: Broker) -> None:
     admin = make_topic(broker.bootstrap, "grow", 2)
     with group(broker.bootstrap, "grow", "^gro.*") as members:
         members.add()
@@ -179,7 +180,7 @@ def entering(group: str, *topics: str, **more: Any) -> ConsumerGroupHeartbeatReq
     )
 
 
-def test_bad_patterns_are_told(broker: Broker) -> None:
+def test_invalid_patterns_are_reported(broker: Broker) -> None:
     with Client(broker.bootstrap) as client:
         client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["any"]))
         for regex in ("(", "(?=a)", "a" * 5_000):
@@ -247,7 +248,7 @@ while True:
 """
 
 
-def test_a_member_that_is_killed_loses_its_partitions(broker: Broker) -> None:
+def test_a_killed_member_loses_its_partitions(broker: Broker) -> None:
     make_topic(broker.bootstrap, "kill")
     with group(broker.bootstrap, "kill", "kill") as members:
         members.add()
@@ -301,7 +302,7 @@ def test_a_group_outlives_its_broker(tmp_path: Path) -> None:
             produce(bootstrap, "outlives", [b"after%d" % i for i in range(12)])
             members.poll_until(lambda: len(set(members.seen)) == 12, "records after the restart")
             members.await_shares(3, 3)
-            # A client of its own: the other one may take half a minute to find the broker again.
+            # A new client: the other one may take half a minute to find the broker again.
             after = described(AdminClient({"bootstrap.servers": bootstrap}), "outlives")
             assert {m.member_id for m in after.members} == {m.member_id for m in before.members}
             members.add()

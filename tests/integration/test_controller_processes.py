@@ -1,4 +1,4 @@
-"""Three controllers as processes: they elect, survive kill -9 of the leader, and describe it."""
+"""Three controllers as processes: elections, kill -9 of the leader, and DescribeQuorum."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def controllers(tmp_path: Path) -> Iterator[list[BrokerProcess]]:
 
 
 async def describe(process: BrokerProcess) -> Described | None:
-    """What the leader says; None from anybody else."""
+    """The leader's response; None from other nodes."""
     asked = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
     host, _, port = process.address.rpartition(":")
     try:
@@ -89,7 +89,7 @@ async def describe(process: BrokerProcess) -> Described | None:
 async def wait_for_leader(
     processes: list[BrokerProcess], *, after: int = 0, caught_up: int = 0
 ) -> tuple[BrokerProcess, Described]:
-    """A leader of a later epoch, with so many voters at the high watermark."""
+    """A leader of a later epoch, with ``caught_up`` voters at the high watermark."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             for process in processes:

@@ -1,4 +1,4 @@
-"""The dashboards show what nodes really have."""
+"""The dashboards use metrics that nodes have."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_every_api_that_is_named_exists() -> None:
                 assert all(api in ApiKey.__members__ for api in found.split("|")), expr
 
 
-def test_the_shape_is_grafanas(name: str, board: dict[str, Any]) -> None:
+def test_the_format_is_that_of_grafana(name: str, board: dict[str, Any]) -> None:
     rows = [panel["title"] for panel in board["panels"] if panel["type"] == "row"]
     assert rows == ROWS[name]
     ids = [panel["id"] for panel in board["panels"]]

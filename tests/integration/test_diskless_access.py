@@ -1,4 +1,4 @@
-"""Who may ask the coordinators, and where."""
+"""Permissions and listeners of the coordinators' APIs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTINGS = BROKERS
 DISKLESS_KEYS = [ApiKey(number) for number in (93, 94, 95, 96, 97, 98, 100)]
 
 
-def test_they_are_offered_to_nobody(broker: Broker) -> None:
+def test_api_versions_does_not_list_them(broker: Broker) -> None:
     # DC-02, Q1
     for listener in ("PLAINTEXT", "BROKERS"):
         with Wire(broker.address(listener)) as connection:
@@ -86,7 +86,7 @@ def test_other_listeners_do_not_serve_them(broker: Broker, key: ApiKey, listener
 
 
 def codes_of(answer: Any) -> list[int]:
-    """The error codes of all items of an answer."""
+    """The error codes of all items of a response."""
     found: list[int] = []
     for field in ("topics", "responses", "batches", "files"):
         for one in getattr(answer, field, []):

@@ -1,4 +1,4 @@
-"""The coordinators' own APIs on a socket, used as another broker would use them."""
+"""The coordinators' APIs on a socket, used as another broker would use them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_producers_that_number_their_batches_and_those_that_do_not(wire: Wire, n
     assert [send((-1, -1, -1)) for _ in range(2)] == [(0, 6, False), (0, 8, False)]
 
 
-def test_what_no_writer_makes_is_refused_in_every_item(wire: Wire, name: str) -> None:
+def test_invalid_files_are_refused_in_every_item(wire: Wire, name: str) -> None:
     # DC-08, Q4, Q8, Q20, Q27
     topic_id = new_topic(wire, name)
     good = Upload().add(topic_id, [b"a"]).add(topic_id, [b"b"])
@@ -232,7 +232,7 @@ def test_a_request_has_a_timeout(wire: Wire, name: str) -> None:
     upload = Upload().add(topic_id, [b"v"])
     result = wire.ask(upload.request(timeout_ms=0)).batches[0]
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
-    # Unknown is not "no": the same again settles it.
+    # The outcome is unknown, not a refusal: a retry settles it.
     assert wire.ask(upload.request()).batches[0].assigned_base_offset == 0
     assert found(wire, topic_id).high_watermark == 1
 

@@ -60,7 +60,7 @@ DISKLESS = 100
 
 @contextmanager
 def cluster_of(brokers: int = 3, **settings: str) -> Iterator[Cluster]:
-    """Every broker knows of every other; dots of settings are underscores."""
+    """Every broker knows every other; dots of settings are underscores."""
     chosen = {**SETTINGS, **{key.replace("_", "."): value for key, value in settings.items()}}
     with Cluster(brokers=brokers, settings=chosen) as cluster:
         for broker in cluster.brokers:
@@ -70,13 +70,13 @@ def cluster_of(brokers: int = 3, **settings: str) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def calm() -> Iterator[Cluster]:
-    """A cluster in which nobody dies."""
+    """A cluster whose brokers do not fail."""
     with cluster_of(broker_session_timeout_ms="60000") as cluster:
         yield cluster
 
 
 def create(cluster: Cluster, name: str, partitions: int) -> None:
-    """A diskless topic that every broker has heard of."""
+    """A diskless topic that every broker knows."""
     create_topic(cluster.bootstrap, name, partitions)
     for broker in cluster.brokers:
         until(lambda node=broker: node.node.has_topic(name))
@@ -87,7 +87,7 @@ def coordinators(node: ClusterNode, *, only_here: bool = False) -> Any:
 
 
 def described(node: ClusterNode) -> dict[int, int]:
-    """Which broker leads which coordinator, as any broker tells it; nothing if it misses one."""
+    """The broker of each coordinator, as any broker shows it; empty if one is missing."""
     answer = coordinators(node)
     if not answer.has_all_coordinators:
         return {}
@@ -95,7 +95,7 @@ def described(node: ClusterNode) -> dict[int, int]:
 
 
 def active(cluster: Cluster) -> dict[int, int]:
-    """Which broker says of itself that it leads which coordinator, and serves."""
+    """The broker that leads each coordinator and serves it, as the broker itself reports."""
     return {
         one.partition_index: broker.node_id
         for broker in cluster.brokers
@@ -144,7 +144,8 @@ def test_every_broker_serves_every_partition(calm: Cluster) -> None:
 
 
 def test_brokers_upload_independently(calm: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No upload ends before all three brokers have begun one: a lock between them would stop it."""
+    """No upload ends before all three brokers have begun one: a lock between them would
+    deadlock."""
     # ENG-13
     create(calm, "uploaded", 3)
     all_active(calm)
@@ -158,7 +159,7 @@ def test_brokers_upload_independently(calm: Cluster, monkeypatch: pytest.MonkeyP
             uploading.add(id(self))
             keys.append(key.text)
             while len(uploading) < len(calm.brokers) and time.monotonic() < end:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)  # the others are loops of other threads
+                await asyncio.sleep(0.01)  # the others run on loops of other threads
         await put(self, key, data, **more)
 
     def produce(place: int) -> int:
@@ -173,7 +174,7 @@ def test_brokers_upload_independently(calm: Cluster, monkeypatch: pytest.MonkeyP
 
 
 def test_a_commit_through_one_broker_wakes_a_fetch_at_another(calm: Cluster) -> None:
-    """A waiting fetch ends with the commit, long before its own time is over."""
+    """A waiting fetch ends with the commit, long before its timeout."""
     create(calm, "waiting", 4)
     all_active(calm)
     for index in range(4):
@@ -247,7 +248,7 @@ def followed(cluster: Cluster, number: int, leader: int) -> bool:
 
 
 def test_a_follower_that_lost_its_disk_fetches_snapshots() -> None:
-    """The coordinators' logs are pruned meanwhile, so that there is no other way."""
+    """The coordinators' logs are pruned meanwhile, so they cannot be replayed."""
     # DC-41 partly
     opening = cluster_of(
         diskless_metadata_topic_num_partitions="1",
@@ -284,8 +285,8 @@ def test_without_a_shared_store_there_are_no_diskless_topics() -> None:
         assert not cluster.brokers[0].node.has_topic("alone")
 
 
-def test_leaders_of_coordinators_die_one_after_the_other() -> None:
-    """Nothing acknowledged is lost, nothing is there twice, and consumers go on."""
+def test_leaders_of_coordinators_fail_one_after_the_other() -> None:
+    """Nothing acknowledged is lost or duplicated, and consumers go on."""
     # DC-24, DC-47 partly, DC-48 partly
     with cluster_of() as cluster:
         create(cluster, "t", 6)
@@ -305,7 +306,7 @@ def test_leaders_of_coordinators_die_one_after_the_other() -> None:
         history.check(read_all(cluster.bootstrap, "t", ends))
 
 
-def test_what_was_written_is_read_after_a_restart_of_all_others() -> None:
+def test_records_are_read_after_a_restart_of_all_other_brokers() -> None:
     # ENG-54
     with cluster_of() as cluster:
         create(cluster, "t", 3)
@@ -355,7 +356,7 @@ def _orphan(objects: Path) -> Path:
     return path
 
 
-def test_objects_go_when_their_last_owner_lets_go(tmp_path: Path) -> None:
+def test_objects_are_deleted_by_their_last_owner(tmp_path: Path) -> None:
     """Files of coordinators on several brokers, handed from one to the next and then deleted."""
     # DC-44 partly, DC-52 partly
     opening = cluster_of(

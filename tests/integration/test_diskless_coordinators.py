@@ -42,7 +42,7 @@ class Node:
         self.rng = random.Random(5)
         files = Files(64)
         self.background = ThreadExecutor(2, "background")
-        # Small segments and snapshots, so that the logs are really shortened.
+        # Small segments and frequent snapshots, so that the logs are pruned.
         config = LogConfig(segment_bytes=16_384)
         self.logs = []
         for index in range(COORDINATORS):
@@ -110,7 +110,7 @@ async def test_writers_snapshots_and_restarts(tmp_path: Path) -> None:
     await node.plane.create_partitions([(TOPIC, "a", PARTITIONS)])
     offsets: list[list[int]] = [[] for _ in range(PARTITIONS)]
     await asyncio.gather(*(write(node, 25, offsets) for _ in range(12)))
-    # Every offset once, whoever wrote it.
+    # Every offset once, for all writers.
     assert all(sorted(given) == list(range(0, 600, 2)) for given in offsets)
     await node.plane.delete_records([(TOPIC, 0, 100), (TOPIC, 1, 599)])
     await asyncio.gather(*(node.coordinators.get(n).snapshot() for n in range(COORDINATORS)))
@@ -137,10 +137,10 @@ async def test_writers_snapshots_and_restarts(tmp_path: Path) -> None:
     await node.stop()
 
 
-async def test_a_copy_taken_while_it_runs_is_a_crash_that_loses_nothing_answered(
+async def test_a_copy_of_running_coordinators_has_everything_acknowledged(
     tmp_path: Path,
 ) -> None:
-    """What was answered is in the files of the moment, whatever else is being written."""
+    """Acknowledged writes are in the files at any moment, whatever else is being written."""
     node = Node(tmp_path / "running", snapshot_bytes=1 << 30)
     await node.start()
     await node.plane.create_partitions([(TOPIC, "a", PARTITIONS)])

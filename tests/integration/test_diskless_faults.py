@@ -1,4 +1,4 @@
-"""Diskless topics over an object store that fails: no loss, no doubles, no invention."""
+"""Diskless topics over a failing object store: no loss, no duplicates, no corruption."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.waiting import until
 PARTITIONS = 3
 SETTINGS = {
     "diskless.metadata.topic.num.partitions": "2",
-    "diskless.fetch.cache.max.bytes": "0",  # every read asks the store
+    "diskless.fetch.cache.max.bytes": "0",  # every read goes to the store
     "log.level": "FATAL",
 }
 SECONDS_MAX = 60.0
 
 
 class WatchedStore(FaultyStore):
-    """Tells how many faults there were to who waits for them; may hold puts up."""
+    """Counts faults, and can delay puts."""
 
     def __init__(self, inner: ObjectStore, rng: Random) -> None:
         super().__init__(inner, rng)
@@ -79,7 +79,7 @@ def store(broker: Broker, stores: list[WatchedStore]) -> WatchedStore:
 
 
 def check(broker: Broker, load: Load, store: WatchedStore) -> None:
-    """Everything that was sent has been acknowledged, and is there, once and in order."""
+    """Everything that was sent has been acknowledged, and is there once and in order."""
     store.faults, store.down = Faults(), False
     history = load.finish()
     assert history.failed == {}
@@ -89,7 +89,7 @@ def check(broker: Broker, load: Load, store: WatchedStore) -> None:
 
 
 def test_an_outage(broker: Broker, store: WatchedStore) -> None:
-    # ENG-14: nobody is answered before the upload; DC-47 partly
+    # ENG-14: no acknowledgement before the upload; DC-47 partly
     with Load(broker.bootstrap, "t", PARTITIONS) as load:
         load.wait_for(50)
         store.down = True
@@ -99,7 +99,7 @@ def test_an_outage(broker: Broker, store: WatchedStore) -> None:
             until(lambda: store.injected["down"] >= seen + 8)
             return load.history.acknowledged_count == before
 
-        # Commits of what had been uploaded before come to an end.
+        # Commits of earlier uploads are completed.
         until(nobody_is_answered)
         store.down = False
         load.wait_for(200)
@@ -179,7 +179,7 @@ def fetch(broker: Broker, topic: str, offset: int = 0) -> dict[int, Any]:
     return {one.partition_index: one for one in answer.responses[0].partitions}
 
 
-def test_one_damaged_object_is_the_trouble_of_its_partitions(broker: Broker) -> None:
+def test_a_damaged_object_affects_only_its_partitions(broker: Broker) -> None:
     # ENG-40 partly
     for partition in range(PARTITIONS):
         produce(broker, "t", partition, b"first of %d" % partition)
@@ -196,7 +196,7 @@ def test_one_damaged_object_is_the_trouble_of_its_partitions(broker: Broker) -> 
 
     answers = fetch(broker, "t")
     assert [answers[index].error_code for index in range(PARTITIONS)] == [
-        ErrorCode.NONE,  # the good beginning is served
+        ErrorCode.NONE,  # the undamaged prefix is served
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.NONE,
     ]
@@ -211,7 +211,7 @@ def test_one_damaged_object_is_the_trouble_of_its_partitions(broker: Broker) -> 
     ]
 
 
-def test_what_definitely_failed_is_not_there(broker: Broker, store: WatchedStore) -> None:
+def test_refused_records_are_not_there(broker: Broker, store: WatchedStore) -> None:
     # V6
     outcomes: dict[bytes, KafkaError | None] = {}
     producer = Producer(
@@ -231,12 +231,12 @@ def test_what_definitely_failed_is_not_there(broker: Broker, store: WatchedStore
     found = {v for values in read_all(broker.bootstrap, "t", ends).values() for v in values}
     assert found == {value for value, error in outcomes.items() if error is None}
     assert 0 < len(found) < 60
-    # The refused files of the broker were not left behind by it.
+    # The broker deletes its refused files.
     assert len(objects(broker)) == len(found)
 
 
-def test_answers_that_come_too_late(broker: Broker, store: WatchedStore) -> None:
-    """The client gives up waiting and sends again, while the first attempt is still under way."""
+def test_late_acknowledgements(broker: Broker, store: WatchedStore) -> None:
+    """The client times out and retries, while the first attempt is still in progress."""
     # DC-11 partly
     more = {"request.timeout.ms": 300, "socket.timeout.ms": 1_000}
     with Load(broker.bootstrap, "t", PARTITIONS, per_second=500, **more) as load:
@@ -245,7 +245,7 @@ def test_answers_that_come_too_late(broker: Broker, store: WatchedStore) -> None
             held = threading.Event()
             store.holding.add(held)
             timed_out = threading.Event()
-            timed_out.wait(0.7)  # longer than the client has patience
+            timed_out.wait(0.7)  # longer than the client's timeout
             held.set()
             load.wait_for(50)
         check(broker, load, store)

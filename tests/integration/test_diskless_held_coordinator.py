@@ -1,4 +1,4 @@
-"""A coordinator that is held up, on a whole node: what its neighbours' partitions see of it."""
+"""A coordinator that hangs, on a whole node: its effect on partitions of other coordinators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELD = 1
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """While it is set, nothing that the coordinator ``HELD`` appends becomes durable."""
+    """While it is set, no append of the coordinator ``HELD`` becomes durable."""
     holding = threading.Event()
     sync = CoordinatorLog._sync
 
@@ -37,7 +37,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def errors(client: Client, value: bytes, timeout_ms: int) -> list[ErrorCode]:
-    """Of one request to all partitions, in their order."""
+    """The errors of one request to all partitions, in their order."""
     request = produce_request([("t", index, batch(value)) for index in range(PARTITIONS)])
     request.timeout_ms = timeout_ms
     answer = client.ask(request, PRODUCE_BY_NAME)

@@ -1,4 +1,4 @@
-"""Looking inside diskless topics: what a broker tells operators, on the listener of clients."""
+"""Inspection of diskless topics: what a broker shows operators, on the clients' listener."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_files_and_coordinators(brokers: Wire, client: Wire) -> None:
     assert sorted(one.free_files for one in told.coordinators) == [0, 3]
 
 
-def test_pages_that_cannot_be(client: Wire) -> None:
+def test_invalid_pages(client: Wire) -> None:
     for after, limit in (("", 0), ("", -1), ("\0", 1), ("ключ", 1)):
         answer = files(client, after, limit)
         assert (answer.error_code, answer.files) == (ErrorCode.INVALID_REQUEST, [])
@@ -118,6 +118,6 @@ def test_a_plane_without_coordinators() -> None:
         assert (one.partitions, one.batches) == (2, 0)
         assert files(wire).files == []
         assert broker.node._services.diskless.coordination is None
-        # Which other brokers, that have coordinators, would ask.
+        # As other brokers, with coordinators, would request it.
         (refused,) = wire.ask(Upload().add(topic_id, [b"a"]).request(owner_ids=[0])).batches
         assert refused.error_code == ErrorCode.NOT_COORDINATOR

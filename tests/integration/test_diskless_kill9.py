@@ -1,4 +1,5 @@
-"""kill −9 of a broker with diskless topics under load: nothing acknowledged is lost or doubled."""
+"""kill −9 of a broker with diskless topics under load: nothing acknowledged is lost or
+duplicated."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class Node:
             self.wait_dead()
 
     def wait_dead(self) -> None:
-        """Until it has been killed, by whomever."""
+        """Wait until the process is dead."""
         assert self._process is not None
         assert self._process.wait(SECONDS_MAX) == -signal.SIGKILL
         assert self._process.stdout is not None
@@ -77,7 +78,7 @@ def check_everything(bootstrap: str, load: Load) -> None:
     assert history.failed == {}
     found = read_all(bootstrap, "t", end_offsets(bootstrap, "t", PARTITIONS))
     history.check(found)
-    # The producer gave nothing up: all that it sent is there.
+    # The producer retried everything: all that it sent is there.
     assert found == dict(history.sent)
 
 
@@ -106,7 +107,7 @@ def delete(path: Path, _: Path) -> None:
 
 
 def corrupt(path: Path, _: Path) -> None:
-    """Every page but the first has nonsense in its middle."""
+    """Every page but the first has garbage in its middle."""
     data = bytearray(path.read_bytes())
     for at in range(4096 + 2048, len(data), 4096):
         data[at : at + 64] = b"\xa5" * 64
@@ -143,7 +144,7 @@ class Group:
         self.read: dict[int, list[bytes]] = {index: [] for index in range(PARTITIONS)}
 
     def go_on(self, count: int) -> None:
-        """Read some more records, from where the last member ended, and commit."""
+        """Read some more records, from the last commit on, and commit."""
         consumer = Consumer(self._settings)
         consumer.subscribe(["t"])
         deadline = time.monotonic() + SECONDS_MAX

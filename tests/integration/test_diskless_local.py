@@ -1,4 +1,4 @@
-"""Local segments of diskless topics: a broker's tail is read from its own disk, and only faster."""
+"""Local segments of diskless topics: a broker reads its tail from its own disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECONDS_MAX = 60.0
 SETTINGS = {
     "diskless.local.segments.enable": "true",
     "diskless.metadata.topic.num.partitions": "2",
-    "diskless.fetch.cache.max.bytes": "0",  # every read of an object asks the store
+    "diskless.fetch.cache.max.bytes": "0",  # every read of an object goes to the store
     "log.level": "FATAL",
 }
 
@@ -64,7 +64,7 @@ def gets(broker: Broker) -> int:
 
 
 def count_finds(broker: Broker) -> list[Any]:
-    """What the plane is asked for from now on."""
+    """Count the plane's finds from now on."""
     plane, asked = engine(broker).plane, []
     find = plane.find_batches
 
@@ -77,7 +77,7 @@ def count_finds(broker: Broker) -> list[Any]:
 
 
 def produce(broker: Broker, count: int, size: int = 10) -> dict[int, int]:
-    """So many records to each partition; returns the ends."""
+    """``count`` records to each partition; returns the ends."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     for number in range(count):
         for partition in range(PARTITIONS):
@@ -113,7 +113,7 @@ def test_consumers_of_the_tail_ask_neither_plane_nor_bucket(broker: Broker) -> N
         found = read_all(broker.bootstrap, "t", ends)
         assert found == {index: [b"%10d" % n for n in range(200)] for index in range(PARTITIONS)}
     assert gets(broker) == before
-    # Nothing but the filler's own look at the ends.
+    # Nothing but the filler's own check of the ends.
     assert all(asked.offset == ends[asked.partition] for asked in finds)
     assert engine(broker).reader.stats.fetches == 0
 
@@ -169,7 +169,7 @@ def test_regions() -> None:
 
 
 def test_readers_beside_a_load_that_moves_the_regions() -> None:
-    # ENG-40 partly, ENG-42 partly: no gap and no double where objects end and segments begin
+    # ENG-40 partly, ENG-42 partly: no gap and no duplicate where objects end and segments begin
     settings = {**SETTINGS, "diskless.local.segments.retention.bytes": "65536"}
     with Broker(settings) as small:
         create_topic(small.bootstrap, "t", PARTITIONS)
@@ -185,7 +185,7 @@ def test_readers_beside_a_load_that_moves_the_regions() -> None:
         history.check(found)
         stats = engine(small).local.partitions.stats
         assert stats.reads > 0
-        # Reads beside changes of files took nothing for damage.
+        # Reads during changes of files found no damage.
         assert (stats.spoiled, stats.disk_errors) == (0, 0)
 
 
@@ -270,7 +270,7 @@ def empty(directory: Path, _: random.Random) -> None:
 
 
 def leave(_: Path, __: random.Random) -> None:
-    """What a crash left is enough."""
+    """Leave the files as the crash left them."""
 
 
 def test_kills_with_local_files_lost_and_damaged(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_kills_with_local_files_lost_and_damaged(tmp_path: Path) -> None:
                 load.wait_for(rng.randrange(100, 1_000))
             history = load.finish()
         assert history.failed == {}
-        for _ in range(2):  # while copies are made, and perhaps from them
+        for _ in range(2):  # while segments are filled, and perhaps from them
             ends = end_offsets(broker.address, "t", PARTITIONS)
             found = read_all(broker.address, "t", ends, **{"check.crcs": True})
             history.check(found)

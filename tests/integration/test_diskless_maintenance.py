@@ -1,4 +1,5 @@
-"""Objects of diskless topics go when nobody needs them, in a running broker, and it can be seen."""
+"""A running broker deletes objects of diskless topics that are no longer needed, and its metrics
+show it."""
 
 from __future__ import annotations
 
@@ -70,10 +71,10 @@ def test_retention_deletion_and_orphans_end_in_an_empty_bucket() -> None:
         for future in admin.delete_topics(["deleted"]).values():
             future.result()
         until(lambda: set(wal_objects(broker)) <= {kept, path})
-        # A file is counted when its plane has forgotten it, after the object is gone.
+        # A file is counted when its plane has forgotten it, after the object is deleted.
         until(lambda: metric(broker, "skylog_diskless_cleaner_files_deleted_total") == 2)
         until(lambda: metric(broker, "skylog_diskless_retention_batches_deleted_total") == 1)
-        # The oldest file holds it back as long as it is kept (DC-51).
+        # The oldest file delays it as long as it is kept (DC-51).
         for future in admin.delete_topics(["kept", "short"]).values():
             future.result()
         until(lambda: wal_objects(broker) == [])

@@ -1,4 +1,4 @@
-"""Every stage of diskless topics can be watched: how often, how long, in vain, and how long ago."""
+"""Every stage of diskless topics has metrics: how often, how long, failures, and how long ago."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skylog.testing import Broker
 from tests.integration.diskless_support import SECONDS_MAX, create_topic, read_all
 from tests.waiting import until
 
-# What a record goes through, and what goes on behind it.
+# The stages of a record, and background work.
 PASSES = {"retention", "cleaner", "orphans", "topics", "backup"}
 STAGES = {"rotate", "upload", "commit", "find", "fetch", "cache", "snapshot", *PASSES}
 UNTIMED = {"cache", "local"}
@@ -64,7 +64,7 @@ def test_every_stage_has_its_metrics(tmp_path: Path) -> None:
             return all(runs.get(stage, 0) > since.get(stage, 0) for stage in PASSES)
 
         until(lambda: of(samples(broker), RUNS).keys() >= STAGES and passes_have_run({}))
-        # Passes that came while coordinators were being loaded have failed; from now on none does.
+        # Passes during the loading of coordinators have failed; from now on none does.
         failed, ran = of(samples(broker), ERRORS), of(samples(broker), RUNS)
         until(lambda: passes_have_run(ran))
         found = samples(broker)
@@ -86,7 +86,7 @@ def test_errors_are_counted_and_the_age_grows(tmp_path: Path) -> None:
     with Broker({**SETTINGS, "diskless.storage.url": bucket.as_uri()}) as broker:
         create_topic(broker.bootstrap, "watched")
         until(lambda: of(samples(broker), RUNS)["orphans"] > 0)
-        # A bucket that somebody else has claimed is left alone by the passes that need a claim.
+        # Passes that need a claim skip a bucket that another cluster has claimed.
         owner = bucket / "backup" / "owner" / "cluster-id"
         until(owner.exists)
         for scanner in (broker.node.maintenance.orphans, broker.node.maintenance.backup):

@@ -1,4 +1,4 @@
-"""WAL objects as they lie in the bucket, read by a reader that shares no code with the broker."""
+"""WAL objects in the bucket, read by a parser that shares no code with the broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VALUES_AT = 61
 
 
 class StoredBatch(NamedTuple):
-    """A record batch of magic 2 in an object, and where it lies."""
+    """A record batch of magic 2 in an object, and its position."""
 
     at: int
     size: int
@@ -44,7 +44,7 @@ class StoredBatch(NamedTuple):
 
 
 def parse_object(data: bytes) -> list[StoredBatch]:
-    """By the specification: one byte of zero, then batches, and nothing else."""
+    """By the specification: a zero byte, then batches, and nothing else."""
     assert data[0] == 0  # ENG-19
     batches = []
     at = 1

@@ -1,4 +1,4 @@
-"""Demands on diskless topics that one node can show."""
+"""Requirements on diskless topics that one node can show."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FAST_CLEANING = {
 
 
 def produce(bootstrap: str, topic: str, values: Sequence[bytes], **more: object) -> None:
-    """Each in a request of its own."""
+    """Each in a separate request."""
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, **more})
     for value in values:
         producer.produce(topic, value, partition=0)
@@ -61,7 +61,7 @@ def wal_keys(broker: Broker) -> set[str]:
 
 
 class Forbidden:
-    """Stands where the engine is; classic topics have no business with it."""
+    """Replaces the engine, which classic topics must not use."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"diskless.{name} was asked for")
@@ -88,7 +88,7 @@ def test_classic_topics_neither_reach_the_engine_nor_the_store() -> None:
         assert read_all(broker.bootstrap, "diskless", {0: 1}) == {0: [b"d"]}
 
 
-def test_a_node_talks_to_nobody_but_its_clients(tmp_path: Path) -> None:
+def test_a_node_has_only_client_connections(tmp_path: Path) -> None:
     # ENG-06
     with BrokerProcess(tmp_path / "node", SETTINGS) as node:
         create_topic(node.address, "alone")
@@ -105,7 +105,7 @@ def sockets(pid: int) -> tuple[set[int], set[int]]:
     for entry in os.scandir(f"/proc/{pid}/fd"):
         try:
             own.add(str(Path(entry.path).readlink()))
-        except FileNotFoundError:  # closed meanwhile
+        except FileNotFoundError:  # closed in the meantime
             continue
     listening, connected = set(), set()
     for table in ("tcp", "tcp6"):
@@ -124,7 +124,7 @@ def children(pid: int) -> list[str]:
 # Reading
 
 
-def test_who_may_not_read_causes_no_lookup() -> None:
+def test_a_fetch_without_permission_causes_no_lookup() -> None:
     # ENG-35
     listeners = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
     given = {**SETTINGS, **AUTHORIZED, "listeners": listeners}
@@ -166,7 +166,7 @@ def partition(index: int) -> FetchPartition:
 
 @pytest.fixture
 def puts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The key of every object that is written."""
+    """Records the key of every object that is written."""
     seen: list[str] = []
     put = MeteredStore.put
 
@@ -216,7 +216,7 @@ def hanging(name: str, operations: list[str]) -> Any:
     return call
 
 
-def test_slow_deletions_hold_up_nobody(stuck: list[str]) -> None:
+def test_slow_deletions_delay_no_request(stuck: list[str]) -> None:
     # ENG-64
     with Broker({**SETTINGS, **FAST_CLEANING}) as broker:
         create_topic(broker.bootstrap, "short", **{"retention.ms": "1"})
@@ -237,7 +237,7 @@ def test_slow_deletions_hold_up_nobody(stuck: list[str]) -> None:
 
 
 async def until_deleted(cleaner: Any, deadline: float) -> None:
-    """Passes until one finds the grace to be over."""
+    """Run passes until one finds that the grace period is over."""
     while not cleaner.stats.files_deleted:
         assert time.monotonic() < deadline
         await cleaner.run_once()
@@ -250,7 +250,7 @@ def start_on_loop(broker: Broker, work: Any) -> Any:
     return asyncio.run_coroutine_threadsafe(work, loop)
 
 
-def test_a_store_that_hangs_holds_up_no_commit(stuck: list[str]) -> None:
+def test_a_store_that_hangs_delays_no_commit(stuck: list[str]) -> None:
     # DC-45
     with (
         Broker({**BROKERS, **FAST_CLEANING, "diskless.file.cleaner.interval.ms": "50"}) as broker,
@@ -371,7 +371,7 @@ def test_no_operation_is_about_transactions_or_tiers() -> None:
         for name in (
             *("CREATE_PARTITIONS", "DELETE_TOPICS", "COMMIT_FILE", "DELETE_RECORDS"),
             *("LIST_OFFSETS", "FIND_BATCHES", "DESCRIBE_FILES"),
-            # Our own between brokers, for what the KIP has no operation for.
+            # Our own APIs between brokers, for which the KIP has no operation.
             *("RECEIVE_FILE", "PIN_FILES", "READ_RANGES", "FETCH_SNAPSHOT"),
         )
     }

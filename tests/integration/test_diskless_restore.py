@@ -1,4 +1,4 @@
-"""A node whose disks are gone comes back from its bucket: what was backed up, and nothing else."""
+"""A node that lost its disks is restored from its bucket: what was backed up, and nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def settings(bucket: Path, **more: str) -> dict[str, str]:
     return {
         "diskless.storage.url": bucket.as_uri(),
         "diskless.metadata.topic.num.partitions": "2",
-        "diskless.metadata.backup.interval.ms": "3600000",  # when the test says so
+        "diskless.metadata.backup.interval.ms": "3600000",  # when the test starts them
         "log.level": "ERROR",
         **more,
     }
@@ -127,7 +127,7 @@ def test_a_wiped_disk_is_restored_from_the_bucket(tmp_path: Path, *, snapshots: 
     with Broker(given, directory=disk) as broker:
         assert broker.node.health()["cluster_id"] == cluster_id
         assert consume(broker, "orders", 30) == set(before)
-        # Life goes on: new records follow, and what was lost is not taken for garbage.
+        # New records follow, and lost files are not treated as garbage.
         produce(broker, "orders", ["new-0", "new-1", "new-2"])
         assert consume(broker, "orders", 33) == {*before, "new-0", "new-1", "new-2"}
         held = set(report["held_objects"])
@@ -156,7 +156,7 @@ def test_a_new_cluster_on_empty_disks_leaves_the_bucket_alone(tmp_path: Path) ->
         back_up(broker)
     shutil.rmtree(disk)
     keys = wal_keys(bucket)
-    with Broker(settings(bucket), directory=disk) as broker:  # somebody forgot to restore
+    with Broker(settings(bucket), directory=disk) as broker:  # the operator forgot to restore
         create(broker, "orders")
         for work in (scan_later, lambda one: one.node.maintenance.backup.run_once()):
             with pytest.raises(StorageError, match="belongs to cluster"):
@@ -168,7 +168,7 @@ def test_a_new_cluster_on_empty_disks_leaves_the_bucket_alone(tmp_path: Path) ->
         assert consume(broker, "orders", 3) == {"a", "b", "c"}
 
 
-def test_a_restore_spares_what_is_on_the_disks(tmp_path: Path) -> None:
+def test_a_restore_does_not_overwrite_disks(tmp_path: Path) -> None:
     bucket, disk = tmp_path / "bucket", tmp_path / "disk"
     with Broker(settings(bucket), directory=disk) as broker:
         create(broker, "orders")
@@ -178,7 +178,7 @@ def test_a_restore_spares_what_is_on_the_disks(tmp_path: Path) -> None:
     assert "is not empty" in answer.stderr
 
 
-def test_a_bucket_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_bucket(tmp_path: Path) -> None:
     answer = restore(tmp_path / "bucket", tmp_path / "disk")
     assert answer.returncode == 1
     assert "bucket is not a directory" in answer.stderr
@@ -193,7 +193,7 @@ def test_a_bucket_without_backups(tmp_path: Path) -> None:
     assert not (tmp_path / "disk").exists()
 
 
-def test_a_backup_that_lacks_a_part_makes_no_half_node(tmp_path: Path) -> None:
+def test_an_incomplete_backup_restores_nothing(tmp_path: Path) -> None:
     bucket, disk = tmp_path / "bucket", tmp_path / "disk"
     with Broker(settings(bucket), directory=disk) as broker:
         create(broker, "orders")

@@ -149,7 +149,7 @@ def test_delete_records_moves_the_start(broker: Broker) -> None:
     consumer.close()
 
 
-def test_what_a_topic_is_it_stays(broker: Broker) -> None:
+def test_a_topic_cannot_change_its_kind(broker: Broker) -> None:
     admin = create(broker, "fixed", 1)
     resource = ConfigResource(
         ResourceType.TOPIC,
@@ -177,7 +177,7 @@ def test_a_long_poll_is_woken_by_a_commit(broker: Broker) -> None:
         }
     )
     consumer.assign([TopicPartition("tail", 0, 0)])
-    assert consumer.poll(0.5) is None  # it waits at the broker now
+    assert consumer.poll(0.5) is None  # it is waiting at the broker now
     produce(broker, "tail", [b"news"], 1)
     message = consumer.poll(20)  # sooner than the end of the long poll
     assert message is not None
@@ -192,7 +192,7 @@ def test_a_restart_keeps_everything(tmp_path: Path) -> None:
         create(broker, "kept", 3)
         produce(broker, "kept", values, 3)
     for path in (tmp_path / "diskless-coordinators").rglob("state.sqlite*"):
-        path.unlink()  # a cache, and no more
+        path.unlink()  # only a cache
     with Broker(SETTINGS, directory=tmp_path) as broker:
         produce(broker, "kept", values, 3)
         found = consume(broker, "kept", 600, 3)
@@ -201,7 +201,7 @@ def test_a_restart_keeps_everything(tmp_path: Path) -> None:
     }
 
 
-def test_coordinators_that_cannot_be_are_told_at_creation() -> None:
+def test_invalid_coordinators_are_reported_at_creation() -> None:
     with Broker({"diskless.metadata.topic.replication.factor": "3", "log.level": "ERROR"}) as alone:
         with pytest.raises(KafkaException, match=r"diskless.metadata.topic.replication.factor=3"):
             create(alone, "lonely")

@@ -1,4 +1,4 @@
-"""A broker in each of three zones: what goes between them, and what does not."""
+"""A broker in each of three zones: the traffic between them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def crossing(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Requests and answers between nodes that hold a record."""
+    """Requests and responses with records between nodes."""
     found: list[bytes] = []
     write, receive = ClientConnection._write, ClientConnection._receive
 
@@ -53,7 +53,7 @@ def crossing(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 def client(cluster: Cluster, zone: str) -> dict[str, Any]:
-    """The settings of a client in a zone, which is told of all brokers."""
+    """The settings of a client in a zone, with all brokers as bootstrap servers."""
     return {
         "bootstrap.servers": cluster.bootstrap,
         "client.id": f"app,diskless_az={zone}",
@@ -62,7 +62,7 @@ def client(cluster: Cluster, zone: str) -> dict[str, Any]:
 
 
 def produce(cluster: Cluster, zone: str, topic: str, count: int = 50) -> list[bytes]:
-    """Each in a request of its own; what was sent."""
+    """Produce each value in a separate request; returns the values."""
     sent = [b"%s %s %d" % (MARK, zone.encode(), number) for number in range(count)]
     producer = Producer({**client(cluster, zone), "batch.num.messages": 1})
     for value in sent:
@@ -153,7 +153,7 @@ def test_all_zones_see_one_order(cluster: Cluster) -> None:
             for zone in ZONES
         ]
         sent = [each.result() for each in producing]
-        # Offsets are dense from 0 on: the place in the list is the offset.
+        # Offsets are dense from 0 on: the index in the list is the offset.
         first, *others = [each.result()[0] for each in consuming]
     assert all(other == first for other in others)
     for own in sent:
@@ -183,7 +183,7 @@ def test_every_replica_reads_objects_and_fills_its_own_segments() -> None:
     settings = {
         **CALM,
         "diskless.local.segments.enable": "true",
-        "diskless.fetch.cache.max.bytes": "0",  # every read of an object asks the store
+        "diskless.fetch.cache.max.bytes": "0",  # every read of an object goes to the store
     }
     with racks_cluster(3, settings=settings) as cluster:
         assert create(cluster, "copied").error_code == 0

@@ -1,7 +1,7 @@
-"""kill -9 between reading and writing: each record of the source comes out once, and only once.
+"""kill -9 between reading and writing: each record of the source is copied exactly once.
 
-The offsets that were read are part of the transaction that writes what was made of them, so whoever
-begins again begins where the last commit left off.
+The consumed offsets are committed in the transaction that writes the results, so a restarted
+process resumes at the last commit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def prepare(address: str, *, diskless: bool) -> None:
 
 
 class Copying(threading.Thread):
-    """Reads, writes and commits, a few records at a time, and begins anew after any failure."""
+    """Reads, writes and commits a few records at a time, and starts over after any failure."""
 
     def __init__(self, address: str) -> None:
         super().__init__(daemon=True)
@@ -66,7 +66,7 @@ class Copying(threading.Thread):
             self.failure = error
 
     def _live(self) -> bool:
-        """Whether all was copied; whatever goes wrong on the way ends this life."""
+        """Whether everything was copied; any error ends this attempt."""
         try:
             with Client(self._address) as client:
                 self._copy(client, Transactional(client, "copier"))

@@ -31,13 +31,13 @@ def fill(client: Client, *places: tuple[str, int], batches: int = 3) -> None:
 
 
 def counts(client: Client, *parts: tuple[str, int, int], **options: int) -> list[int]:
-    """Batches of one record each, by partition as asked."""
+    """The number of batches, of one record each, by partition as requested."""
     found = told(client.fetch_all(*parts, **options))
     return [len(values(found[topic, index].records)) for topic, index, _ in parts]
 
 
 @pytest.mark.parametrize("topic", ["classic", "diskless"])
-def test_batches_come_as_far_as_they_fit(client: Client, topic: str) -> None:
+def test_batches_are_returned_up_to_the_limit(client: Client, topic: str) -> None:
     fill(client, (topic, 0))
     first = (topic, 0, 1)
     assert counts(client, first, partition_max_bytes=6000) == [1]
@@ -59,7 +59,8 @@ def test_one_limit_for_several_partitions(client: Client, topic: str) -> None:
 
 @pytest.mark.parametrize("order", [("classic", "diskless"), ("diskless", "classic")])
 def test_kinds_of_topics_share_one_limit(client: Client, order: tuple[str, str]) -> None:
-    """The first batch in any case is that of one partition, whatever keeps the others."""
+    """Only one partition may exceed the limit with its first batch, whatever kinds the others
+    are."""
     first, second = order
     fill(client, (first, 0), (second, 0))
     both = (first, 0, 0), (second, 0, 0)
@@ -70,7 +71,7 @@ def test_kinds_of_topics_share_one_limit(client: Client, order: tuple[str, str])
 
 
 def test_no_kind_of_topic_starves_another(client: Client) -> None:
-    """A session's partitions get their turn one after the other."""
+    """The partitions of a session are served in turn."""
     places = [("classic", 0), ("classic", 1), ("diskless", 0), ("diskless", 1)]
     fill(client, *places, batches=4)
     offsets = dict.fromkeys(places, 0)

@@ -1,4 +1,4 @@
-"""Frames from real sockets on both event loops: connections that read in turns share a scratch."""
+"""Frames from real sockets on both event loops: connections that share a scratch buffer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Offsets that are committed in transactions: pending, then valid or forgotten, also for the next
-coordinator."""
+"""Offsets that are committed in transactions: pending, then valid or dropped, also after a
+fail-over."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ UNSTABLE = int(ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
 class World:
-    """A group coordinator on one real partition, which may start anew."""
+    """A group coordinator on one real partition, which can be restarted."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -138,7 +138,7 @@ async def test_pending_offsets_become_valid_or_are_forgotten(
     assert await world.fetch_all(stable=False) == {0: (9 if commit else 5, 0)}
 
 
-async def test_all_of_a_transaction_or_nothing(world: World) -> None:
+async def test_a_transaction_is_all_or_nothing(world: World) -> None:
     for partition in range(3):
         await world.commit(10 + partition, 77, partition=partition)
     assert await world.fetch_all(stable=False) == {}
@@ -206,14 +206,14 @@ async def test_nothing_expires_while_a_transaction_is_open(world: World) -> None
 # -- who may commit ------------------------------------------------------------------------------
 
 
-async def test_a_group_without_members_asks_for_no_names(world: World) -> None:
+async def test_a_group_without_members_checks_no_member(world: World) -> None:
     assert await world.commit(1, 77, generation=0) is ErrorCode.ILLEGAL_GENERATION
     assert await world.commit(1, 77) is ErrorCode.NONE
     assert await world.commit(1, 77, member_id="whoever") is ErrorCode.NONE
     assert await world.commit(1, 77, generation=3) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-async def test_members_are_checked_if_they_say_who_they_are(world: World) -> None:
+async def test_named_members_are_checked(world: World) -> None:
     join = JoinGroupRequest(
         GROUP, 10_000, 10_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"")]
     )
@@ -222,7 +222,7 @@ async def test_members_are_checked_if_they_say_who_they_are(world: World) -> Non
     world.coordinator.start(_ignore(task))
     await asyncio.sleep(0)  # let the member in
     assert await world.commit(1) is ErrorCode.UNKNOWN_MEMBER_ID
-    # Old versions name nobody, and are let in whatever the group does.
+    # Old versions name no member, and are accepted in any state of the group.
     assert await world.commit(1, 77) is ErrorCode.NONE
     assert await world.commit(1, 77, member_id="stranger") is ErrorCode.UNKNOWN_MEMBER_ID
     assert await world.commit(1, 77, member_id="client-1") is ErrorCode.ILLEGAL_GENERATION
@@ -240,7 +240,7 @@ async def test_a_fenced_producer_commits_nothing(world: World) -> None:
     assert await world.commit(2, 77, epoch=2) is ErrorCode.INVALID_PRODUCER_EPOCH
     with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
         await world.end(77, commit=True, epoch=2)
-    # The coordinator lives on, and knows nothing of what was refused.
+    # The coordinator goes on, without the refused offsets.
     await world.end(77, commit=True, epoch=4)
     assert await world.fetch(stable=True) == (1, 0)
 
@@ -269,7 +269,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """Each record has a number; the greatest that is valid is what a partition has."""
+    """Each record has a number; a partition has the greatest valid one."""
 
     def __init__(self) -> None:
         self.valid: dict[int, int] = {}

@@ -1,8 +1,8 @@
-"""kill -9 in the middle of load: what was acknowledged is there, once and in order.
+"""kill -9 under load: what was acknowledged is there, once and in order.
 
-Killing a process does not lose what it wrote, since the system has it. So there are tests, too,
-in which the end of a file is damaged after the kill, as a loss of power does to what was not yet
-synced: only the damaged end is lost, and clients learn of it.
+Killing a process does not lose what it wrote, since the kernel has it. So some tests damage the end
+of a file after the kill, as a power failure does to what was not synced: only the damaged end is
+lost, and clients learn of it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def broker_at(tmp_path: Path) -> BrokerProcess:
 
 
 class Producing(threading.Thread):
-    """Numbers in order to every partition, exactly once as Kafka promises it."""
+    """Sends numbers in order to every partition, as an idempotent producer."""
 
     def __init__(self, address: str) -> None:
         super().__init__(daemon=True)
@@ -100,7 +100,7 @@ class Producing(threading.Thread):
 
 
 class Consuming(threading.Thread):
-    """Reads in a group, commits after each batch, and notes which commits were acknowledged."""
+    """Reads in a group, commits after each batch, and records which commits were acknowledged."""
 
     def __init__(self, address: str) -> None:
         super().__init__(daemon=True)
@@ -135,13 +135,13 @@ class Consuming(threading.Thread):
         try:
             told = consumer.commit(asynchronous=False)
         except confluent_kafka.KafkaException:
-            return  # the broker was killed; whether it took effect, nobody knows
+            return  # the broker was killed; it is unknown whether the commit took effect
         for part in told:
             if part.error is None:
                 self.committed[part.partition] = part.offset
 
     def _assigned(self, consumer: confluent_kafka.Consumer, parts: list[Any]) -> None:
-        """Whatever was acknowledged is where reading goes on, or further."""
+        """Reading resumes at the acknowledged commit, or later."""
         for part in consumer.committed(parts, 20):
             known = self.committed.get(part.partition)
             if known is not None and part.offset < known:
@@ -153,7 +153,7 @@ class Consuming(threading.Thread):
 
 
 class Administering:
-    """Creates topics and sets their retention; what was acknowledged is remembered."""
+    """Creates topics and sets their retention; records what was acknowledged."""
 
     def __init__(self, address: str) -> None:
         self._client = confluent.AdminClient({"bootstrap.servers": address, **QUIET})
@@ -185,7 +185,7 @@ class Administering:
                 assert found["retention.ms"].value == expected
 
 
-def test_acknowledged_is_there_once_and_in_order(tmp_path: Path) -> None:
+def test_acknowledged_records_are_there_once_and_in_order(tmp_path: Path) -> None:
     rng = random.Random(SEED)
     with broker_at(tmp_path) as broker:
         admin = Administering(broker.address)
@@ -207,7 +207,7 @@ def test_acknowledged_is_there_once_and_in_order(tmp_path: Path) -> None:
         stored = everything(broker.address)
         for partition in range(PARTITIONS):
             acked = sorted(producing.acked[partition])
-            # Each number once, in order, at the offset that was told.
+            # Each number once, in order, at the acknowledged offset.
             assert stored[partition] == acked
             assert [value for _, value in acked] == list(range(len(acked)))
         wanted = {partition: len(stored[partition]) for partition in stored}
@@ -277,7 +277,7 @@ RECORDS = 10
 
 
 class Log:
-    """One partition, spoken to without a client between."""
+    """One partition, accessed without a client library."""
 
     def __init__(self, broker: BrokerProcess, topic: str) -> None:
         self.broker = broker
@@ -378,7 +378,7 @@ def test_only_the_damaged_end_is_lost(torn: BrokerProcess) -> None:
         answer = log.fetch(RECORDS)
         expected = Code.OFFSET_OUT_OF_RANGE if kept < RECORDS else Code.NONE
         assert answer.error_code == expected
-        # Another record takes the place of the lost one, and its reader is told where they part.
+        # Another record replaces the lost one, and the reader learns where the logs diverge.
         for number in range(2):
             assert log.produce(value(100 + number)) == kept + number
         parted = log.fetch(RECORDS, epoch).diverging_epoch
@@ -386,8 +386,9 @@ def test_only_the_damaged_end_is_lost(torn: BrokerProcess) -> None:
         assert log.values()[kept:] == [value(100), value(101)]
 
 
-def test_a_clean_part_is_not_touched(torn: BrokerProcess) -> None:
-    """What was synced before a clean stop is believed; the next kill still loses nothing."""
+def test_the_clean_part_is_unchanged(torn: BrokerProcess) -> None:
+    """What was synced before a clean shutdown is not checked again; the next kill still loses
+    nothing."""
     log = Log(torn, "topic")
     log.create()
     log.produce(value(0))

@@ -1,4 +1,4 @@
-"""Demands on the local segments of diskless topics that one node can show."""
+"""Requirements on the local segments of diskless topics that one node can show."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SETTINGS = {
     **BROKERS,
     "diskless.local.segments.enable": "true",
     "diskless.local.segments.retention.bytes": "4194304",
-    "diskless.fetch.cache.max.bytes": "0",  # every read of an object asks the store
+    "diskless.fetch.cache.max.bytes": "0",  # every read of an object goes to the store
 }
 
 
@@ -45,7 +45,7 @@ def gets(broker: Broker) -> int:
 
 
 def until_copied(broker: Broker, ends: dict[int, int]) -> dict[int, Path]:
-    """Wait for the copies; returns their directories."""
+    """Wait until segments are filled; returns their directories."""
     local = engine(broker).local
 
     def copied() -> bool:
@@ -85,7 +85,7 @@ def test_one_read_of_an_object_feeds_all_its_partitions(broker: Broker) -> None:
         before = gets(broker)
         wire.ask(upload.request())
         directories = until_copied(broker, dict.fromkeys(range(PARTITIONS), 1))
-    # Nobody consumes: the filler has asked by itself, and read the object once.
+    # There are no consumers: the filler fetched by itself, and read the object once.
     assert asked
     assert gets(broker) == before + 1
     for index, directory in directories.items():
@@ -101,7 +101,7 @@ def test_segments_are_kafkas_and_hold_what_objects_hold(broker: Broker) -> None:
     size, count, rounds = 100_000, 10, 0
     producer = Producer({"bootstrap.servers": broker.bootstrap, "batch.size": 200_000})
     directory = Path()
-    # The size of segments follows from what is kept; produce until there were three rolls.
+    # The size of segments follows from retention; produce until three segments were rolled.
     while len(list(directory.glob("*.log"))) < 4 or rounds == 0:
         for number in range(count):
             producer.produce("rolling", b"%*d" % (size, rounds * count + number), partition=0)

@@ -68,7 +68,7 @@ async def test_nothing_acknowledged_is_lost(tmp_path: Path, lines: int) -> None:
         index, offset = process.stdout.readline().split()
         acknowledged[int(index)] = int(offset)
     process.send_signal(signal.SIGKILL)
-    # Lines that were still on their way are acknowledgements too.
+    # Lines that are still in the pipe are acknowledgements too.
     for line in process.stdout.read().splitlines(keepends=True):
         if line.endswith("\n"):
             index, offset = line.split()

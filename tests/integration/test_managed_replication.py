@@ -74,7 +74,7 @@ def test_a_topic_has_a_replica_in_each_rack(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("factor", [-1, 1])
-def test_tools_may_ask_for_one_replica(cluster: Cluster, factor: int) -> None:
+def test_tools_may_request_one_replica(cluster: Cluster, factor: int) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     name = f"asked{factor}"  # MRF-12
     topic = NewTopic(name, 1, factor, config={"diskless.enable": "true"})
@@ -131,7 +131,7 @@ def test_every_broker_takes_and_serves_every_partition(cluster: Cluster) -> None
             assert client.offset("everywhere", -1).offset == len(sent)
 
 
-def test_brokers_keep_nothing_of_it(cluster: Cluster) -> None:
+def test_brokers_keep_no_local_state(cluster: Cluster) -> None:
     # MRF-48, MRF-50, MRF-51, MRF-53: no log, no fetcher, nothing sent, no report of the ISR.
     create(cluster, "nothing", 6)
     with ZoneClient(cluster.brokers[0].bootstrap) as client:
@@ -145,7 +145,7 @@ def test_brokers_keep_nothing_of_it(cluster: Cluster) -> None:
         totals = services.traffic.topics.get("nothing")
         if totals is not None:
             assert (totals.replication_bytes_in, totals.replication_bytes_out) == (0, 0)
-        for index in range(6):  # its ISR was never changed by anybody
+        for index in range(6):  # its ISR was never changed
             assert services.image.partition("nothing", index).partition_epoch == 0
 
 
@@ -166,7 +166,7 @@ def test_a_client_sees_the_replica_in_its_zone(cluster: Cluster, zone: str) -> N
 
 
 @pytest.mark.parametrize("client_id", ["app", "diskless_az=z"])
-def test_a_client_of_no_zone_sees_everything(cluster: Cluster, client_id: str) -> None:
+def test_a_client_without_a_zone_sees_everything(cluster: Cluster, client_id: str) -> None:
     create(cluster, "whole")  # MRF-56
     (real,) = described(cluster, "whole")
     with ZoneClient(cluster.brokers[3].bootstrap, client_id) as client:
@@ -175,7 +175,7 @@ def test_a_client_of_no_zone_sees_everything(cluster: Cluster, client_id: str) -
     assert seen.preferred_produce_brokers == []
 
 
-def test_who_leads_does_not_matter_to_a_client_with_a_zone(cluster: Cluster) -> None:
+def test_the_leader_does_not_matter_to_a_client_with_a_zone(cluster: Cluster) -> None:
     create(cluster, "led")  # MRF-24
     (real,) = described(cluster, "led")
     turned = real.replica_nodes[1:] + real.replica_nodes[:1]
@@ -229,14 +229,14 @@ def test_a_consumer_is_sent_to_its_rack(cluster: Cluster) -> None:
         assert values(client.fetch("racked", rack_id="elsewhere").records) == [b"x"]
 
 
-def test_producers_are_told_of_their_gateways(cluster: Cluster) -> None:
+def test_producers_learn_their_gateways(cluster: Cluster) -> None:
     create(cluster, "gated", 3)
     metadata = described(cluster, "__diskless_metadata")
     for zone in "abc":
         with ZoneClient(cluster.brokers[0].bootstrap, f"diskless_az={zone}") as client:
             for index in range(3):
                 gateways = client.seen("gated", index).preferred_produce_brokers
-                assert gateways, "somebody writes for it"
+                assert gateways, "no gateway"
                 assert {RACK[broker] for broker in gateways} == {zone}
     assert len(metadata) == 3
 
@@ -249,7 +249,7 @@ def test_a_listener_says_where_its_clients_are() -> None:
             assert client.seen("mapped").replica_nodes == [2]
         with ZoneClient(cluster.brokers[0].bootstrap, "diskless_az=c") as client:
             assert client.seen("mapped").replica_nodes == [3]
-        # DC-56: the gateways are those of the zone; one that stops is no longer named.
+        # DC-56: the gateways are those of the zone; one that stops is no longer listed.
         with ZoneClient(cluster.brokers[0].bootstrap, "diskless_az=c") as client:
             assert client.seen("mapped").preferred_produce_brokers == [3]
             cluster.broker(3).stop()

@@ -1,4 +1,5 @@
-"""Brokers, racks and controllers that die: diskless partitions stay available and are repaired."""
+"""Failures of brokers, racks and controllers: diskless partitions stay available and are
+repaired."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ PREFIX = "kafka_controller_diskless"
 
 
 def loaded(cluster: Cluster, topic: str, partitions: int, work: Callable[[Load], None]) -> None:
-    """Do ``work`` under load; whatever was acknowledged must be there afterwards."""
+    """Do ``work`` under load; everything acknowledged must be there afterwards."""
     with Load(cluster.bootstrap, topic, partitions, per_second=400) as load:
         load.wait_for(100)
         work(load)
@@ -55,7 +56,7 @@ def healthy(cluster: Cluster) -> bool:
     )
 
 
-def test_replicas_of_a_broker_that_dies_go_to_its_rack() -> None:
+def test_replicas_of_a_failed_broker_move_within_its_rack() -> None:
     # MRF-23, MRF-32, MRF-35, MRF-36, MRF-38, MRF-39, MRF-40, MRF-41, MRF-63, MRF-64
     with racks_cluster() as cluster, logged() as lines:
         create(cluster, "foo", 6, unclean_leader_election_enable="true")
@@ -90,7 +91,7 @@ def test_replicas_of_a_broker_that_dies_go_to_its_rack() -> None:
         assert replicas_of(cluster, "one") == [[4]]
 
 
-def test_a_rack_that_dies_is_made_up_for_by_others() -> None:
+def test_other_racks_replace_a_failed_rack() -> None:
     # MRF-37, MRF-42, MRF-65
     with racks_cluster() as cluster, logged() as lines:
         create(cluster, "foo", 2)
@@ -128,7 +129,7 @@ def led_without_all(node: object) -> float:
     return shown - internal
 
 
-def test_a_rolling_restart_disturbs_nobody() -> None:
+def test_a_rolling_restart_disturbs_no_client() -> None:
     # MRF-27, MRF-28, and MRF-73 with the tests beside it
     with racks_cluster(3, settings={"diskless.reassignment.grace.ms": "600000"}) as cluster:
         create(cluster, "foo", 6)
@@ -168,7 +169,7 @@ def test_a_new_controller_repairs_what_the_old_one_left() -> None:
 
 def test_partitions_of_brokers_that_are_not_registered() -> None:
     # MRF-05, MRF-33, MRF-34, MRF-57, and MRF-72 with the tests beside it.
-    # First served by anybody, then placed anew.
+    # First served by any broker, then placed again.
     with racks_cluster() as cluster, logged() as lines:
         create(cluster, "warm")
         reassign(cluster, "warm", [6])
@@ -201,7 +202,7 @@ def test_partitions_of_brokers_that_are_not_registered() -> None:
             until(lambda: client.seen("foo").leader_id in after, "the placement is shown")
 
 
-def test_a_rack_that_comes_is_for_new_partitions() -> None:
+def test_a_new_rack_is_used_for_new_partitions() -> None:
     # MRF-11, MRF-19, MRF-31
     with racks_cluster(brokers=3, racks=("a", "b")) as cluster:
         create(cluster, "old", 2)

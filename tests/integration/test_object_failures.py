@@ -1,4 +1,4 @@
-"""What answers of a bucket mean, one line each, over real connections."""
+"""The meaning of a bucket's responses, one line each, over real connections."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KEY = ObjectKey.named("staging", "table")
 SLOW_DOWN = b"<Error><Code>SlowDown</Code></Error>"
 CONFLICT = b"<Error><Code>ConditionalRequestConflict</Code></Error>"
 
-# What happens; then the outcome of a write and of a read.
+# The failure; then the outcome of a write and of a read.
 TABLE: list[tuple[str, Answer | str, Outcome, Outcome]] = [
     ("400", Answer(400), REFUSED, REFUSED),
     ("400 time-out", Answer(400, b"<Code>RequestTimeout</Code>"), NOT_DONE, NOT_DONE),
@@ -126,7 +126,7 @@ class TestTable:
             lambda: store.head(KEY),
             lambda: listing(store),
         ):
-            # The reason of a HEAD has no body.
+            # An error response to HEAD has no body.
             bare = Answer(fault.status) if isinstance(fault, Answer) else fault
             expected = REFUSED if name == "400 time-out" else read
             server.fail_next(bare)
@@ -152,7 +152,9 @@ class TestTable:
         assert (KEY.text in server.objects) == (fault != RESET_AFTER)
 
 
-async def test_a_conflict_with_nobody_is_not_done(server: BucketServer, store: RemoteStore) -> None:
+async def test_a_conflict_without_an_object_is_not_done(
+    server: BucketServer, store: RemoteStore
+) -> None:
     """409 decides nothing: neither "exists" nor success."""
     server.fail_next(Answer(409, CONFLICT))
     error = await outcome(lambda: store.put(KEY, b"mine", if_absent=True))
@@ -178,7 +180,7 @@ async def test_a_conflict_with_other_bytes_is_exists(
     assert isinstance(await outcome(lambda: store.put(KEY, b"mine", if_absent=True)), Exists)
 
 
-async def test_a_conflict_that_cannot_be_looked_at_is_ambiguous(
+async def test_a_conflict_that_cannot_be_read_is_ambiguous(
     server: BucketServer, store: RemoteStore
 ) -> None:
     server.fail_next(Answer(412), Answer(500))
@@ -204,7 +206,7 @@ async def test_a_body_that_ends_early_is_not_done(server: BucketServer, store: R
     assert (await outcome(lambda: store.get(KEY, 2, 9))).kind is NOT_DONE
 
 
-async def test_a_missing_bucket_is_no_deletion(server: BucketServer, store: RemoteStore) -> None:
+async def test_a_missing_bucket_is_not_a_deletion(server: BucketServer, store: RemoteStore) -> None:
     server.fail_next(Answer(404, b"<Error><Code>NoSuchBucket</Code></Error>"))
     assert isinstance(await outcome(lambda: store.delete_many([KEY])), NotFound)
 
@@ -239,7 +241,7 @@ def write_credentials(path: Path, key: str) -> None:
     )
 
 
-async def test_credentials_from_a_file_are_read_anew(server: BucketServer, tmp_path: Path) -> None:
+async def test_credentials_from_a_file_are_reloaded(server: BucketServer, tmp_path: Path) -> None:
     path = tmp_path / "credentials"
     write_credentials(path, "first")
     overrides = s3_settings(server.endpoint)
@@ -254,14 +256,14 @@ async def test_credentials_from_a_file_are_read_anew(server: BucketServer, tmp_p
     write_credentials(path, "second")
     renewed = provide()
     assert (renewed["access_key_id"], renewed["secret_access_key"]) == ("second", "secret%ofsecond")
-    path.unlink()  # while it is being replaced, the last ones serve
+    path.unlink()  # while it is being replaced, the last ones are used
     assert provide()["access_key_id"] == "second"
 
 
-async def test_credentials_are_asked_for_again_when_their_time_is_over(
+async def test_expired_credentials_are_renewed(
     server: BucketServer,
 ) -> None:
-    """The library's reserve is what ``ASKED_BEFORE_EXPIRY`` says, so reloading is in our hands."""
+    """The library reloads as early as ``ASKED_BEFORE_EXPIRY``, so the test controls it."""
     given: list[str] = []
 
     def provide() -> S3Credential:

@@ -1,4 +1,4 @@
-"""``skylog spark epochs``: writes that nobody completed, and the three ways to end them."""
+"""``skylog spark epochs``: incomplete writes, and the three ways to end them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ ROWS = [b"%d" % i for i in range(10)]
 
 
 def begin(broker: Broker, topic: str, *, committed: int = 0) -> str:
-    """An epoch whose driver dies when so many of its two objects are committed; its name."""
+    """An epoch whose driver crashes after some of its two objects are committed; returns its
+    name."""
     create_topic(broker.bootstrap, topic, 2)
     writer = f"stream-{topic}"
     staged = stage(broker, topic, ROWS)
@@ -72,7 +73,7 @@ def manifest_of(bucket: Path, writer: str) -> Path:
 
 
 def expire(bucket: Path, writer: str) -> None:
-    """As if the driver had been away for longer than pins last."""
+    """Let the epoch's pins expire."""
     path = manifest_of(bucket, writer)
     document = json.loads(path.read_bytes())
     path.write_text(json.dumps({**document, "expires_ms": 1}))
@@ -84,7 +85,7 @@ def opened(cli: Cli, name: str) -> dict[str, object] | None:
 
 
 def restart(broker: Broker, topic: str) -> None:
-    """The query comes back, with new objects."""
+    """Restart the query, with new objects."""
     EpochDriver(context(broker), f"stream-{topic}").complete(0, stage(broker, topic, ROWS))
 
 
@@ -115,7 +116,7 @@ def test_an_epoch_is_left_as_it_is(broker: Broker, cli: Cli) -> None:
     assert values(broker, "skipped") == half + Counter(ROWS)
 
 
-def test_an_epoch_is_begun_again(broker: Broker, cli: Cli, bucket: Path) -> None:
+def test_an_epoch_is_restarted(broker: Broker, cli: Cli, bucket: Path) -> None:
     name = begin(broker, "again")
     expire(bucket, "stream-again")
     row = opened(cli, name)
@@ -127,7 +128,7 @@ def test_an_epoch_is_begun_again(broker: Broker, cli: Cli, bucket: Path) -> None
     assert values(broker, "again") == Counter(ROWS)
 
 
-def test_what_is_written_in_part_and_expired_is_for_people_to_judge(
+def test_a_partly_written_expired_epoch_needs_an_operator(
     broker: Broker, cli: Cli, bucket: Path
 ) -> None:
     name = begin(broker, "judged", committed=1)

@@ -1,6 +1,6 @@
-"""A kind of partition that no handler has ever heard of is served by all of them.
+"""All handlers serve a new kind of partition that none of them knows.
 
-It is named to the factory, and to nobody else.
+Only the factory knows it.
 """
 
 from __future__ import annotations

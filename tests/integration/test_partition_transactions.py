@@ -1,4 +1,4 @@
-"""Transactions as partitions and groups have them, request by request over a socket."""
+"""Transactions of partitions and groups, request by request over a socket."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.integration.wire_client import frame, request_bytes
 
 READ_COMMITTED: dict[str, Any] = {"isolation_level": 1}
 LATEST = -1
-# The last version of Produce that only asks whether a partition was added.
+# The last version of Produce that only verifies that a partition was added.
 VERIFYING = 11
 
 
@@ -53,7 +53,7 @@ def topic(client: Client, request: pytest.FixtureRequest) -> str:
 
 
 class Transactional:
-    """A producer with a transactional id, as new clients are."""
+    """A transactional producer of the latest protocol."""
 
     def __init__(self, client: Client, name: str) -> None:
         self.client = client
@@ -135,7 +135,7 @@ def write_marker(
 
 
 def committed(client: Client, topic: str) -> list[bytes]:
-    """What our own reader of committed records makes of the whole partition."""
+    """The whole partition as our client reads it with read_committed."""
     found, offset = list[bytes](), 0
     while True:
         answer = client.fetch(topic, offset, **READ_COMMITTED)
@@ -173,7 +173,7 @@ def test_readers_of_committed_records_stop_at_the_first_open_transaction(
     assert told == [(two.producer_id, 2)]
     assert committed(client, topic) == [b"before", b"one", b"after"]
     assert client.offset(topic, LATEST, isolation_level=1).offset == 6
-    # From behind an aborted transaction on, nobody needs to know of it.
+    # After an aborted transaction it is no longer listed.
     assert client.fetch(topic, 5, **READ_COMMITTED).aborted_transactions == []
 
 
@@ -188,7 +188,7 @@ def test_a_record_of_an_open_transaction_is_not_found_by_its_time(
     assert client.offset(topic, 0, isolation_level=1).offset == 0
 
 
-def test_a_marker_wakes_who_waits_for_the_transaction(
+def test_a_marker_wakes_fetches_that_wait_for_the_transaction(
     broker: Broker, client: Client, topic: str
 ) -> None:
     producer = Transactional(client, topic)
@@ -236,7 +236,7 @@ def test_a_partition_that_was_not_added_is_not_written_to(client: Client, topic:
     producer.end(commit=True)
 
 
-def test_a_stranger_is_not_let_into_a_transaction(client: Client, topic: str) -> None:
+def test_another_producer_cannot_join_a_transaction(client: Client, topic: str) -> None:
     producer = Transactional(client, topic)
     records = batch(
         b"x", producer_id=987_654, producer_epoch=0, base_sequence=0, transactional=True
@@ -271,12 +271,12 @@ def test_plain_batches_do_not_mix_with_an_open_transaction(client: Client, topic
 def test_a_fenced_producer_writes_nothing(client: Client, topic: str) -> None:
     old = Transactional(client, topic)
     old.send(topic, b"x")
-    Transactional(client, topic)  # the same id: what was open is aborted
+    Transactional(client, topic)  # the same id: the open transaction is aborted
     assert old.send(topic, b"y").error_code == Code.INVALID_PRODUCER_EPOCH
     assert committed(client, topic) == []
 
 
-def test_describe_producers_tells_of_transactions(client: Client, topic: str) -> None:
+def test_describe_producers_shows_transactions(client: Client, topic: str) -> None:
     producer = Transactional(client, topic)
     client.produce(topic, b"first")
     producer.send(topic, b"x")
@@ -298,7 +298,7 @@ def test_describe_producers_tells_of_transactions(client: Client, topic: str) ->
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_markers_are_written_where_they_can_be(client: Client, topic: str, version: int) -> None:
+def test_markers_are_written_where_possible(client: Client, topic: str, version: int) -> None:
     producer = Transactional(client, topic)
     producer.send(topic, b"x")
     producer.send(topic, b"y", index=2)
@@ -317,7 +317,7 @@ def test_markers_are_written_where_they_can_be(client: Client, topic: str, versi
     assert committed(client, topic) == []
 
 
-def test_markers_of_the_past_are_refused(client: Client, topic: str) -> None:
+def test_outdated_markers_are_refused(client: Client, topic: str) -> None:
     producer = Transactional(client, topic)
     producer.send(topic, b"x")
     who = producer.producer_id, producer.epoch
@@ -368,7 +368,7 @@ def test_the_offsets_partition_must_be_part_of_the_transaction(
         producer.end(commit=False)
 
 
-def test_offsets_of_what_is_not_there_are_refused(client: Client, topic: str) -> None:
+def test_offsets_of_unknown_topics_are_refused(client: Client, topic: str) -> None:
     producer = Transactional(client, topic)
     assert producer.commit_offsets(topic, "nowhere", 7) == Code.UNKNOWN_TOPIC_OR_PARTITION
     assert producer.commit_offsets(topic, topic, 7, index=9) == Code.UNKNOWN_TOPIC_OR_PARTITION
@@ -378,7 +378,7 @@ def test_offsets_of_what_is_not_there_are_refused(client: Client, topic: str) ->
 # -- diskless ------------------------------------------------------------------------------------
 
 
-def test_a_diskless_topic_is_a_source_and_no_target(client: Client, topic: str) -> None:
+def test_a_diskless_topic_is_a_source_but_not_a_target(client: Client, topic: str) -> None:
     source = topic[:60] + "-source"
     client.create(source, configs={"diskless.enable": "true"})
     assert client.produce(source, b"in").error_code == 0
@@ -400,7 +400,7 @@ def test_a_diskless_topic_is_a_source_and_no_target(client: Client, topic: str) 
 # -- settings ------------------------------------------------------------------------------------
 
 
-def test_verification_can_be_left_out_for_old_clients() -> None:
+def test_verification_can_be_disabled_for_old_clients() -> None:
     with (
         Broker({"transaction.partition.verification.enable": "false"}) as broker,
         Client(broker.bootstrap) as client,

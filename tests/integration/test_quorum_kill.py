@@ -1,4 +1,4 @@
-"""kill −9 of a node under load: whatever it said was committed is there afterwards."""
+"""kill −9 of a node under load: everything that it reported as committed is there afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KILLS = 4
 
 
 def run_and_kill(directory: Path, lines: int) -> list[int]:
-    """Let a writer commit so many records, kill it, and return every record it told of."""
+    """Let a writer commit ``lines`` records, kill it, and return every record that it reported."""
     command = [sys.executable, "-m", "tests.integration.quorum_writer", str(directory)]
     writer = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -29,7 +29,7 @@ def run_and_kill(directory: Path, lines: int) -> list[int]:
     return [int(line) for line in told if line.endswith("\n")]
 
 
-async def test_nothing_told_is_lost(tmp_path: Path) -> None:
+async def test_nothing_reported_is_lost(tmp_path: Path) -> None:
     rng = random.Random(5)
     epoch = 0
     for _ in range(KILLS):

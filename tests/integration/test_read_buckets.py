@@ -1,4 +1,4 @@
-"""``skylog.read`` from a bucket over HTTP, with credentials of its own and with failures."""
+"""``skylog.read`` from a bucket over HTTP, with separate credentials and with failures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def broker(server: BucketServer) -> Iterator[Broker]:
 
 
 def own_settings(server: BucketServer, **more: str) -> dict[str, str]:
-    """A reader's own: the broker tells where the bucket is, and nothing that opens it."""
+    """A reader's credentials: the broker returns the bucket's location, but no credentials."""
     settings = {
         **s3_settings(server.endpoint),
         "diskless.storage.s3.access.key.id": "reader",
@@ -50,9 +50,7 @@ def own_settings(server: BucketServer, **more: str) -> dict[str, str]:
     return settings
 
 
-def test_rows_come_from_the_bucket_with_the_reader_s_credentials(
-    server: BucketServer, broker: Broker
-) -> None:
+def test_rows_are_read_with_the_readers_credentials(server: BucketServer, broker: Broker) -> None:
     topic = create(broker, "far", **{"diskless.enable": "true"})
     produce(broker, topic, 300, **{"compression.type": "zstd"})
     expected = consumed(broker, topic)
@@ -61,11 +59,11 @@ def test_rows_come_from_the_bucket_with_the_reader_s_credentials(
     assert rows_of(read(broker, topic, storage=own_settings(server)).to_arrow()) == expected
     gets = [request for request in server.requests[before:] if request.startswith("GET wal/")]
     assert "reader" in server.keys_seen
-    # One request for each object, however many batches of however many partitions it holds.
+    # One request for each object, however many batches it holds.
     assert len(gets) == len(set(gets))
 
 
-def test_failures_that_pass_are_not_noticed(server: BucketServer, broker: Broker) -> None:
+def test_transient_failures_are_retried(server: BucketServer, broker: Broker) -> None:
     topic = create(broker, "shaky", **{"diskless.enable": "true"})
     produce(broker, topic, 100)
     expected = consumed(broker, topic)
@@ -75,7 +73,7 @@ def test_failures_that_pass_are_not_noticed(server: BucketServer, broker: Broker
     assert not server.faults
 
 
-def test_a_reader_without_rights_on_the_bucket(server: BucketServer, broker: Broker) -> None:
+def test_a_reader_without_permission_on_the_bucket(server: BucketServer, broker: Broker) -> None:
     topic = create(broker, "closed", **{"diskless.enable": "true"})
     produce(broker, topic, 10)
     expected = consumed(broker, topic)

@@ -104,7 +104,7 @@ def test_times(broker: Broker, diskless: str) -> None:
 def test_a_deleted_prefix(broker: Broker, diskless: str) -> None:
     topic = create(broker, f"deleted-{diskless}", **{"diskless.enable": diskless})
     produce(broker, topic, 300)
-    before = read(broker, topic)  # planned before the records go
+    before = read(broker, topic)  # planned before the records are deleted
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     for future in admin.delete_records([TopicPartition(topic, 1, 33)]).values():
         future.result()
@@ -120,9 +120,7 @@ def test_a_deleted_prefix(broker: Broker, diskless: str) -> None:
         before.to_arrow()
 
 
-def test_a_topic_that_was_created_anew_is_not_the_one_planned(
-    broker: Broker, diskless: str
-) -> None:
+def test_a_recreated_topic_is_not_the_planned_one(broker: Broker, diskless: str) -> None:
     topic = create(broker, f"anew-{diskless}", **{"diskless.enable": diskless})
     produce(broker, topic, 30)
     planned = read(broker, topic)
@@ -184,7 +182,7 @@ def test_a_read_that_ends_early_leaves_no_thread(broker: Broker) -> None:
     assert not [one for one in threading.enumerate() if one.name.startswith("skylog-read")]
 
 
-def test_mistakes_are_named_before_anything_is_read(broker: Broker) -> None:
+def test_invalid_arguments_are_named_before_anything_is_read(broker: Broker) -> None:
     topic = create(broker, "mistakes", **{"diskless.enable": "true"})
     with pytest.raises(KafkaError) as missing:
         read(broker, "no-such-topic")
@@ -210,14 +208,14 @@ def test_mistakes_are_named_before_anything_is_read(broker: Broker) -> None:
             read(broker, topic, **options)
 
 
-def test_a_broker_that_is_not_there() -> None:
+def test_no_broker_at_the_address() -> None:
     with pytest.raises(KafkaError) as refused:
         skylog.read("t", bootstrap="127.0.0.1:1", config={"default.api.timeout.ms": "300"})
     assert refused.value.code is ErrorCode.NETWORK_EXCEPTION
     assert "127.0.0.1:1" in str(refused.value)
 
 
-def test_a_bucket_that_is_not_there(broker: Broker, tmp_path: Path) -> None:
+def test_a_missing_bucket(broker: Broker, tmp_path: Path) -> None:
     topic = create(broker, "elsewhere", **{"diskless.enable": "true"})
     produce(broker, topic, 10)
     nowhere = {"diskless.storage.url": (tmp_path / "nowhere").as_uri()}
@@ -230,7 +228,7 @@ def test_a_bucket_that_is_not_there(broker: Broker, tmp_path: Path) -> None:
 
 
 def test_memory_is_read_through_the_broker() -> None:
-    """Nobody but the broker can reach a store that is its own memory."""
+    """Only the broker can read a store in its own memory."""
     with Broker({"diskless.storage.url": "memory://"}) as running:
         topic = create(running, "memory", **{"diskless.enable": "true"})
         produce(running, topic, 60)
@@ -240,8 +238,8 @@ def test_memory_is_read_through_the_broker() -> None:
 PAGE = Path(__file__).parents[2] / "docs" / "frames.md"
 
 
-def test_the_page_does_what_it_says(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every example of the page, in order, on a topic of that name."""
+def test_the_examples_of_the_page_work(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs every example of the page, in order, on a topic of that name."""
     pytest.importorskip("duckdb")
     create(broker, "orders", **{"diskless.enable": "true"})
     produce(broker, "orders", 100)

@@ -1,4 +1,4 @@
-"""Classic topics on three brokers: replicas, elections, moves, and readers near by."""
+"""Classic topics on three brokers: replicas, elections, reassignments, and follower fetching."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_every_replica_has_the_same_bytes(tmp_path: Path) -> None:
         create(cluster, "t", partitions=3, segment_bytes="1048576")
         for index in range(3):
             produce(cluster, "t", [b"v" * size for size in (1, 100, 70_000)], index=index)
-        for broker in cluster.brokers:  # each in turn, in good order
+        for broker in cluster.brokers:  # each in turn, with a clean shutdown
             broker.stop()
             for index in range(3):
                 produce(cluster, "t", [b"w" * 400_000] * 3, index=index)
@@ -115,8 +115,8 @@ def test_every_replica_has_the_same_bytes(tmp_path: Path) -> None:
         same_bytes(cluster, "t", index)
 
 
-def test_a_killed_leader_takes_nothing_along(tmp_path: Path) -> None:
-    """Whoever leads is killed, three times over; what was acknowledged is there at the end."""
+def test_a_killed_leader_loses_nothing(tmp_path: Path) -> None:
+    """The leader is killed three times; acknowledged records are there at the end."""
     settings = {**QUICK, "min.insync.replicas": "2"}
     sent: list[bytes] = []
     with Cluster(3, 1, settings=settings, directory=tmp_path) as cluster:
@@ -136,7 +136,7 @@ def test_a_killed_leader_takes_nothing_along(tmp_path: Path) -> None:
     same_bytes(cluster, "t")
 
 
-def test_what_only_a_dead_leader_had_is_cut(tmp_path: Path) -> None:
+def test_records_only_on_a_dead_leader_are_truncated(tmp_path: Path) -> None:
     with Cluster(3, 1, settings=QUICK, directory=tmp_path) as cluster:
         create(cluster, "t")
         produce(cluster, "t", [b"kept"])
@@ -163,7 +163,7 @@ def test_what_only_a_dead_leader_had_is_cut(tmp_path: Path) -> None:
     same_bytes(cluster, "t")
 
 
-def test_who_lags_leaves_the_isr_and_comes_back() -> None:
+def test_a_lagging_follower_leaves_the_isr_and_returns() -> None:
     settings = {
         **CALM,
         "replica.lag.time.max.ms": "5000",
@@ -187,7 +187,7 @@ def test_who_lags_leaves_the_isr_and_comes_back() -> None:
         assert found["kafka_server_replicamanager_underminisrpartitioncount"] == 1
         assert found["kafka_server_replicamanager_isrshrinks_total"] == 1
         assert found["kafka_server_replicamanager_partitionswithlatetransactionscount"] == 0
-        # What was acknowledged by the leader alone is not shown while too few are in sync.
+        # Records with acks=1 are not visible while too few replicas are in sync.
         assert values_of(fetch(leader, topic_id(cluster, "t")).records) == [b"one"]
         slow.stop()
         slow.start()
@@ -234,7 +234,7 @@ def test_a_partition_moves_to_other_brokers() -> None:
         new = led(cluster, "t")
         assert new.node_id in target
         assert values_of(fetch(new, topic_id(cluster, "t")).records) == [b"one", b"two"]
-        until(lambda: replica(old, "t") is None, "the old copy goes")
+        until(lambda: replica(old, "t") is None, "the old replica is deleted")
         assert not (old.directory / "t-0").exists()
         produce(cluster, "t", [b"three"])
         ongoing = ask(cluster, ListPartitionReassignmentsRequest(topics=None))
@@ -261,19 +261,19 @@ def test_a_throttled_move_waits_and_can_be_cancelled() -> None:
             copy = replica(coming, "t")
             return copy is not None and copy.log.log_end_offset > 0 and quota.exceeded
 
-        until(some, "the first bytes come")
+        until(some, "the first bytes arrive")
         copy = replica(coming, "t")
         assert copy is not None
         assert copy.log.log_end_offset < 30
         assert described(cluster, "t")[0].isr_nodes == [old.node_id]
         (ongoing,) = ask(cluster, ListPartitionReassignmentsRequest(topics=None)).topics
         assert ongoing.partitions[0].adding_replicas == target
-        # Cancelled, it is as it was.
+        # Cancelled, everything is as before.
         cancel: Any = None
         assert reassign(cluster, "t", cancel).error_code == 0
-        until(lambda: replica(coming, "t") is None, "what came is dropped")
+        until(lambda: replica(coming, "t") is None, "the partial replica is deleted")
         assert described(cluster, "t")[0].replica_nodes == [old.node_id]
-        # Without the throttle it goes through.
+        # Without the throttle it completes.
         set_for_all(cluster, leader_replication_throttled_rate="1000000000")
         assert reassign(cluster, "t", target).error_code == 0
         until(lambda: described(cluster, "t")[0].replica_nodes == target, "it has moved")
@@ -309,7 +309,7 @@ def test_an_unclean_election_happens_only_where_it_is_allowed() -> None:
         leader.kill()
         until(lambda: described(cluster, "t")[0].leader_id == -1, "nobody leads")
         behind.start()
-        # The one that is back lacks records: it must not lead.
+        # The restarted broker lacks records: it must not lead.
         until(lambda: replica(behind, "t") is not None, "it is back")
         assert described(cluster, "t")[0].leader_id == -1
         unclean = ElectLeadersRequest(1, [TopicPartitions("t", [0])], 30_000)
@@ -364,8 +364,8 @@ def test_followers_that_may_not_fetch() -> None:
         assert refusal(ReplicaState(own, good)) == 0
 
 
-def test_a_follower_that_asked_before_there_was_anything_is_heard() -> None:
-    """Else a partition that nobody writes to would lose the follower, and not let it in again."""
+def test_a_fetch_before_the_first_record_counts_for_the_isr() -> None:
+    """Otherwise an idle partition would lose the follower from the ISR for good."""
     with Cluster(2, 1, settings=CALM) as cluster:
         create(cluster, "t", factor=2)
         leader, (follower,) = led(cluster, "t"), followers(cluster, "t")
@@ -397,7 +397,7 @@ def test_a_follower_that_asked_before_there_was_anything_is_heard() -> None:
         assert copy.leader.followers[own].end_offset == 0
 
 
-def test_a_partition_that_moved_while_its_broker_was_away_is_put_aside() -> None:
+def test_a_partition_that_moved_while_its_broker_was_offline_is_set_aside() -> None:
     with Cluster(3, 1, settings=QUICK) as cluster:
         create(cluster, "t", factor=2)
         produce(cluster, "t", [b"one"])

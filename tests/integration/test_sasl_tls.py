@@ -1,4 +1,4 @@
-"""Real clients log in: SASL and TLS in every combination, certificates as names, sessions' ends."""
+"""Real clients authenticate: SASL and TLS in every combination, certificates, session expiry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.integration.wire_client import Closed, Wire
 from tests.ports import free_port
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it reads its files in a way that Python is giving up
+    warnings.simplefilter("ignore")  # it reads its files with a function that Python deprecates
     import kafka
 
 PEMS = Path(__file__).parents[1] / "golden" / "tls"
@@ -207,7 +207,7 @@ def python_settings(
     password: str | None = None,
     certificate: str | None = None,
 ) -> dict[str, Any]:
-    """What aiokafka and kafka-python have in common."""
+    """Settings that aiokafka and kafka-python share."""
     config: dict[str, Any] = {
         "bootstrap_servers": broker.address(listener),
         "security_protocol": PROTOCOLS[listener],
@@ -273,8 +273,8 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.fixture(autouse=True)
 def _collected() -> Iterator[None]:
-    """Clients leave sockets and transports to the collector: it finds them here, where that is
-    expected, and not in whichever test comes next."""
+    """Clients leave sockets and transports to the garbage collector: collect them here, where that
+    is expected, and not during a later test."""
     yield
     gc.collect()
 
@@ -311,7 +311,7 @@ def test_a_certificate_is_a_principal(
     ("listener", "principal"),
     [("MTLS", ALICE), ("NAMED", CERTIFICATE), ("NAMED", "User:Alice"), ("MTLS", "User:alic")],
 )
-def test_another_principals_permission_is_of_no_use(
+def test_another_principals_permission_does_not_help(
     broker: Broker, listener: str, principal: str
 ) -> None:
     topic = next(_TOPICS)
@@ -322,7 +322,7 @@ def test_another_principals_permission_is_of_no_use(
     assert seen.error.code() == confluent_kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
-# The process that users start runs on another event loop, whose TLS is another one
+# The process that users start has another event loop, with its own TLS
 
 
 @dataclass
@@ -354,13 +354,13 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addressed]:
 @pytest.mark.parametrize(
     ("listener", "more"), [("MTLS", {"certificate": "client"}), ("BOTH", {"mechanism": "PLAIN"})]
 )
-def test_as_users_start_it(
+def test_the_process_that_users_start(
     started: Addressed, round_trip: RoundTrip, listener: str, more: dict[str, str]
 ) -> None:
     assert round_trip(started, next(_TOPICS), listener, **more) == [b"one", b"two"]
 
 
-# Who is not let in
+# Failed authentication
 
 
 def fails_in_librdkafka(config: dict[str, Any]) -> confluent_kafka.KafkaError:
@@ -402,7 +402,7 @@ def test_the_password_of_one_mechanism_is_not_that_of_another(broker: Broker) ->
     assert fails_in_librdkafka(config).code() == confluent_kafka.KafkaError._AUTHENTICATION
 
 
-def test_a_deleted_user_is_let_in_no_more(broker: Broker) -> None:
+def test_a_deleted_user_is_refused(broker: Broker) -> None:
     mechanism = SCRAM["SCRAM-SHA-256"]
     info = confluent.ScramCredentialInfo(mechanism, 4096)
     with admin(broker) as client:
@@ -419,7 +419,7 @@ def test_a_deleted_user_is_let_in_no_more(broker: Broker) -> None:
 def test_a_listener_that_requires_a_certificate_of_its_authority(
     broker: Broker, certificate: str | None
 ) -> None:
-    # With TLS 1.3 a client hears of it only when it reads.
+    # With TLS 1.3 a client learns of it only when it reads.
     with (
         pytest.raises((OSError, Closed)),
         Wire(broker.address("MTLS"), tls=context(certificate)) as wire,
@@ -465,7 +465,7 @@ def served_name(broker: Broker, ca: str) -> object:
     return dict(pair[0] for pair in subject)["commonName"]
 
 
-def test_a_renewed_certificate_is_taken_up(tmp_path: Path) -> None:
+def test_a_renewed_certificate_is_loaded(tmp_path: Path) -> None:
     store = tmp_path / "server.pem"
     shutil.copy(PEMS / "server.pem", store)
     settings = {
@@ -477,7 +477,7 @@ def test_a_renewed_certificate_is_taken_up(tmp_path: Path) -> None:
     }
     with Broker(settings) as broker, Wire(broker.address("TLS"), tls=context(None)) as earlier:
         assert served_name(broker, CA) == "localhost"
-        # A file that is no good changes nothing.
+        # An invalid file changes nothing.
         store.write_text("not a certificate")
         with pytest.raises(ConfigError):
             broker.run(broker.node.reload_certificates())
@@ -511,7 +511,7 @@ def test_a_session_may_be_renewed(broker: Broker) -> None:
         authenticate(first)
         authenticate(second)
         assert authenticate(second).session_lifetime_ms > 0
-        # Too soon after the last time.
+        # Too soon after the last authentication.
         assert authenticate(second).error_code == Code.ILLEGAL_SASL_STATE
         with pytest.raises(Closed):
             while True:
@@ -522,7 +522,7 @@ def test_a_session_may_be_renewed(broker: Broker) -> None:
 @pytest.mark.parametrize(
     ("user", "password"), [("alice", "wrong"), ("admin", "admin-secret")], ids=["wrong", "other"]
 )
-def test_renewal_as_somebody_else_fails(broker: Broker, user: str, password: str) -> None:
+def test_renewal_as_another_user_fails(broker: Broker, user: str, password: str) -> None:
     with Wire(broker.address("SHORT")) as wire:
         authenticate(wire)
         answer = authenticate(wire, user, password)
@@ -544,7 +544,7 @@ def test_librdkafka_renews_its_sessions(broker: Broker) -> None:
         else:
             delivered.append(message.timestamp()[1])
 
-    # Through at least two ends of a session, by the producer's own clock.
+    # For at least two session lifetimes, by the producer's clock.
     while not delivered or delivered[-1] - delivered[0] < 3500:
         producer.produce(topic, b"value", on_delivery=told)
         producer.flush(20)

@@ -1,4 +1,4 @@
-"""The end of a process: it comes, whatever does not let go, and at once if asked twice."""
+"""Shutdown of a process: it ends whatever hangs, and at once after a second signal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.integration.test_controller_processes import format_directory
 from tests.ports import free_port
 from tests.waiting import until
 
-# Python that runs in the process first.
+# Python code that runs in the process first.
 HANGING_STORE = """
 import asyncio
 from skylog.objects.local import LocalStore
@@ -66,18 +66,18 @@ def cluster(tmp_path: Path) -> Iterator[list[BrokerProcess]]:
         yield processes
 
 
-def test_a_cluster_whose_nodes_are_all_told_to_go_together(cluster: list[BrokerProcess]) -> None:
+def test_all_nodes_of_a_cluster_stop_together(cluster: list[BrokerProcess]) -> None:
     for process in cluster:
         process.process.send_signal(signal.SIGTERM)
     assert [process.wait() for process in cluster] == [0, 0, 0]
 
 
-def test_a_store_that_does_not_close_is_left_behind(tmp_path: Path) -> None:
+def test_a_store_that_does_not_close_is_abandoned(tmp_path: Path) -> None:
     impatient = HANGING_STORE + "limits.STOP_STEP_SECONDS_MAX = 0.2"
     with BrokerProcess(tmp_path / "data", before=impatient) as process:
         assert process.terminate() == 0
         assert "a step of the shutdown was given up" in process.logged()
-    # Everything behind that step was closed all the same.
+    # All later steps were still carried out.
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 

@@ -1,4 +1,4 @@
-"""Groups on a real partition: what a coordinator wrote, the next one reads."""
+"""Groups on a real partition: the next coordinator reads what the last one wrote."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_a_commit_outlives_its_coordinator(tmp_path: Path) -> None:
     await next_coordinator.close()
 
 
-async def test_listeners_hear_of_the_high_watermark_until_they_unsubscribe(tmp_path: Path) -> None:
+async def test_listeners_learn_of_the_high_watermark_until_they_unsubscribe(tmp_path: Path) -> None:
     log = TopicLog(led_partition(tmp_path), CLOCK, InlineExecutor())
     heard: list[int] = []
     unsubscribe = log.on_high_watermark(heard.append)
@@ -87,7 +87,7 @@ async def test_a_log_larger_than_one_read_comes_back_whole_and_in_order(tmp_path
     assert all(batch.records[1] == (b"tombstone", None) for batch in batches)
 
 
-async def test_batches_of_transactions_say_so(tmp_path: Path) -> None:
+async def test_transactional_batches_are_marked(tmp_path: Path) -> None:
     log = TopicLog(led_partition(tmp_path), CLOCK, InlineExecutor())
     log.append([(b"first", b"")])
     producer = InTransaction(5, 0, is_verified=False)

@@ -1,4 +1,4 @@
-"""kill -9 during transactions: all or nothing for who reads what is committed, and no lost commit.
+"""kill -9 during transactions: read_committed sees all or nothing, and no commit is lost.
 
 Once at random moments of a long load, and once at each point of the end of one transaction.
 """
@@ -27,7 +27,7 @@ PARTITIONS = 3
 TOPIC = "load"
 QUIET: dict[str, Any] = {"log_level": 0, "error_cb": lambda _: None}
 CALL_SECONDS_MAX = 60
-# Where the node ends, once, with nobody told: the function at whose call, and after how many.
+# Where the node crashes once: before a call of a function, after a number of calls.
 POINTS = {
     "when it is decided": (
         "skylog.transactions.coordinator",
@@ -85,7 +85,7 @@ def new_producer(address: str, transactional_id: str) -> confluent_kafka.Produce
 
 
 def persist(call: Any) -> None:
-    """Again while the client says that it may be tried again."""
+    """Repeat while the client reports a retriable error."""
     while True:
         try:
             call(CALL_SECONDS_MAX)
@@ -97,7 +97,7 @@ def persist(call: Any) -> None:
 
 
 class Producing(threading.Thread):
-    """One number to every partition in each transaction; each fifth is given up."""
+    """One number to every partition in each transaction; each fifth is aborted."""
 
     def __init__(self, address: str, name: str) -> None:
         super().__init__(daemon=True)
@@ -118,7 +118,7 @@ class Producing(threading.Thread):
         while not self._enough.is_set():
             value = f"{self.name}-{number}"
             number += 1
-            # Nobody knows, should anything go wrong from here on.
+            # If anything fails from here on, the outcome is unknown.
             self.outcomes[value] = "unknown"
             try:
                 self._transaction(producer, value, commit=number % 5 != 0)
@@ -153,7 +153,7 @@ class Producing(threading.Thread):
 
 
 def read(address: str) -> dict[str, list[int]]:
-    """What is committed: the partitions of each value, as often as it is there."""
+    """Committed records: the partitions of each value, with duplicates."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": address,
@@ -181,7 +181,7 @@ def read(address: str) -> dict[str, list[int]]:
 
 
 def settle(address: str) -> None:
-    """Until no transaction is being ended."""
+    """Wait until no transaction is being ended."""
     with Wire(address) as wire:
 
         def settled() -> bool:

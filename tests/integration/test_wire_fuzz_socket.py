@@ -1,8 +1,8 @@
-"""Bytes that no client would send, and requests that none should: the broker stays what it was.
+"""Malformed bytes and excessive requests: the broker keeps working.
 
-The broker is a process of its own. While it is attacked, a victim produces and fetches; after each
-attack its memory and its open files must be what they were before, and its log must be free of
-errors: an exception that nobody expected is logged as one.
+The broker is a separate process. During an attack, a victim produces and fetches; after each attack
+memory and open files must be as before, and the log must have no errors: an unexpected exception is
+logged as one.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ MUTATIONS = 3000
 REQUEST_BYTES_MAX = 8 * MEBIBYTE
 REQUESTS_BYTES_MAX = 32 * MEBIBYTE
 ANSWERS_BYTES_MAX = 32 * MEBIBYTE
-# Allowance for what the allocator keeps and for what is being worked on.
+# Allowance for the allocator and for requests in progress.
 GROWTH_BYTES_MAX = 96 * MEBIBYTE
-# A victim that waits longer for an answer has been stalled.
+# A victim that waits longer for a response has been stalled.
 VICTIM_SECONDS_MAX = 30.0
 SETTINGS = {
     "socket.request.max.bytes": str(REQUEST_BYTES_MAX),
@@ -78,7 +78,7 @@ def new_topic(broker: BrokerProcess, name: str, partitions: int = 1) -> Things:
 
 
 class Victim(threading.Thread):
-    """A client like any other."""
+    """A normal client."""
 
     def __init__(self, address: str, things: Things) -> None:
         super().__init__(daemon=True)
@@ -110,7 +110,7 @@ class Victim(threading.Thread):
 
 
 class Memory(threading.Thread):
-    """Watches how much memory a process has."""
+    """Samples the memory of a process."""
 
     def __init__(self, broker: BrokerProcess) -> None:
         super().__init__(daemon=True)
@@ -136,7 +136,7 @@ def victim_things(broker: BrokerProcess) -> Things:
 
 @pytest.fixture
 def unharmed(broker: BrokerProcess, victim_things: Things) -> Iterator[BrokerProcess]:
-    """The broker, with a victim; afterwards all is as it was."""
+    """The broker, with a victim; afterwards everything must be as before."""
     files = broker.open_files()
     victim, memory = Victim(broker.address, victim_things), Memory(broker)
     yield broker
@@ -151,7 +151,7 @@ def unharmed(broker: BrokerProcess, victim_things: Things) -> Iterator[BrokerPro
 
 
 def _until_files_are(broker: BrokerProcess, count: int) -> None:
-    """Connections that were closed are gone; a few segments of logs may have been opened."""
+    """Wait until closed connections are released; a few log segments may have been opened."""
     for _ in range(200):
         if broker.open_files() <= count + 8:
             return
@@ -164,7 +164,7 @@ def _until_files_are(broker: BrokerProcess, count: int) -> None:
 
 
 def corpus(things: Things) -> list[bytes]:
-    """A good request of every API in every version, without its length."""
+    """A valid request of every API in every version, without its length."""
     requests = []
     for key, row in broker_table().items():
         for version in range(row.versions.low, row.versions.high + 1):
@@ -186,7 +186,7 @@ EXTREMES = [
 
 
 def mutated(rng: random.Random, request: bytes) -> bytes:
-    """A request with something wrong behind its API and version, mostly."""
+    """A request that is damaged, usually after its API key and version."""
     data = bytearray(request)
     start = rng.choice((0, 4, 8, 8, 8))
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
@@ -209,7 +209,7 @@ def mutated(rng: random.Random, request: bytes) -> bytes:
 
 
 def throw(address: str, frames: list[bytes]) -> None:
-    """Send each on a connection of its own, and do not care for answers."""
+    """Send each on a separate connection, and ignore responses."""
     host, _, port = address.rpartition(":")
     for begin in range(0, len(frames), 64):
         sockets = []
@@ -226,7 +226,7 @@ def throw(address: str, frames: list[bytes]) -> None:
 
 
 def test_mutated_requests_of_every_api_and_version(tmp_path: Path) -> None:
-    """Without a victim: some of these are good requests, and may do whatever they say."""
+    """Without a victim: some of these requests are valid, and take effect."""
     with BrokerProcess(tmp_path / "data", SETTINGS) as broker:
         requests = corpus(new_topic(broker, "topic"))
         throw(broker.address, [frame(request) for request in requests])
@@ -244,7 +244,7 @@ def test_mutated_requests_of_every_api_and_version(tmp_path: Path) -> None:
 
 
 def test_cut_off_at_every_byte(unharmed: BrokerProcess) -> None:
-    """A good length, and a request that ends too soon."""
+    """A valid length, and a request that ends too soon."""
     rng = random.Random(SEED)
     requests = corpus(Things("nothing", ZERO_UUID, "nothing", ""))
     cut = [frame(request[: rng.randrange(len(request))]) for request in requests]
@@ -262,7 +262,7 @@ def test_random_bytes(unharmed: BrokerProcess) -> None:
     "length", [-(2**31), -1, 0, REQUEST_BYTES_MAX, REQUEST_BYTES_MAX + 1, 2**31 - 1]
 )
 def test_lengths(unharmed: BrokerProcess, length: int) -> None:
-    """A length alone costs nothing; one that cannot be ends the connection."""
+    """A length alone costs nothing; an invalid one closes the connection."""
     with contextlib.ExitStack() as stack:
         wires = [stack.enter_context(Wire(unharmed.address)) for _ in range(16)]
         for wire in wires:
@@ -278,7 +278,7 @@ def test_the_largest_request_is_served(unharmed: BrokerProcess) -> None:
         assert wire.receive()
 
 
-# Requests and answers that stay
+# Requests and responses that stay
 
 
 def test_requests_that_never_end(unharmed: BrokerProcess) -> None:
@@ -292,7 +292,7 @@ def corpus_one() -> bytes:
     return request_bytes(ApiVersionsRequest("name", "1.0"), 3)
 
 
-def test_the_oldest_of_too_many_large_requests_are_cut_off(unharmed: BrokerProcess) -> None:
+def test_the_oldest_of_too_many_large_requests_are_closed(unharmed: BrokerProcess) -> None:
     with contextlib.ExitStack() as stack:
         wires = [stack.enter_context(Wire(unharmed.address)) for _ in range(12)]
         for wire in wires:
@@ -300,7 +300,7 @@ def test_the_oldest_of_too_many_large_requests_are_cut_off(unharmed: BrokerProce
             with contextlib.suppress(Closed):
                 wire.send(struct.pack(">i", 7 * MEBIBYTE) + bytes(7 * MEBIBYTE - 1))
         assert wires[0].is_closed()
-        # The newest is still there, and may be finished: it is no good request, so it ends so.
+        # The newest connection is still there and may complete its request, which is invalid.
         last = wires[-1]
         request = corpus_one()
         last.close()
@@ -309,7 +309,7 @@ def test_the_oldest_of_too_many_large_requests_are_cut_off(unharmed: BrokerProce
             assert wire.receive()
 
 
-def test_answers_that_nobody_reads(unharmed: BrokerProcess) -> None:
+def test_responses_that_no_client_reads(unharmed: BrokerProcess) -> None:
     things = new_topic(unharmed, "large")
     m = produce_request
     with Wire(unharmed.address) as wire:
@@ -332,7 +332,7 @@ def test_answers_that_nobody_reads(unharmed: BrokerProcess) -> None:
         for _ in range(50):
             wire = stack.enter_context(Wire(unharmed.address, receive_buffer=4096))
             wire.send(frame(request_bytes(request, 13)) * 5)
-        # Who reads gets answers, though smaller ones.
+        # A client that reads gets responses, though smaller ones.
         with Wire(unharmed.address) as wire:
             answer = wire.ask(request, 13)
             assert len(answer.responses[0].partitions[0].records) >= 1_000_000
@@ -368,11 +368,11 @@ def test_many_requests_at_once(unharmed: BrokerProcess) -> None:
             wire.receive()
 
 
-# Requests that are good and too much
+# Valid but excessive requests
 
 
 def test_long_lists_in_requests_of_every_api(unharmed: BrokerProcess) -> None:
-    """No list is long enough to stall others, whatever is in it, once or many times."""
+    """No list is long enough to stall other clients, whatever its elements."""
     things = new_topic(unharmed, "wide")
     with Wire(unharmed.address, seconds_max=60) as wire:
         for key in (ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_COMMIT):
@@ -386,7 +386,7 @@ def test_long_lists_in_requests_of_every_api(unharmed: BrokerProcess) -> None:
                 assert wire.receive(), key
 
 
-def test_a_list_may_be_so_long_and_no_longer(unharmed: BrokerProcess) -> None:
+def test_the_length_of_a_list_is_limited(unharmed: BrokerProcess) -> None:
     most = limits.WIRE_REQUEST_ELEMENTS_MAX
     keys = [str(number) for number in range(most)]
     with Wire(unharmed.address) as wire:
@@ -411,19 +411,19 @@ def test_lists_in_lists_are_counted_together(unharmed: BrokerProcess) -> None:
                 assert len(wire.ask(request).topics) == count
 
 
-def test_topics_on_demand_come_a_few_at_a_time(unharmed: BrokerProcess) -> None:
+def test_topics_are_auto_created_a_few_at_a_time(unharmed: BrokerProcess) -> None:
     most, m = limits.TOPICS_CREATED_ON_DEMAND_MAX, metadata_request
     names = [f"demand-{number}" for number in range(10_000)]
     with Wire(unharmed.address) as wire:
         wanted = [m.MetadataRequestTopic(name=name) for name in names]
         codes = Counter(topic.error_code for topic in wire.ask(m.MetadataRequest(wanted)).topics)
         assert codes == {0: most, Code.UNKNOWN_TOPIC_OR_PARTITION: len(names) - most}
-        # Asked for again, the next ones come.
+        # A second request creates the next ones.
         fresh = [m.MetadataRequestTopic(name=name) for name in names[most : 2 * most]]
         assert {t.error_code for t in wire.ask(m.MetadataRequest(fresh)).topics} == {0}
 
 
-def test_many_partitions_come_in_turns(unharmed: BrokerProcess) -> None:
+def test_many_partitions_are_served_in_turns(unharmed: BrokerProcess) -> None:
     count = limits.PARTITIONS_MADE_AT_ONCE_MAX
     things = new_topic(unharmed, "exactly", count)
     with Wire(unharmed.address) as wire:
@@ -439,7 +439,7 @@ def _failed_offsets(wire: Wire, things: Things, count: int) -> set[Code]:
     failed = errors_in(
         wire.ask(m.ListOffsetsRequest(-1, 0, [m.ListOffsetsTopic(things.topic, wanted)]))
     )
-    assert failed <= {Code.NOT_LEADER_OR_FOLLOWER}  # metadata knows them already
+    assert failed <= {Code.NOT_LEADER_OR_FOLLOWER}  # metadata has them already
     return set(failed)
 
 
@@ -454,7 +454,7 @@ def test_settings_are_described_once_per_request(unharmed: BrokerProcess) -> Non
     }
 
 
-def test_members_that_say_too_much_of_themselves(unharmed: BrokerProcess) -> None:
+def test_members_with_too_much_metadata(unharmed: BrokerProcess) -> None:
     m = join_group_request
     for number in range(10):
         with Wire(unharmed.address) as wire:
@@ -467,8 +467,8 @@ def test_members_that_say_too_much_of_themselves(unharmed: BrokerProcess) -> Non
 
 
 @pytest.mark.parametrize("codec", [1, 3, 4], ids=["gzip", "lz4", "zstd"])
-def test_bombs(unharmed: BrokerProcess, codec: int) -> None:
-    """Small batches that are large inside, several at once."""
+def test_decompression_bombs(unharmed: BrokerProcess, codec: int) -> None:
+    """Several small batches with a large decompressed size."""
     things = new_topic(unharmed, f"bomb-{codec}")
     m = produce_request
     bomb = encode_batch([(b"", bytes(16 * MEBIBYTE))], timestamp=1, codec=codec)
@@ -483,7 +483,7 @@ def test_bombs(unharmed: BrokerProcess, codec: int) -> None:
 
 
 def test_more_connections_than_the_process_may_have_files(tmp_path: Path) -> None:
-    """Those that are served go on being served, and the logs still find files to open."""
+    """Existing connections are still served, and logs can still open files."""
     before = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))"
     with BrokerProcess(tmp_path / "data", before=before) as broker:
         things = new_topic(broker, "victim")

@@ -1,4 +1,4 @@
-"""Requests made as wide as they can be: each list in them in turn, of different things or one."""
+"""Requests with very long lists: each list in turn, of different elements or of one repeated."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Path = tuple[str | int, ...]
 
 
 def wide_requests(request: Message, elements: int) -> Iterator[Message]:
-    """The request with about so many elements in one of its lists, for each list."""
+    """The request with about ``elements`` elements in one of its lists, for each list."""
     for path in _lists(request, ()):
         for distinct in (True, False):
             yield _widened(request, path, elements, distinct)
 
 
 def _lists(value: Any, path: Path) -> Iterator[Path]:
-    """Where the lists are that hold something."""
+    """Paths of the lists that are not empty."""
     for field in value.FIELDS:
         inner = getattr(value, field.name)
         if field.array and inner:
@@ -45,7 +45,7 @@ def _widened(request: Message, path: Path, elements: int, distinct: bool) -> Mes
 
 
 def _size(value: Any) -> int:
-    """How many elements the lists inside hold."""
+    """The number of elements in nested lists."""
     if not hasattr(value, "FIELDS"):
         return 0
     lists = [getattr(value, field.name) or () for field in value.FIELDS if field.array]
@@ -53,7 +53,7 @@ def _size(value: Any) -> int:
 
 
 def _another(value: Any, number: int) -> Any:
-    """The same with another name, or where it has none, another number."""
+    """The same with another name, or another number if it has no name."""
     if isinstance(value, str):
         return f"{value}{number}"
     if isinstance(value, int):

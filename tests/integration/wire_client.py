@@ -1,4 +1,4 @@
-"""A client that is nothing but a socket: for what no well-behaved client would send."""
+"""A client that is only a socket, for requests that no well-behaved client would send."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS_MAX = 90.0
 
 
 class Closed(Exception):  # noqa: N818 - an answer, not an error
-    """The broker ended the connection."""
+    """The broker closed the connection."""
 
 
 def frame(body: bytes) -> bytes:
@@ -39,7 +39,7 @@ def request_bytes(
 
 
 def newest(request: type[Message]) -> int:
-    """The newest version that is offered."""
+    """The latest version that is offered."""
     return request.VERSIONS.high - (1 if request.LATEST_UNSTABLE else 0)
 
 
@@ -108,7 +108,7 @@ class Wire:
         return b"".join(parts)
 
     def is_closed(self) -> bool:
-        """Wait until the broker closes; False if it says something instead."""
+        """Wait until the broker closes the connection; False if it sends data instead."""
         with contextlib.suppress(Closed):
             self._exactly(1)
             return False
@@ -117,7 +117,7 @@ class Wire:
     # Messages
 
     def ask(self, request: Message, version: int | None = None) -> Any:
-        """Send a request and return its answer; Closed if there is none."""
+        """Send a request and return the response; raises Closed if there is none."""
         if version is None:
             version = newest(type(request))
         self._correlation_id += 1

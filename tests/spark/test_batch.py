@@ -253,7 +253,7 @@ def said(frame_reader: DataFrameReader) -> str:
     return lines[-1].partition(": ")[2]
 
 
-def test_what_is_not_there_is_named(reader: Reader, broker: Broker, rising: str) -> None:
+def test_missing_resources_are_named(reader: Reader, broker: Broker, rising: str) -> None:
     assert said(reader(subscribe=f"{rising},nowhere")).startswith("there is no topic nowhere")
     assert "no partition 7 of topic rising" in said(reader(assign='{"rising":[0,7]}'))
     assert "is no name that a topic can have" in said(reader(subscribe="what?"))

@@ -210,7 +210,7 @@ async def test_a_request_without_answer() -> None:
     assert len(broker.requests(ApiKey.PRODUCE)) == 1
 
 
-async def test_nobody_listens() -> None:
+async def test_no_broker_listens() -> None:
     broker = FakeBroker()
     async with running(broker):
         pass

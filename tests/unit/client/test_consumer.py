@@ -281,7 +281,7 @@ async def test_a_poll_ends_in_time_without_a_cluster() -> None:
 # Groups -----------------------------------------------------------------------------------
 
 
-async def test_a_group_goes_on_where_it_left_off() -> None:
+async def test_a_group_resumes_where_it_stopped() -> None:
     source = Source(5, 5)
     source.committed = {0: 3}
     async with consuming(source, group=GROUP, auto_commit_ms=None) as consumer:

@@ -49,7 +49,7 @@ def test_nobody_gets_a_partition_before_its_last_owner_has_let_go() -> None:
     assert first.epoch == second.epoch == 3
 
 
-def test_three_members_come_and_go() -> None:
+def test_three_members_join_and_leave() -> None:
     bench = ConsumerBench()
     members = [bench.member("a")]
     for name in ("b", "c"):
