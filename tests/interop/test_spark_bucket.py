@@ -152,4 +152,4 @@ def test_segments_audit_and_report_in_a_bucket(jobs: Jobs) -> None:
 def test_a_missing_bucket(jobs: Jobs) -> None:
     said = jobs.run("table", "orders", "--to", "s3://no-such-bucket/x", "--as", "parquet", code=1)
     told = said.splitlines()[-1]
-    assert told.startswith("skylog: s3://no-such-bucket/x is no place to write to: ")
+    assert told.startswith("skylog: s3://no-such-bucket/x cannot be written to: ")

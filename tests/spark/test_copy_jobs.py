@@ -261,7 +261,7 @@ def test_what_cannot_be_loaded_is_said(
     good.write_text('{"a": 1}\n')
     bad.write_text('{"a": 1}\nnonsense\n')
     for paths, more, error, message in (
-        ([tmp_path / "none*"], {}, ConfigError, "there is no file"),
+        ([tmp_path / "none*"], {}, ConfigError, "no file found"),
         ([good], {"format": "xls"}, ConfigError, "--format is 'xls'"),
         ([good], {"mapped": Mapped(value="a", value_columns=("a",))}, ConfigError, "exclude"),
         ([good], {"mapped": Mapped(key="nope")}, JobError, "good.json: .*nope"),

@@ -60,7 +60,7 @@ def test_hours_of_topics(spark: SparkSession, node: Broker) -> None:
 
 
 def test_metrics_of_nobody() -> None:
-    with pytest.raises(ConfigError, match="no address of metrics"):
+    with pytest.raises(ConfigError, match="not the address of a metrics page"):
         counted_requests(["file:///etc/passwd"])
     with pytest.raises(ConfigError, match="cannot read metrics"):
         counted_requests(["http://127.0.0.1:1/metrics"])

@@ -92,5 +92,5 @@ def test_what_cannot_be_assembled_is_said(
     with pytest.raises(KafkaError, match="no-such-topic"):
         segments.run(spark, job(broker, "no-such-topic", tmp_path))
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="no place to write"):
+    with pytest.raises(ConfigError, match="cannot be written to"):
         segments.run(spark, job(broker, classic, tmp_path / "file" / "below"))

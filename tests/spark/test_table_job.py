@@ -250,7 +250,7 @@ def test_avro_of_several_schemas(
     assert dict(rows[1]["sums"]) == {"a": 1.0}
     errors = {row["offset"]: row["error"] for row in iceberg(tmp_path / "t", f"{name}_bad")}
     assert "id is string, the table has int64" in errors[2]
-    assert "is no Avro schema" in errors[3]
+    assert "is not a valid Avro schema" in errors[3]
     assert "schema 9 is not in" in errors[4]
     assert "not of this Avro schema" in errors[5]
     assert "4 bytes follow" in errors[6]
@@ -333,11 +333,11 @@ def test_what_cannot_be_done_is_said(
     for wrong, message in (
         ({"values": "avro"}, "needs one of --schema and --schemas"),
         ({"schema": "a int"}, "not raw"),
-        ({"values": "json", "schema": "a nonsense("}, "no schema of Spark's"),
-        ({"values": "json", "schema": "a interval day"}, "Iceberg cannot hold it"),
+        ({"values": "json", "schema": "a nonsense("}, "not a valid Spark schema"),
+        ({"values": "json", "schema": "a interval day"}, "Iceberg does not support it"),
         ({"values": "json", "schema": "no-such-file"}, "No such file"),
         ({"values": "avro", "schema": '{"type": "x"}'}, "no Avro schema"),
-        ({"form": "parquet", "table": "_x"}, "begins with a letter"),
+        ({"form": "parquet", "table": "_x"}, "must begin with a letter"),
     ):
         with pytest.raises(ConfigError, match=message):
             table.run(spark, job(broker, name, tmp_path, **wrong))

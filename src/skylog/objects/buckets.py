@@ -26,12 +26,12 @@ if TYPE_CHECKING:
         S3Config,
     )
 
-# Ours are in ``retrying``: they know a budget, and which failures leave a doubt.
+# Retries are ours (``retrying``), which has a budget and knows which failures are ambiguous.
 NO_RETRIES: Final[RetryConfig] = {"max_retries": 0}
 
 
 def open_bucket(scheme: str, bucket: str, prefix: str, settings: StorageSettings) -> RemoteStore:
-    """A bucket that is reached by ``scheme``; raises ConfigError for settings that cannot be."""
+    """A bucket of ``scheme``; raises ConfigError for invalid settings."""
     opened: dict[str, Callable[[str, str, StorageSettings], Bucket]]
     opened = {"s3": open_s3, "gs": open_gcs, "az": open_azure}
     for name in ("s3", "gcs", "azure"):
@@ -72,7 +72,7 @@ def open_gcs(bucket: str, prefix: str, settings: StorageSettings) -> GCSStore:
     if settings.gcs_credentials_file:
         config["service_account"] = settings.gcs_credentials_file
     elif settings.gcs_endpoint:
-        # The library's own way to skip signatures still asks the machine for a token to put.
+        # The library's own option to skip signatures still requests a token from the machine.
         credentials = _no_credentials
     return GCSStore(
         bucket,
@@ -109,7 +109,7 @@ def _client(settings: StorageSettings, endpoint: str) -> ClientConfig:
     options: ClientConfig = {
         "timeout": timedelta(milliseconds=settings.request_timeout_ms),
         "connect_timeout": timedelta(milliseconds=min(5000, settings.request_timeout_ms)),
-        # Only where the operator wrote it: an address without TLS shows every byte.
+        # Only if the operator configured it: an address without TLS exposes every byte.
         "allow_http": endpoint.startswith("http://"),
     }
     if settings.ca_file:

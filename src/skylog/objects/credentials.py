@@ -21,7 +21,7 @@ ASKED_BEFORE_EXPIRY: Final = timedelta(minutes=5)
 
 
 def read_credentials(path: Path, profile: str) -> tuple[str, str, str | None]:
-    """Key, secret and session token of one section of a file in the form of AWS's own."""
+    """Key, secret and session token of one section of a file in AWS's format."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(SETTINGS_FILE_BYTES_MAX)
@@ -35,13 +35,13 @@ def read_credentials(path: Path, profile: str) -> tuple[str, str, str | None]:
     except KeyError as error:
         raise StorageError(f"{path} has no {error} (profile {profile})") from error
     except (configparser.Error, UnicodeDecodeError):
-        # Without the cause: a parser's message may quote the line, and that a secret.
+        # Without the cause: a parser's message may quote the line, and so a secret.
         raise StorageError(f"{path} is not a credentials file") from None
     return key, secret, section.get("aws_session_token")
 
 
 def file_credentials(path: Path, profile: str, reload_ms: int) -> Callable[[], S3Credential]:
-    """Reads the file again when what was read has been used for ``reload_ms``.
+    """Reads the file again after ``reload_ms``.
 
     While the file cannot be read, for instance because it is being replaced, the last good
     credentials stay in use.
@@ -66,7 +66,7 @@ def file_credentials(path: Path, profile: str, reload_ms: int) -> Callable[[], S
 
 
 def s3_credentials(settings: StorageSettings) -> Callable[[], S3Credential] | None:
-    """The settings' credentials; None leaves them to the environment or the machine."""
+    """The settings' credentials; None: from the environment or the machine."""
     if settings.s3_access_key_id:
         secret = settings.s3_secret_access_key
         if secret is None:

@@ -1,9 +1,8 @@
-"""Pure: classifies errors of the object-store library: one function, tested as a table.
+"""Pure: classifies errors of the object-store library, in one function that is tested as a table.
 
 The library raises a class per kind of response and hides the rest in text: the status is in the
-first line, the kind of a transport error in the part below it. A put that is refused with "exists"
-is not decided here: S3 says so for 409 (nothing decided) as for 412 (exists), Azure says 409 for
-both.
+first line, the kind of a transport error below it. A put that is refused with "exists" is not
+decided here: S3 says so for 409 (undecided) and for 412 (exists), Azure says 409 for both.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _CODE: Final = re.compile(r"<Code>([A-Za-z]{1,64})</Code>")
 _TRANSPORT: Final = re.compile(r"HttpError \{\s+kind: (\w+)")
 _FIRST_LINE_CHARACTERS_MAX: Final = 500
 
-# Answers that a store gives before it begins to work on a request.
+# Responses that a store sends before it starts to process a request.
 _NOT_BEGUN: Final = frozenset({"SlowDown", "ServiceUnavailable", "ServerBusy", "RequestTimeout"})
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 _THROTTLED: Final = frozenset({429, 503})
@@ -26,7 +25,7 @@ _CONFLICT: Final = frozenset({409, 412})
 
 
 def outcome_of(error: Exception, what: str, *, writes: bool) -> ObjectError:
-    """The port's error for the library's. ``writes``: the operation changes something."""
+    """Converts the library's error to the port's. ``writes``: the operation changes something."""
     text = str(error)
     message = f"{what}: {_first_line(text)}"
     status = _status(text)
@@ -41,7 +40,7 @@ def outcome_of(error: Exception, what: str, *, writes: bool) -> ObjectError:
 
 
 def bucket_missing(failure: NotFound) -> bool:
-    """Whether it is the bucket that does not exist, not an object in it."""
+    """Whether the bucket does not exist, rather than an object in it."""
     return any(code in str(failure) for code in _NO_BUCKET)
 
 
@@ -50,7 +49,7 @@ def _answered(status: int, text: str, writes: bool) -> Outcome:
     if status == 429 or (code and code[1] in _NOT_BEGUN):
         return Outcome.NOT_DONE
     if status >= 500 or status == 408:
-        # A gateway may have lost the answer to a request that was done.
+        # A gateway may have lost the response to a request that succeeded.
         return Outcome.AMBIGUOUS if writes else Outcome.NOT_DONE
     return Outcome.REFUSED
 

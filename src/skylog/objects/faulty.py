@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Which faults occur, and how often. By default none do."""
+    """The kinds of faults and their rates. By default there are none."""
 
-    before: float = 0.0  # an error, and nothing happened
-    unclear: float = 0.0  # an ambiguous error, and nothing happened
-    after: float = 0.0  # an ambiguous error, and it did happen
+    before: float = 0.0  # an error, without effect
+    unclear: float = 0.0  # an ambiguous error, without effect
+    after: float = 0.0  # an ambiguous error, with effect
     refused: float = 0.0
     throttled: float = 0.0
     latency: float = 0.0
@@ -33,14 +33,14 @@ class Faults:
     stall: float = 0.0
     stall_seconds: float = 30.0
     truncated: float = 0.0  # a read that ends early
-    corrupted: float = 0.0  # a read with one bit turned
+    corrupted: float = 0.0  # a read with one bit flipped
     partial_delete: float = 0.0  # some keys deleted, then an ambiguous error
 
 
 class FaultyStore(ObjectStore):
     """``inner`` with random faults from ``rng``. ``down`` makes every operation fail.
 
-    Nothing is at hand: everything goes where the faults are.
+    There are no fast paths: every operation may fail.
     """
 
     def __init__(
@@ -120,7 +120,8 @@ class FaultyStore(ObjectStore):
             raise ObjectError(f"injected: {what} refused", Outcome.REFUSED)
 
     def _hit(self, name: str) -> bool:
-        """Draws only for rates that are set, so that a new kind of fault moves no old seed."""
+        """Draws only for rates that are set, so that a new kind of fault does not change old
+        seeds."""
         rate: float = getattr(self.faults, name)
         hit = rate > 0 and self._rng.random() < rate
         if hit:

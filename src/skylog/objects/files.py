@@ -1,4 +1,4 @@
-"""The system calls of the local store, one method each, so that a test can let any of them fail.
+"""The system calls of the local store, one method each, so that a test can make any of them fail.
 
 Names are single path segments, always relative to an open directory, and links are not followed.
 """
@@ -20,18 +20,18 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Non-blocking: a pipe in the directory must not block a thread.
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-# What one writev takes (IOV_MAX on Linux).
+# The limit of one writev call (IOV_MAX on Linux).
 _PARTS_PER_WRITE: Final = 1024
-# Writes of megabytes cost several times as much CPU on a virtual machine, as measured there: the
-# kernel seems to use large pages for them, which are rarely available.
+# Measured: on a virtual machine, writes of megabytes cost several times as much CPU. The kernel
+# seems to use large pages for them, which are rarely available.
 _BYTES_PER_WRITE: Final = 256 * 1024
 
 
 class Files:
     """The real system calls."""
 
-    # Some file systems, including network ones, cannot report what is cached, so at most one file
-    # of such a system is opened by a caller that must not wait.
+    # Some file systems, including network ones, cannot report what is cached. Of such a system, a
+    # caller that must not wait opens at most one file.
     knows_cached = True
 
     def open_root(self, root: Path) -> int:
@@ -85,7 +85,7 @@ class Files:
         os.unlink(name, dir_fd=folder)
 
     def read(self, file: int, start: int, size: int) -> bytes:
-        """Up to ``size`` bytes; fewer only when the file is shorter."""
+        """Up to ``size`` bytes; fewer only if the file is shorter."""
         data = os.pread(file, size, start)
         while len(data) < size:
             more = os.pread(file, size - len(data), start + len(data))
@@ -95,7 +95,7 @@ class Files:
         return data
 
     def read_cached(self, file: int, start: int, size: int) -> bytearray | None:
-        """All ``size`` bytes, if none of them has to come from the disk."""
+        """All ``size`` bytes, if all of them are in the page cache."""
         data = room(size)
         try:
             read = os.preadv(file, [data], start, os.RWF_NOWAIT)
@@ -109,7 +109,7 @@ class Files:
         return data if read == size else None
 
     def entries(self, folder: int) -> list[tuple[str, int | None, int]]:
-        """Name, size and time of files; a directory has no size. Links and such are left out."""
+        """Name, size and time of files; a directory has no size. Links etc. are left out."""
         found: list[tuple[str, int | None, int]] = []
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -126,7 +126,7 @@ class Files:
 
 
 def _next_parts(waiting: Iterable[memoryview]) -> list[memoryview]:
-    """What the next call is to write, of parts that are not empty."""
+    """What the next call writes, from parts that are not empty."""
     chosen: list[memoryview] = []
     left = _BYTES_PER_WRITE
     for part in islice(waiting, _PARTS_PER_WRITE):
@@ -138,7 +138,7 @@ def _next_parts(waiting: Iterable[memoryview]) -> list[memoryview]:
 
 
 class UnsyncedFiles(Files):
-    """Leaves it to the operating system when bytes reach the disk, as Kafka's logs do."""
+    """Leaves syncing to the operating system, as Kafka's logs do."""
 
     def sync(self, file: int) -> None:
         pass

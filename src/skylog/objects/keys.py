@@ -1,13 +1,13 @@
 """Pure: object keys, typed. No free text reaches a store, and no topic name enters a key.
 
-A fresh key is ``wal/7f/018bcfe5687b3c1d…7f``: kind, two hex digits that spread the load over a
+A generated key is ``wal/7f/018bcfe5687b3c1d…7f``: kind, two hex digits that spread the load over a
 bucket's partitions, and an id whose first twelve digits are the time of creation. The two digits
 are the id's last, so that every key has exactly one text. A *staged* key names its owner before
 that, ``staging/8c6976e5b5410415/7f/018bcfe5687b3c1d…7f``: a principal cannot commit what another
-staged. Staging and backup objects may also be *named*, ``backup/metadata/0/latest``, for what must
-be found again or put only once.
+has staged. Staging and backup objects may also be *named*, ``backup/metadata/0/latest``, if they
+must be found again or put only once.
 
-Keys are lower case, so that a directory on a file system that ignores case holds them apart.
+Keys are lower case, so that they stay distinct on a file system that ignores case.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BadKey(SkylogError, ValueError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectKey:
-    """The name of one object. Made by ``new``, ``named`` or ``parse``, never from free text."""
+    """The name of one object. Created by ``new``, ``named`` or ``parse``, never from free text."""
 
     text: str
     created_ms: int | None  # None for a named key
@@ -49,7 +49,7 @@ class ObjectKey:
 
     @classmethod
     def staged(cls, owner: str, clock_ms: int, rng: Random) -> ObjectKey:
-        """A fresh key of a bulk writer; ``owner`` is what ``staging_owner`` makes of its name."""
+        """A new key for a bulk writer; ``owner`` is the ``staging_owner`` of its principal."""
         unique = f"{clock_ms:012x}{rng.randbytes(10).hex()}"
         return cls.parse(f"staging/{owner}/{unique[-2:]}/{unique}")
 
@@ -60,7 +60,7 @@ class ObjectKey:
 
     @classmethod
     def parse(cls, text: str) -> ObjectKey:
-        """Read a key; refuses everything that the others would not have made."""
+        """Parse a key; refuses everything that the others would not create."""
         if len(text) > KEY_CHARACTERS_MAX:
             raise BadKey(f"object key of {len(text)} characters")
         kind, _, rest = text.partition("/")
@@ -70,7 +70,7 @@ class ObjectKey:
         fresh = _FRESH.match(owned[2] if owned else rest)
         if fresh and (kind != "staging" or owned):
             if fresh[1] != fresh[3]:
-                raise BadKey(f"object key whose digits do not fit: {text!r}")
+                raise BadKey(f"object key whose digits do not match: {text!r}")
             return cls(text, int(fresh[2], 16))
         segments = rest.split("/")
         if kind == "wal" or len(segments) > _SEGMENTS_MAX or not all(map(_NAMED.match, segments)):
@@ -97,7 +97,7 @@ def staging_owner(principal: str) -> str:
 
 
 def checked_prefix(prefix: str) -> str:
-    """A prefix to list, refused unless it could be the beginning of keys and ends at a slash."""
+    """A prefix to list; refused unless keys could begin with it and it ends at a slash."""
     if prefix == "":
         return prefix
     segments = prefix.split("/")

@@ -1,9 +1,9 @@
-"""Objects as files under a directory: durable when ``put`` returns, whole or absent after a crash.
+"""Objects as files in a directory: durable when ``put`` returns, complete or absent after a crash.
 
 A put writes a new file, syncs it, renames it to its key and syncs the directory. Every step down
-from the root opens one segment without following links, so no key and no link in the directory
-leads out of it. Several processes may share a directory. The folders that objects were put into
-stay open, so that neither a put nor a get of what was put is mostly a walk.
+from the root opens one segment without following links, so neither a key nor a link leads out of
+the directory. Several processes may share a directory. The folders that objects were put into stay
+open, so that puts and gets do not spend most of their time walking paths.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.EN
 
 
 class LocalStore(ObjectStore, AtHand):
-    """A directory of objects. Whoever gives the executor ends it, in ``on_close`` if it likes."""
+    """A directory of objects. The caller owns the executor, and may stop it in ``on_close``."""
 
     def __init__(
         self,
@@ -92,14 +92,14 @@ class LocalStore(ObjectStore, AtHand):
         try:
             self._put(key, data, if_absent=False)
         except (OSError, ObjectError):
-            return False  # ``put`` says why
+            return False  # ``put`` reports the error
         return True
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         return await self._run(key, lambda: self._get(key, start, end))
 
     def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
-        """What is in the page cache: copying it takes less than telling a thread to."""
+        """Only from the page cache: copying is then faster than using a thread."""
         if not self._files.knows_cached:
             return None
         try:
@@ -107,7 +107,7 @@ class LocalStore(ObjectStore, AtHand):
                 first, stop = check_range(key, start, end, size)
                 return self._files.read_cached(file, first, stop - first)
         except (OSError, ObjectError):
-            return None  # ``get`` says why
+            return None  # ``get`` reports the error
 
     async def head(self, key: ObjectKey) -> ObjectInfo:
         return await self._run(key, lambda: self._head(key))
@@ -161,7 +161,7 @@ class LocalStore(ObjectStore, AtHand):
 
     @contextmanager
     def _folder_to_write(self, path: Sequence[str]) -> Iterator[int]:
-        """The directory at ``path``, made where it is missing and left open for the next put."""
+        """The directory at ``path``, created if missing and kept open for the next put."""
         where = "/".join(path)
         folder = self._kept.get(where)
         if folder is not None and self._files.is_linked(folder):
@@ -170,13 +170,13 @@ class LocalStore(ObjectStore, AtHand):
         with self._folder(path, make=True) as folder:
             yield folder
             if len(self._kept) < OBJECT_FOLDERS_KEPT_MAX and where not in self._kept:
-                # Not replaced when two come at once: the other may be in use.
+                # If two come at once the first is kept: it may be in use.
                 kept = self._files.copy(folder)
                 if self._kept.setdefault(where, kept) != kept:
                     self._files.close(kept)
 
     def _place(self, source: int, scratch: str, folder: int, name: str, if_absent: bool) -> bool:
-        """Give the file its name, unless it is taken; from here on a failure leaves a doubt."""
+        """Give the file its name, unless it is taken; from here on a failure is ambiguous."""
         try:
             if if_absent:
                 self._files.link(source, scratch, folder, name)
@@ -197,7 +197,7 @@ class LocalStore(ObjectStore, AtHand):
         """Whoever put the key first may have died before its directory was synced."""
         held = self._head(key).size == size_of(data) and self._get(key, 0, None)
         if held != b"".join(parts_of(data)):
-            raise Exists(f"{key} holds other bytes")
+            raise Exists(f"{key} has other contents")
         with self._folder(_segments(key)[:-1]) as folder:
             self._files.sync(folder)
 
@@ -224,7 +224,7 @@ class LocalStore(ObjectStore, AtHand):
             return  # no such directory: none of the objects is there
 
     def _entries(self, where: str) -> Sequence[str | ObjectInfo]:
-        """What a directory holds, in key order: objects, and directories with a slash."""
+        """The entries of a directory in key order: objects, and directories with a slash."""
         try:
             with self._folder(where.split("/")[:-1]) as folder:
                 entries = self._files.entries(folder)
@@ -248,7 +248,7 @@ class LocalStore(ObjectStore, AtHand):
             self._files.close(parent)
 
     def _sweep(self, before_ms: int) -> None:
-        """Remove what puts left behind that never ended."""
+        """Remove the temporary files of unfinished puts."""
         with self._folder((TEMPORARY,)) as temporary:
             for name, size, modified_ms in self._files.entries(temporary):
                 if size is not None and modified_ms < before_ms:
@@ -271,8 +271,8 @@ class LocalStore(ObjectStore, AtHand):
             self._files.close(folder)
 
     def _reopen(self) -> None:
-        """Continue in the directory that has replaced our removed one. None is created here: the
-        missing one may be a file system that is not mounted yet."""
+        """Continue in the directory that has replaced our removed one. It is not created here: it
+        may be a file system that is not mounted yet."""
         with self._reopening:
             if self._files.is_linked(self._root):
                 return  # another thread was first
@@ -298,8 +298,8 @@ class LocalStore(ObjectStore, AtHand):
         return below
 
     def _sync_name(self, folder: int, below: int) -> None:
-        """Sync a directory's name once. It may exist without being on disk yet, if its creator
-        has not synced it."""
+        """Sync a directory's name once. It may exist without being on disk, if its creator has not
+        synced it yet."""
         found = os.fstat(below)
         if (found.st_dev, found.st_ino) not in self._synced:
             self._files.sync(folder)
@@ -321,7 +321,7 @@ class LocalStore(ObjectStore, AtHand):
     def _open(self, path: Sequence[str], name: str) -> int:
         kept = self._kept.get("/".join(path))
         if kept is not None:
-            with suppress(FileNotFoundError):  # perhaps in a folder that has taken its place
+            with suppress(FileNotFoundError):  # perhaps in a folder that has replaced it
                 return self._files.open_file(kept, name)
         with self._folder(path) as folder:
             return self._files.open_file(folder, name)
@@ -335,7 +335,7 @@ def _guarded(what: ObjectKey | str, work: Callable[[], T]) -> T:
 
 
 def failure(what: ObjectKey | str, error: OSError) -> ObjectError:
-    """What a failed system call says, when no rename had happened yet."""
+    """The error for a failed system call before any rename."""
     if isinstance(error, FileNotFoundError):
         return NotFound(f"{what} does not exist")
     kind = Outcome.REFUSED if error.errno in _REFUSED else Outcome.NOT_DONE

@@ -1,4 +1,4 @@
-"""Objects in memory: for tests, simulations and brokers that need not outlive their process."""
+"""Objects in memory: for tests, simulations and brokers without persistence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Object:
 
 
 class MemoryStore(ObjectStore):
-    """A dictionary of objects. None is at hand, as in the buckets that it stands for."""
+    """A dictionary of objects. It has no fast paths, like the buckets that it stands for."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -37,7 +37,7 @@ class MemoryStore(ObjectStore):
         if held is None:
             self._objects[key] = _Object(written, self._clock.now_ms())
         elif held.data != written:
-            raise Exists(f"{key} holds other bytes")
+            raise Exists(f"{key} has other contents")
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         held = self._find(key)

@@ -1,4 +1,4 @@
-"""Counts requests to a store, failures, bytes, and their cost.
+"""Counts the requests to a store, their failures, bytes and cost.
 
 It wraps the store directly, below the retries, because every attempt is charged.
 """
@@ -28,7 +28,7 @@ from skylog.objects.store import (
 Operation: TypeAlias = Literal["put", "get", "head", "delete", "list"]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
 
-# Dollars per request, S3 Standard's list price: an estimate to compare settings by, not a bill.
+# Dollars per request, S3 Standard's list price: an estimate to compare settings, not a bill.
 BUCKET_PRICES: Final[Mapping[Operation, float]] = {
     "put": 5e-6,
     "list": 5e-6,
@@ -41,7 +41,7 @@ FREE: Final[Mapping[Operation, float]] = dict.fromkeys(OPERATIONS, 0.0)
 
 @dataclass(slots=True)
 class OperationStats:
-    """One kind of operation. A missing object is an answer, not a failure."""
+    """One kind of operation. A missing object is not a failure."""
 
     requests: int = 0
     failures: int = 0
@@ -86,7 +86,7 @@ class StoreStats:
 
 
 class StoreCollector(Collector):
-    """Reads the totals of a store for Prometheus."""
+    """Reports the totals of a store for Prometheus."""
 
     def __init__(self, stats: StoreStats) -> None:
         self._stats = stats
@@ -108,7 +108,7 @@ class StoreCollector(Collector):
 
 
 class _MeteredAtHand:
-    """Counts what was done; what was not is counted when the store is asked for it."""
+    """Counts what was done; the rest is counted when ``put`` or ``get`` is called."""
 
     def __init__(self, inner: AtHand, stats: StoreStats) -> None:
         self._inner = inner

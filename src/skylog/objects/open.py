@@ -1,4 +1,4 @@
-"""From ``diskless.storage.url`` to a store that counts, limits and repeats its requests."""
+"""From ``diskless.storage.url`` to a store that counts, limits and retries its requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALLOWED: Final = (
 REMOTE: Final = ("s3", "gs", "az")
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}\Z", re.ASCII)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z", re.ASCII)
-# Waiting for a disk needs few threads, and syncs of one disk hardly gain from more.
+# Waiting for a disk needs few threads, and concurrent syncs of one disk hardly gain from more.
 _LOCAL_THREADS: Final = 8
 
 
@@ -38,7 +38,7 @@ class StorageUrl:
 
     scheme: str
     bucket: str
-    prefix: str  # of a bucket, without slashes at its ends
+    prefix: str  # of a bucket, without leading or trailing slash
     path: str  # of a directory
 
     @property
@@ -48,13 +48,13 @@ class StorageUrl:
 
 
 def parse_url(text: str) -> StorageUrl:
-    """Read ``diskless.storage.url``; raises ConfigError."""
+    """Parse ``diskless.storage.url``; raises ConfigError."""
     try:
         parts = urlsplit(text)
     except ValueError:
         raise _bad(text) from None
     if "@" in parts.netloc:
-        # Not repeated: messages are logged, and this one may hold a secret.
+        # Not repeated: messages are logged, and this one may contain a secret.
         raise _bad(f"{parts.scheme}://…@…", "without credentials")
     if parts.query or parts.fragment:
         raise _bad(text)
@@ -102,7 +102,7 @@ def retry_policy(settings: StorageSettings) -> RetryPolicy:
     """The retry settings in ``diskless.storage.*``."""
     return RetryPolicy(
         attempts_max=settings.retries + 1,
-        # The library's own time-out fires first; this one covers what it does not see.
+        # The library's own timeout fires first; this one covers what it does not see.
         attempt_seconds_max=settings.request_timeout_ms / 1000 * 2,
         pause_seconds=settings.retry_backoff_ms / 1000,
         pause_seconds_max=settings.retry_backoff_ms_max / 1000,
@@ -126,7 +126,7 @@ def _open_base(
             inline_bytes_max=OBJECT_INLINE_BYTES_MAX if inline else 0,
             on_close=threads.close,
         )
-    # Imported here: a node without a bucket needs neither the library nor the time to load it.
+    # Imported here: a node without a bucket need not load the library.
     from skylog.objects.buckets import open_bucket  # noqa: PLC0415
 
     return open_bucket(where.scheme, where.bucket, where.prefix, settings)

@@ -1,7 +1,7 @@
 """Objects in a bucket of S3, Google Cloud Storage or Azure, through the obstore library.
 
-Its own retries and multipart uploads are off: retries are ours (``retrying``), and a multipart
-upload that ends early leaves invisible parts that cost money.
+Its own retries and multipart uploads are off: retries are ours (``retrying``), and an aborted
+multipart upload leaves invisible parts that cost money.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Bucket: TypeAlias = S3Store | GCSStore | AzureStore
 
-# FileNotFoundError is how the library says 404; ValueError how it refuses a range or a setting.
+# The library raises FileNotFoundError for 404, and ValueError for an invalid range or setting.
 _FAILURES = (BaseError, OSError, ValueError)
 
 
@@ -54,12 +54,12 @@ class RemoteStore(ObjectStore):
             if not isinstance(failure, Exists):
                 raise failure from error
             if not if_absent:
-                # A conflict with a request that runs at the same time; this one had no effect.
+                # A conflict with a concurrent request; this one had no effect.
                 raise ObjectError(str(failure), Outcome.NOT_DONE) from error
             await self._settle(key, data, failure)
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
-        if end is not None and end <= start:  # a request can ask neither for none nor backwards
+        if end is not None and end <= start:  # not a valid range for a request
             check_range(key, start, end, (await self.head(key)).size)
             return b""
         try:
@@ -116,12 +116,12 @@ class RemoteStore(ObjectStore):
             failure = outcome_of(error, f"delete of {len(page)}", writes=True)
             if not isinstance(failure, NotFound) or bucket_missing(failure):
                 raise failure from error
-            if len(page) > 1:  # the store ended at an absent key; others may be left
+            if len(page) > 1:  # the store stopped at an absent key; some may remain
                 for text in page:
                     await self._delete([text])
 
     async def _settle(self, key: ObjectKey, data: Payload, failure: ObjectError) -> None:
-        """The store spoke of a conflict: look whose bytes are there, if any."""
+        """The store reported a conflict: compare the bytes that are there, if any."""
         try:
             if (await self.head(key)).size == size_of(data) and await self.get(key) == joined(data):
                 return

@@ -1,8 +1,8 @@
 """Retries failed requests: with jitter, within a budget that all requests share.
 
-Every operation of the port may be repeated (see ``store``). When the attempts are used up the error
-covers all of them: after one that may have taken effect, a later "not done" or "refused" proves
-nothing, and the result is ambiguous.
+Every operation of the port may be repeated (see ``store``). If all attempts fail, the error covers
+all of them: after one that may have taken effect, a later "not done" or "refused" proves nothing,
+and the result is ambiguous.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often, how soon and how long. Times are seconds."""
+    """How often, how soon and how long to retry. Times are in seconds."""
 
     attempts_max: int = 6
     attempt_seconds_max: float = 30.0
     pause_seconds: float = 0.05
     pause_seconds_max: float = 5.0
-    # The budget: each retry takes one, each success gives a tenth back. When the store is down,
-    # requests fail fast instead of multiplying the load that keeps it down.
+    # The budget: each retry takes one, each success returns a tenth. If the store is down, requests
+    # fail fast instead of multiplying the load that keeps it down.
     budget_max: float = 200.0
     budget_per_success: float = 0.1
 
 
 class RetryBudget:
-    """What the retries of all requests may still spend, and how long a throttled store rests."""
+    """The retry budget that all requests share, and the pause of a throttled store."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
@@ -76,7 +76,7 @@ class RetryBudget:
 
 
 class _RestingAtHand:
-    """Puts nothing while a throttled store rests; ``put`` waits until it may."""
+    """Puts nothing while a throttled store rests; ``put`` waits for the end of the pause."""
 
     def __init__(self, inner: AtHand, budget: RetryBudget, clock: Clock) -> None:
         self._inner = inner
@@ -141,7 +141,7 @@ class RetryingStore(ObjectStore):
         )
 
     async def list(self, prefix: str, after: str | None = None) -> AsyncIterator[ObjectInfo]:
-        """Goes on behind the last object when a page fails."""
+        """Continues after the last object if a page fails."""
         seen = after
         found: AsyncIterator[ObjectInfo] | None = None
 
@@ -163,7 +163,7 @@ class RetryingStore(ObjectStore):
         await self._inner.close()
 
     async def _repeat(self, what: str, attempt: Callable[[], Awaitable[T]], late: Outcome) -> T:
-        """``late`` is what an attempt without an answer in time may have been."""
+        """``late`` is the outcome of an attempt that timed out."""
         doubt = False
         for number in range(1, self._policy.attempts_max + 1):
             await self._rest()
@@ -208,7 +208,7 @@ class RetryingStore(ObjectStore):
 
 
 def _final(error: ObjectError, doubt: bool) -> ObjectError:
-    """The last error, with the doubt that an earlier attempt left."""
+    """The last error, ambiguous if an earlier attempt was."""
     if not doubt or error.kind is Outcome.AMBIGUOUS or isinstance(error, Exists):
         return error
     return ObjectError(str(error), Outcome.AMBIGUOUS, throttled=error.throttled)

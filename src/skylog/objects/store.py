@@ -1,6 +1,6 @@
 """The object-storage port. Every error says whether the operation may have taken effect.
 
-Rules that every store keeps:
+Rules that every store follows:
 
 - Bytes under a key never change. A plain ``put`` may therefore be repeated with the same key and
   bytes until it is known to have worked.
@@ -52,7 +52,7 @@ class NotFound(ObjectError):  # noqa: N818 - reads well without Error
 
 
 class Exists(ObjectError):  # noqa: N818
-    """The key holds other bytes than those that were to be put."""
+    """The key has other contents than those to be put."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Outcome.REFUSED)
@@ -68,15 +68,15 @@ class ObjectInfo:
 
 
 class AtHand(Protocol):
-    """What a store can do before a call returns, where that takes less than to wait for it."""
+    """Operations that a store can complete synchronously, if that is faster than waiting."""
 
     def put_now(self, key: ObjectKey, data: Payload) -> bool:
-        """False only means that ``put`` must be called: the object may exist, whole or not at
+        """False only means that ``put`` must be called: the object may exist, complete or not at
         all."""
         ...
 
     def get_now(self, key: ObjectKey, start: int, end: int) -> bytearray | None:
-        """The bytes that ``get`` gives, which are then the caller's alone.
+        """The same bytes as ``get``, in a buffer that only the caller uses.
 
         None only means that ``get`` must be called.
         """
@@ -88,7 +88,7 @@ class ObjectStore(Protocol):
 
     @property
     def at_hand(self) -> AtHand | None:
-        """None, where every operation is to be waited for."""
+        """None if every operation must be awaited."""
         return None
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None: ...
@@ -102,7 +102,7 @@ class ObjectStore(Protocol):
     async def delete_many(self, keys: Sequence[ObjectKey]) -> None: ...
 
     def list(self, prefix: str, after: str | None = None) -> AsyncIterator[ObjectInfo]:
-        """Objects whose key starts with ``prefix`` and sorts behind ``after``, in key order.
+        """Objects whose key starts with ``prefix`` and sorts after ``after``, in key order.
 
         ``prefix`` ends at a slash or is empty; objects with foreign keys are skipped.
         """
@@ -118,7 +118,7 @@ def parts_of(data: Payload) -> list[memoryview]:
 
 
 def joined(data: Payload) -> Buffer:
-    """A payload as one buffer; copies only when there are several pieces."""
+    """A payload as one buffer; copies only if there are several pieces."""
     parts = parts_of(data)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -129,7 +129,7 @@ def size_of(data: Payload) -> int:
 
 
 def check_range(key: ObjectKey, start: int, end: int | None, size: int) -> tuple[int, int]:
-    """The range as two numbers; refuses one that the object does not have in full."""
+    """The range as two numbers; refused unless the object contains all of it."""
     stop = size if end is None else end
     if not 0 <= start <= stop <= size:
         raise ObjectError(

@@ -13,9 +13,9 @@ __all__ = ["explain", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format ``skylog`` known to a session.
+    """Register the format ``skylog`` with a session.
 
-    Not needed where the package is installed for Spark's own Python: Spark finds it by itself.
+    Not needed if the package is installed for Spark's own Python: Spark then finds it by itself.
     """
     from skylog.spark.source import SkylogSource  # noqa: PLC0415 - needs Spark
 

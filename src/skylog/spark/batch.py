@@ -23,11 +23,11 @@ from skylog.spark.ranges import batch_ranges, resolve_end, resolve_start, times_
 
 
 def batch_reader(options: ReadOptions) -> BatchReader:
-    """Takes filters only where that is asked for and where Spark hands them over.
+    """Takes filters only if requested and if Spark passes them.
 
     Spark (4.3) keeps one plan for each ``load()``, that of the filters it pushed last, and uses it
-    for every query made of that ``load()``, also for those with other filters or none. So this is
-    for whoever asks for it with ``read.push.filters``.
+    for every query on that ``load()``, even those with other filters or none. So this needs
+    ``read.push.filters``.
     """
     if options.push_filters and pushes_filters():
         return FilteringReader(options)
@@ -51,7 +51,7 @@ class BatchReader(SentToWorkers, DataSourceReader):
 
 
 class FilteringReader(BatchReader):
-    """Skips what cannot pass the filters; Spark applies them to the rest."""
+    """Skips what cannot match the filters; Spark applies them to the rest."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         self._bounds = bounds_of(filters, self._bounds)
@@ -90,7 +90,7 @@ def plan_batch(driver: Driver, options: ReadOptions, bounds: Bounds) -> Planned:
 def input_partitions(
     planned: Planned, options: ReadOptions, bounds: Bounds
 ) -> list[InputPartition]:
-    """One for each task, and an empty one where there is nothing to read."""
+    """One for each task; an empty one if there is nothing to read."""
     context = ReadContext.of(
         {"client.id": CLIENT_ID, **options.client},
         storage_url=planned.storage_url,

@@ -1,8 +1,8 @@
 """Options that begin with ``kafka.``: settings of a Kafka client, for reading and for writing.
 
 Pure. Settings that our client knows are used. Settings that only tune a Java client are accepted
-without effect, so that a job need not be changed. Settings that would change what is read or the
-identity of the reader, and unknown ones, are refused by name.
+without effect, so that a job need not be changed. Settings that would change what is read or who
+reads it, and unknown ones, are refused by name.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def client_properties(
     refused: Mapping[str, str] = REFUSED_IN_READS,
     without_effect: Collection[str] = WITHOUT_EFFECT,
 ) -> dict[str, str]:
-    """The client's settings among the options, checked; ConfigError names what cannot be used.
+    """The client's settings among the options, validated; ConfigError names invalid ones.
 
-    ``options`` are all options of the query by name in small letters.
+    ``options`` are all options of the query by lower-case name.
     """
     given = {key[len(PREFIX) :]: value for key, value in options.items() if key.startswith(PREFIX)}
     for key, instead in refused.items():

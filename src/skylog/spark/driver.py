@@ -1,4 +1,4 @@
-"""What the driver asks of the cluster: partitions, offsets, plans."""
+"""The driver's requests to the cluster: partitions, offsets, plans."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GONE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID
 
 
 class Driver:
-    """Questions to the cluster that ``options`` name; every failure is one clear sentence."""
+    """Requests to the cluster in ``options``; every failure is one clear sentence."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._subscription = options.subscription
@@ -45,7 +45,7 @@ class Driver:
         """The partitions to read, each with the id of its topic.
 
         A topic that is requested by name must exist, unless it is ``known``: then it existed
-        before, and its absence is a loss, which the caller handles.
+        before, and its absence is a data loss, which the caller handles.
         """
         return self._run(self._partitions({key.topic for key in known}))
 
@@ -104,7 +104,7 @@ class Driver:
         return self._offsets(dict.fromkeys(partitions, EARLIEST))
 
     def at_times(self, times: Mapping[TopicPartition, int]) -> Offsets:
-        """The first offsets at or after times, −1 where there is none."""
+        """The first offsets at or after times, −1 if there is none."""
         return self._offsets(times)
 
     def _offsets(self, times: Mapping[TopicPartition, int]) -> Offsets:
@@ -126,7 +126,7 @@ class Driver:
     # Plans and progress -------------------------------------------------------------------
 
     def plan(self, ranges: Sequence[Range], split_bytes: int, min_timestamp: int | None) -> Plan:
-        """The splits of ranges, and what needs not be read because it is older."""
+        """The splits of ranges, and what need not be read because it is older."""
         least = -1 if min_timestamp is None else max(min_timestamp, -1)
         wanted = [
             PartitionRange(key.topic, key.partition, start, end, least)
@@ -138,7 +138,7 @@ class Driver:
         return await plan_ranges(await self._cluster(), wanted, split_bytes)
 
     def publish(self, group: str, offsets: Offsets) -> None:
-        """Commit offsets as a consumer group without members would."""
+        """Commit offsets like a consumer group without members."""
         committed = {key: CommittedOffset(offset) for key, offset in offsets.items()}
         failed = self._run(self._commit(group, committed), f"group {group}")
         for error in failed.values():

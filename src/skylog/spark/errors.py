@@ -22,7 +22,7 @@ class DataLossError(ReadError):
     def __init__(self, losses: list[str]) -> None:
         shown = "; ".join(losses[:5]) + (f"; and {len(losses) - 5} more" if losses[5:] else "")
         super().__init__(
-            f"data is lost: {shown}. Set the option failOnDataLoss to false to go on without it"
+            f"data is lost: {shown}. Set the option failOnDataLoss to false to continue without it"
         )
 
 
@@ -30,7 +30,7 @@ _UNREACHABLE = (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT)
 _SENTENCES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no {what}",
     ErrorCode.UNKNOWN_TOPIC_ID: "{what} was deleted and created again",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "{what} is no name that a topic can have",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "{what} is not a valid topic name",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the principal may not read {what}",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "the principal may not commit offsets of {what}",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the principal may not use the cluster",
@@ -38,7 +38,7 @@ _SENTENCES = {
 
 
 def told(error: KafkaError, bootstrap: str, what: str = "") -> ReadError:
-    """The sentence for an error of the cluster at ``bootstrap``; ``what`` it is about."""
+    """The sentence for an error of the cluster at ``bootstrap``; ``what`` is its subject."""
     detail = error.message or error.code.name
     if error.code is ErrorCode.SASL_AUTHENTICATION_FAILED:
         return ReadError(f"{bootstrap} refuses the login: {detail}")
@@ -52,7 +52,7 @@ def told(error: KafkaError, bootstrap: str, what: str = "") -> ReadError:
 
 
 def one_sentence(function: Callable[P, T]) -> Callable[P, T]:
-    """For entry points called by Spark: it shows whole tracebacks, which do not help users."""
+    """For entry points called by Spark, which shows whole tracebacks that do not help users."""
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:

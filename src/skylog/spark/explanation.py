@@ -1,4 +1,4 @@
-"""What a DataFrame would read: the very plan that Spark has made for it, added up."""
+"""What a DataFrame would read: the totals of the plan that Spark has made for it."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Explanation:
 def explain(frame: DataFrame) -> Explanation:
     """Plan a batch DataFrame, filters included, and say how much it reads; nothing is read.
 
-    What filters on the offset leave out is not planned at all and counts nowhere; skipped is what
-    was found and left out by its timestamp.
+    What filters on the offset exclude is not planned at all and not counted; skipped is what was
+    found and excluded by its timestamp.
     """
     if not hasattr(frame, "_jdf"):
-        raise ValueError("explain(df) needs a session of its own; Spark Connect shows no plan")
+        raise ValueError("explain(df) needs a classic session: Spark Connect shows no plan")
     if frame.isStreaming:
         raise ValueError("explain(df) is for batch queries: every micro-batch has its own plan")
     found = list(_partitions_of(frame))

@@ -1,7 +1,7 @@
-"""Filters that Spark offers, as bounds on what must be read.
+"""Spark's filters, as bounds on what must be read.
 
-Pure: decides from its arguments alone. A bound may let through more than the filter does, never
-less: Spark applies its filters again, so every one is handed back to it.
+Pure. A bound may let through more than the filter does, never less: every filter is returned to
+Spark, which applies it again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What can pass the filters; None does not bound. Both ends are included."""
+    """What can match the filters; None: unbounded. Both ends are inclusive."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -40,7 +40,7 @@ class Bounds:
     timestamp_max: int | None = None
 
     def narrow(self, ranges: Iterable[Range]) -> list[Range]:
-        """The parts of ranges whose offsets can pass."""
+        """The parts of ranges whose offsets can match."""
         found = []
         for key, start, end in ranges:
             if self.topics is not None and key.topic not in self.topics:
@@ -55,7 +55,7 @@ class Bounds:
 
 
 def bounds_of(filters: Sequence[Filter], bounds: Bounds | None = None) -> Bounds:
-    """The bounds that all filters together set, within others."""
+    """The combined bounds of all filters, within given ones."""
     bounds = bounds or Bounds()
     for item in filters:
         bounds = _bound(bounds, item)
@@ -88,7 +88,7 @@ def _among(bounds: Bounds, field: str, item: Filter) -> Bounds:
 
 
 def _between(bounds: Bounds, column: str, item: Filter) -> Bounds:
-    """A value is a point on a scale of which the column shows whole numbers only."""
+    """A value is a point on a scale of which the column has only whole numbers."""
     match item:
         case EqualTo(_, value) | EqualNullSafe(_, value):
             low, high, is_open = value, value, False

@@ -38,7 +38,7 @@ SPLIT_BYTES_MIN: Final = 64 * 1024
 SPLIT_BYTES_MAX: Final = 2**31 - 1
 _STRATEGIES: Final = ("subscribe", "subscribePattern", "assign")
 _STORAGE: Final = (STORAGE_URL, *(name for name, *_ in STORAGE_FACTS))
-# How Spark's source fetches and names its consumers; there are no such consumers here.
+# How Spark's source fetches and names its consumers; here there are none.
 WITHOUT_EFFECT: Final = (
     "groupIdPrefix",
     "kafkaConsumer.pollTimeoutMs",
@@ -83,7 +83,7 @@ _DURATION: Final = re.compile(r"([0-9]{1,15})\s*([a-z]*)\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which partitions are read: of topics by name, of topics by pattern, or just these."""
+    """The partitions to read: of topics by name, of topics by pattern, or an explicit list."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -96,7 +96,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """All that a query says about its source."""
+    """All options of a query's source."""
 
     client: Mapping[str, str]
     storage: Mapping[str, str]
@@ -120,7 +120,7 @@ class ReadOptions:
 
 
 def parse_batch(options: Mapping[str, str]) -> ReadOptions:
-    """The options of a batch query; ConfigError."""
+    """The options of a batch query; ConfigError if invalid."""
     given = _Given(options)
     starting = _starting(given, Everywhere(EARLIEST))
     ending = _ending(given)
@@ -129,7 +129,7 @@ def parse_batch(options: Mapping[str, str]) -> ReadOptions:
 
 
 def parse_stream(options: Mapping[str, str]) -> ReadOptions:
-    """The options of a streaming query; ConfigError."""
+    """The options of a streaming query; ConfigError if invalid."""
     given = _Given(options)
     for name in _ENDINGS:
         if given.get(name) is not None:
@@ -144,14 +144,14 @@ def parse_stream(options: Mapping[str, str]) -> ReadOptions:
 
 
 def parse_columns(options: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns of a query without its own schema, all other options checked."""
+    """The columns of a query without its own schema; validates all other options."""
     given = _Given(options)
     return _parse(given, Everywhere(EARLIEST), Everywhere(LATEST)).columns
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Options by their name in small letters, none of them unknown."""
+    """Options by lower-case name, none of them unknown."""
 
     options: Mapping[str, str]
     lower: dict[str, str] = field(init=False)
@@ -262,7 +262,7 @@ def _subscription(given: _Given) -> Subscription:
         re.compile(text)
     except re.error as error:
         raise ConfigError(
-            f"option subscribePattern is {text!r}, which is no regular expression: {error}"
+            f"option subscribePattern is {text!r}, which is not a regular expression: {error}"
         ) from None
     return Subscription(pattern=text)
 
@@ -279,7 +279,7 @@ def _ending(given: _Given) -> Position:
 
 
 def _position(given: _Given, side: str) -> Position | None:
-    """As Spark prefers: one time for all, then times, then offsets."""
+    """In Spark's order of preference: one time for all, then times, then offsets."""
     timestamp = given.number(f"{side}Timestamp", 0)
     if timestamp is not None:
         return AtTime(timestamp)

@@ -1,4 +1,4 @@
-"""From ranges to tasks, on the driver: requests split points and packs them by bytes."""
+"""From ranges to tasks, on the driver: requests splits and packs them by bytes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from skylog.spark.options import ReadOptions
 from skylog.spark.ranges import Log, Range, Ranges
 
 _log = logging.getLogger("skylog.spark")
-# Retention may pass while it is planned; it does not do so for ever.
+# Retention may delete records during planning; after this many attempts planning fails.
 _ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What tasks read, from where, and what none of them has to."""
+    """What tasks read, from where, and what need not be read."""
 
     tasks: list[Task]
     storage_url: str | None
@@ -35,7 +35,7 @@ class Planned:
 
 
 class TaskPartition(InputPartition):
-    """One task, as Spark carries it to an executor."""
+    """One task, as Spark sends it to an executor."""
 
     def __init__(self, task: Task, context: Any, skipped_bytes: dict[str, int]) -> None:
         super().__init__(None)
@@ -54,7 +54,7 @@ def report(losses: Sequence[str], *, fail: bool) -> None:
     if fail:
         raise DataLossError(list(losses))
     for loss in losses:
-        _log.warning("data is lost: %s; failOnDataLoss is false, so reading goes on", loss)
+        _log.warning("data is lost: %s; failOnDataLoss is false, so reading continues", loss)
 
 
 def plan_read(
@@ -65,7 +65,7 @@ def plan_read(
     min_timestamp: int | None = None,
     may_move: bool = False,
 ) -> Planned:
-    """Tasks that read the ranges; ``may_move`` if a later beginning is no loss."""
+    """Tasks that read the ranges; ``may_move``: a later start is not a loss."""
     wanted = list(ranges)
     if not wanted:
         return Planned([], None)
@@ -79,7 +79,7 @@ def plan_read(
         wanted = again.ranges
         if not wanted:
             return Planned([], plan.storage_url)
-    raise ReadError("the beginning of partitions moves faster than it can be planned")
+    raise ReadError("the start of partitions moves faster than the read can be planned")
 
 
 def _planned(plan: Plan, options: ReadOptions) -> Planned:
@@ -97,7 +97,8 @@ def _planned(plan: Plan, options: ReadOptions) -> Planned:
 
 
 def _cores() -> int:
-    """Spark does not tell how many tasks it runs at once; rarely fewer than this machine could."""
+    """Spark does not tell how many tasks it runs at once; rarely fewer than this machine's
+    cores."""
     return os.cpu_count() or 1
 
 

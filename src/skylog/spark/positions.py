@@ -1,8 +1,7 @@
-"""Where reading begins and ends, and offsets as Spark writes them down.
+"""Where reading begins and ends, and offsets in Spark's notation.
 
-Pure: decides from its arguments alone. The notation is that of Spark's Kafka source, in options
-as well as in checkpoints: ``{"topic": {"0": 23, "1": -2}}``, where −2 is the earliest offset and
-−1 the latest.
+Pure. The notation is that of Spark's Kafka source, in options as well as in checkpoints:
+``{"topic": {"0": 23, "1": -2}}``, where −2 is the earliest offset and −1 the latest.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def parse_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Offsets as a checkpoint holds them."""
+    """Offsets in the format of a checkpoint."""
     found: dict[str, dict[str, int]] = {}
     for partition in sorted(offsets):
         found.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
@@ -88,18 +87,18 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
 
 
 def from_json(value: Any) -> Offsets:
-    """Offsets of a checkpoint; ConfigError if this is none of ours."""
+    """Offsets of a checkpoint; ConfigError if it is not one of ours."""
     try:
         return _numbers(value, 0)
     except ValueError:
         raise ConfigError(
-            f"the checkpoint has offsets {_short(json.dumps(value))}, which are no offsets of"
+            f"the checkpoint has offsets {_short(json.dumps(value))}, which are not offsets of"
             ' topics, as {"topic":{"0":23}}; it belongs to another source'
         ) from None
 
 
 def name_all(partitions: Iterable[TopicPartition]) -> str:
-    """Partitions in readable form; a few of many."""
+    """Partitions in readable form; if there are many, only some."""
     ordered = sorted(partitions)
     shown = ", ".join(map(str, ordered[:10]))
     return shown if len(ordered) <= 10 else f"{shown} and {len(ordered) - 10} more"

@@ -1,8 +1,8 @@
-"""What Spark's Python workers need besides reading and writing: each is a quirk of others.
+"""Workarounds for quirks of PySpark, the JVM and glibc in Spark's Python workers.
 
-Every quirk names the version it was seen in, what it costs to leave it alone, and an environment
-variable that turns our answer to it off. ``tests/unit/spark/test_quirks.py`` and
-``tests/spark/test_quirks.py`` fail once upstream no longer has it: then it is to be deleted here.
+Every quirk names the version it was seen in, its cost, and an environment variable that turns the
+workaround off. ``tests/unit/spark/test_quirks.py`` and ``tests/spark/test_quirks.py`` fail once
+upstream no longer has it: then the workaround is deleted here.
 
 Spark loads this module in every process, so it imports little.
 """
@@ -28,7 +28,7 @@ _PUSHDOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 @dataclass(frozen=True)
 class Quirk:
-    """Something that others do and that is worth an answer."""
+    """Upstream behaviour that needs a workaround."""
 
     variable: str
     seen_in: str
@@ -37,7 +37,7 @@ class Quirk:
 
     @property
     def is_answered(self) -> bool:
-        """Unless the variable says no; ConfigError for what is neither yes nor no."""
+        """True unless the variable is false; ConfigError for other values."""
         text = os.environ.get(self.variable, "true")
         match text.strip().lower():
             case "true":
@@ -56,8 +56,8 @@ FREEZE_IMPORTS: Final = Quirk(
 KEEP_MEMORY: Final = Quirk(
     "SKYLOG_SPARK_KEEP_MEMORY",
     "glibc 2.36",
-    "Megabytes that are freed go back to the kernel, which hands them out again cleared, page by"
-    " page",
+    "Freed megabytes go back to the kernel, which clears them, page by page, before it hands them"
+    " out again",
     "Twice the time it takes to fill them",
 )
 QUICK_ACK: Final = Quirk(
@@ -70,8 +70,8 @@ QUICK_ACK: Final = Quirk(
 FIND_PUSHDOWN: Final = Quirk(
     "SKYLOG_SPARK_FIND_PUSHDOWN",
     "PySpark 4.3.0",
-    "Readers that take filters are refused while filter pushdown is off, and are not told whether"
-    " it is; it is on where another worker runs",
+    "Readers that take filters are refused while filter pushdown is off, and cannot ask whether it"
+    " is; only the worker that Spark runs for a pushdown shows that it is on",
     "`read.push.filters` has no effect",
 )
 QUIRKS: Final = (FREEZE_IMPORTS, KEEP_MEMORY, QUICK_ACK, FIND_PUSHDOWN)
@@ -79,7 +79,7 @@ QUIRKS: Final = (FREEZE_IMPORTS, KEEP_MEMORY, QUICK_ACK, FIND_PUSHDOWN)
 
 @functools.cache
 def settle() -> None:
-    """When a worker has imported what it needs, before its first task; it has many."""
+    """Called once a worker has imported what it needs, before the first of its many tasks."""
     answered = [quirk for quirk in QUIRKS if quirk.is_answered]
     if FREEZE_IMPORTS in answered:
         gc.freeze()
@@ -88,7 +88,7 @@ def settle() -> None:
 
 
 class SentToWorkers:
-    """What Spark sends to a worker with every task."""
+    """Base of objects that Spark sends to a worker with every task."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -99,18 +99,18 @@ class SentToWorkers:
 def _acknowledge() -> None:
     """Tell the JVM at once that the first packet has arrived.
 
-    A worker has nothing to answer yet, so its system would wait 40 ms for something to send.
+    The worker has nothing to send yet, so its system would delay the acknowledgement for 40 ms.
     """
     with suppress(OSError, AttributeError):  # not Linux, or not called by a worker
         option, on = socket.TCP_QUICKACK, ctypes.c_int(1)
         received = worker_input().fileno()
-        # Not by a socket of Python's: that one may have a time-out, which would hold for Spark's.
+        # Not through a Python socket: its timeout would also apply to Spark's.
         set_option = ctypes.CDLL(None).setsockopt
         set_option(received, socket.IPPROTO_TCP, option, ctypes.byref(on), ctypes.sizeof(on))
 
 
 def worker_input() -> Any:
-    """The file that PySpark's worker, which called us, reads from; it hands it to nobody."""
+    """The file that the calling PySpark worker reads from; PySpark does not expose it."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if "infile" in frame.f_code.co_varnames:
@@ -120,7 +120,7 @@ def worker_input() -> Any:
 
 
 def pushes_filters() -> bool:
-    """Whether spark.sql.python.filterPushdown.enabled is on, where a reader is made."""
+    """Whether spark.sql.python.filterPushdown.enabled is on where a reader is created."""
     if not FIND_PUSHDOWN.is_answered:
         return False
     main = getattr(sys.modules.get("__main__"), "__spec__", None)

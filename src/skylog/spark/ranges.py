@@ -1,4 +1,4 @@
-"""Which offsets of which partitions a query or a micro-batch reads, and what was lost. Pure.
+"""The offsets that a query or a micro-batch reads, and what was lost. Pure.
 
 Losses are sentences; ``failOnDataLoss`` decides whether they fail the query or are only logged.
 """
@@ -24,14 +24,14 @@ from skylog.spark.positions import (
 
 
 class Log(NamedTuple):
-    """What a partition holds: offsets from ``earliest`` to before ``latest``."""
+    """The contents of a partition: offsets from ``earliest`` to ``latest`` (exclusive)."""
 
     earliest: int
     latest: int
 
 
 class Range(NamedTuple):
-    """Offsets of a partition from ``start`` to before ``end``."""
+    """Offsets of a partition from ``start`` to ``end`` (exclusive)."""
 
     partition: TopicPartition
     start: int
@@ -40,13 +40,13 @@ class Range(NamedTuple):
 
 @dataclass(slots=True)
 class Ranges:
-    """What is to be read, and what should have been but is gone."""
+    """What to read, and what should have been read but is gone."""
 
     ranges: list[Range] = field(default_factory=list)
     losses: list[str] = field(default_factory=list)
 
     def add(self, partition: TopicPartition, start: int, end: int, log: Log) -> None:
-        """Take what there is of a range."""
+        """Add what exists of a range."""
         if start < log.earliest:
             self.losses.append(
                 f"offsets {start} to {min(end, log.earliest) - 1} of {partition} are gone: it"
@@ -156,10 +156,10 @@ def batch_ranges(
 def stream_ranges(
     start: Offsets, end: Offsets, logs: Mapping[TopicPartition, Log], *, is_first: bool
 ) -> Ranges:
-    """The ranges of a micro-batch; ``logs`` has the partitions of ``end`` that are still there.
+    """The ranges of a micro-batch; ``logs`` has the partitions of ``end`` that still exist.
 
-    The first micro-batch of a query may be tried again after a restart. Its start is then looked
-    up anew, which finds partitions and offsets that its end, fixed in the checkpoint, has not.
+    The first micro-batch of a query may be repeated after a restart. Its start is then determined
+    again, and may have partitions and offsets that its end, fixed in the checkpoint, does not.
     """
     found = Ranges(losses=[] if is_first else changes_of_partitions(start, end))
     for key in sorted(end):
@@ -173,7 +173,7 @@ def stream_ranges(
             if begin > 0:
                 found.losses.append(f"{key} is new but begins at {begin} instead of 0")
         if begin > end[key] and not is_first:
-            begin = log.earliest  # of another log than the one that was read
+            begin = log.earliest  # a new log, not the one that was read
         if begin < end[key]:
             found.add(key, begin, end[key], log)
     return found
@@ -188,7 +188,7 @@ def changes_of_partitions(start: Offsets, end: Offsets) -> list[str]:
         losses.append(f"{name_all(deleted)} {verb} deleted, or no longer subscribed to")
     losses += [
         f"{key} ends at {end[key]}, before {start[key]} up to which it is already read; it was"
-        " deleted and created again, or lost its end"
+        " deleted and created again, or its end was lost"
         for key in sorted(start.keys() & end.keys())
         if start[key] > end[key]
     ]

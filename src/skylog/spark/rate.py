@@ -13,16 +13,16 @@ from skylog.spark.positions import Offsets
 
 
 def available(start: Offsets, latest: Offsets, earliest: Mapping[TopicPartition, int]) -> int:
-    """How many offsets are waiting; ``earliest`` says where partitions begin that are new."""
+    """How many offsets are waiting; ``earliest`` has the start of new partitions."""
     return sum(_sizes(start, latest, earliest).values())
 
 
 def rate_limit(
     most: int, start: Offsets, latest: Offsets, earliest: Mapping[TopicPartition, int]
 ) -> Offsets:
-    """Share ``most`` offsets among the partitions by how much each has waiting.
+    """Share ``most`` offsets among the partitions in proportion to their backlogs.
 
-    No partition starves: one that has anything waiting gets at least one offset.
+    No partition starves: one with a backlog gets at least one offset.
     """
     sizes = _sizes(start, latest, earliest)
     total = sum(sizes.values())
@@ -57,7 +57,7 @@ class TriggerDelay:
         self._last_ms: int | None = None
 
     def holds_back(self, waiting: int, now_ms: int) -> bool:
-        """Whether to skip this trigger; the first one never is."""
+        """Whether to skip this trigger; the first one is never skipped."""
         late = self._last_ms is None or now_ms - self._last_ms >= self._delay_ms_max
         if not late and waiting < self._least:
             return True

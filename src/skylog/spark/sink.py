@@ -43,7 +43,7 @@ _ALLOWED: Final = {
 
 
 class WriteError(SkylogError):
-    """A write that cannot be done; the message says what is missing and where."""
+    """A write failed; the message says what is missing and where."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def check_schema(schema: StructType, options: WriteOptions) -> None:
     if "value" not in names:
         raise ConfigError(f"the DataFrame has no column value; it has {', '.join(names) or 'none'}")
     if "topic" not in names and options.topic is None:
-        raise ConfigError("neither a column topic nor the option topic says where rows go")
+        raise ConfigError("neither a column topic nor the option topic says which topic rows go to")
     for name, allowed in _ALLOWED.items():
         if names.count(name) > 1:
             raise ConfigError(f"the DataFrame has {names.count(name)} columns {name}")
@@ -75,7 +75,7 @@ def _check_type(name: str, kind: DataType, allowed: Sequence[str]) -> None:
 
 
 class _Sink:
-    """What batch and stream have in common."""
+    """The common part of batch and stream."""
 
     def __init__(self, schema: StructType, options: WriteOptions) -> None:
         check_schema(schema, options)
@@ -131,8 +131,8 @@ class BatchWriter(_Sink, DataSourceArrowWriter):
             raise self.told(error) from None
         except SkylogError as error:
             raise WriteError(
-                f"{self.told(error)}; rows may have been written in part: to complete the write,"
-                f" and write nothing twice, run the job again with the option"
+                f"{self.told(error)}; some rows may have been written: to complete the write,"
+                f" without duplicates, run the job again with the option"
                 f" writeId={self.write_id}"
             ) from None
 
@@ -165,7 +165,7 @@ class StreamWriter(_Sink, DataSourceStreamArrowWriter):
 def _has_failed_task(messages: Sequence[WriterCommitMessage | None]) -> bool:
     """Spark also aborts if the commit failed: then objects may be in a manifest and are kept.
 
-    If a task did not finish there was no commit.
+    If a task did not finish, there was no commit.
     """
     return any(message is None for message in messages)
 
@@ -180,12 +180,12 @@ def _query(messages: Sequence[WriterCommitMessage | None]) -> str | None:
     if not found:
         return None
     if len(found) > 1 or None in found:
-        raise WriteError(f"tasks do not agree which streaming query they belong to: {found}")
+        raise WriteError(f"tasks disagree on the streaming query they belong to: {found}")
     return found.pop()
 
 
 def batch_writer(schema: StructType, options: WriteOptions, overwrite: bool) -> BatchWriter:
-    """The writer of a batch; topics only grow."""
+    """The writer of a batch; topics can only be appended to."""
     if overwrite:
         raise ConfigError('mode overwrite: rows of a topic cannot be replaced; use mode("append")')
     return BatchWriter(schema, options)

@@ -1,7 +1,7 @@
 """The data source ``skylog``: topics as DataFrames.
 
-Spark loads this module in every process, even just to list formats, so slow imports are made where
-they are used.
+Spark loads this module in every process, even just to list formats, so slow imports are in
+functions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TYPES: Final[Mapping[str, DataType]] = {
 
 
 class SkylogSource(DataSource):
-    """``spark.read.format("skylog")`` and its kin, with the options of Spark's Kafka source."""
+    """``spark.read.format("skylog")`` etc., with the options of Spark's Kafka source."""
 
     @classmethod
     def name(cls) -> str:
@@ -91,7 +91,7 @@ class SkylogSource(DataSource):
         return StreamWriter(schema, parse_write(self.options, streaming=True))
 
     def _with_columns(self, schema: StructType) -> dict[str, str]:
-        """The options, with the columns that the query's schema has."""
+        """The options, with the columns of the query's schema."""
         for field in schema.fields:
             expected = TYPES.get(field.name)
             if expected is None:

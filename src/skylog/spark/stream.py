@@ -1,8 +1,8 @@
-"""Streaming reads: micro-batches between offsets that Spark keeps in its checkpoint.
+"""Streaming reads: micro-batches between offsets that Spark stores in its checkpoint.
 
-Spark asks for the initial offset again when it repeats the first micro-batch after a crash, and
-by then "latest" has moved on. So a query that starts at the latest offsets begins with a
-micro-batch from there to there: its end, which Spark keeps, is where the next one starts.
+When Spark repeats the first micro-batch after a crash it asks for the initial offset again, and by
+then "latest" has moved on. So a query that starts at the latest offsets begins with an empty
+micro-batch there: its end, which Spark stores, is where the next one starts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Json = dict[str, Any]
 
 
 class StreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives on the driver as long as the query runs; only ``read`` runs on executors."""
+    """Exists on the driver while the query runs; only ``read`` runs on executors."""
 
     def __init__(self, options: ReadOptions, clock: Clock | None = None) -> None:
         self._options = options
@@ -105,7 +105,7 @@ class StreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerAvailab
     def latestOffset(self, start: _Json, limit: ReadLimit) -> _Json:  # noqa: N802 - Spark's name
         began = from_json(start)
         latest = self._find_latest(began)
-        # Spark calls this only when all before ``start`` is done, also if nothing new has arrived.
+        # Spark calls this only when everything before ``start`` is done, even if nothing is new.
         self._publish({key: offset for key, offset in began.items() if key in latest})
         if not self._is_pinned and began == self._initial:
             self._is_pinned = True
@@ -129,7 +129,7 @@ class StreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerAvailab
         return self._target
 
     def _topics_made_anew(self, found: Mapping[TopicPartition, str]) -> list[str]:
-        """The checkpoint has names only, so this is seen only while the query runs."""
+        """The checkpoint has only names, so this is noticed only while the query runs."""
         ids = {key.topic: topic_id for key, topic_id in found.items()}
         anew = [topic for topic, was in self._topic_ids.items() if ids.get(topic, was) != was]
         self._topic_ids |= ids
@@ -139,7 +139,7 @@ class StreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerAvailab
         added = latest.keys() - began.keys()
         earliest = Driver(self._options).earliest(added)
         least = self._options.min_offsets_per_trigger
-        # What is available now would otherwise be waited for without end.
+        # With "available now", too little data would be waited for without end.
         if least is not None and not self._is_available_now:
             waiting = available(began, latest, earliest)
             if self._delay.holds_back(waiting, self._clock.now_ms()):
@@ -169,7 +169,8 @@ class StreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerAvailab
     # Progress -----------------------------------------------------------------------------
 
     def _publish(self, done: Offsets) -> None:
-        """Show consumer groups how far this is. Bad settings fail at once, later faults pass."""
+        """Show the progress as a consumer group. Invalid settings fail at once, later errors are
+        logged."""
         group = self._options.publish_group_id
         if group is None or done == self._published or not done:
             return

@@ -22,11 +22,11 @@ from skylog.spark.client_options import PREFIX, client_properties
 from skylog.wire.batch import Compression
 
 CODECS: Final = {codec.name.lower(): codec for codec in Compression}
-# Named after a writer's id: what a stream and a batch call themselves must differ.
+# Prefixes of writer ids: streams and batches must not share ids.
 WRITE_ID_CHARACTERS_MAX: Final = STAGED_WRITER_CHARACTERS_MAX - len("batch-")
 _STORAGE: Final = (STORAGE_URL, *(name for name, *_ in STORAGE_FACTS))
 _COMPRESSION: Final = ("compression", "kafka.compression.type")
-# Spark's own, and those that say something to readers only.
+# Spark's own options, and those that concern only readers.
 _IGNORED: Final = ("path", "checkpointLocation", "queryName", "includeHeaders")
 KNOWN: Final = (
     "topic",
@@ -37,7 +37,7 @@ KNOWN: Final = (
     *_IGNORED,
     *_STORAGE,
 )
-# Settings that tune how a Java producer batches and sends; what is acknowledged here is always
+# Settings that tune how a Java producer batches and sends; here, acknowledged data is always
 # durable.
 _PRODUCER_TUNING: Final = frozenset(
     {
@@ -70,7 +70,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """All that a query says about its sink."""
+    """All options of a query's sink."""
 
     client: Mapping[str, str] = field(repr=False)
     storage: Mapping[str, str] = field(repr=False)
@@ -88,7 +88,7 @@ class WriteOptions:
 
 
 def parse_write(options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
-    """Options of a batch or streaming write; ConfigError."""
+    """Options of a batch or streaming write; ConfigError if invalid."""
     given = {str(key).lower(): str(value) for key, value in options.items()}
     known = {name.lower(): name for name in KNOWN}
     unknown = sorted(key for key in given if key not in known and not key.startswith(PREFIX))
@@ -135,12 +135,12 @@ def _write_id(given: Mapping[str, str], streaming: bool) -> str | None:
         return None
     if streaming:
         raise ConfigError(
-            "option writeId is allowed in batch writes only: a stream is known by its checkpoint"
+            "option writeId is allowed in batch writes only: a stream has its checkpoint"
         )
     if not 1 <= len(write_id.strip()) == len(write_id) <= WRITE_ID_CHARACTERS_MAX:
         raise ConfigError(
             f"option writeId is {write_id!r}; allowed are 1 to {WRITE_ID_CHARACTERS_MAX} characters"
-            " without space around them"
+            " without leading or trailing spaces"
         )
     return write_id
 

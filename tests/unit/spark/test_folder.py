@@ -39,5 +39,5 @@ def test_what_is_not_there_is_none(tmp_path: Path) -> None:
     assert folder.names() == []
     folder.remove("a")
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="no place to write"):
+    with pytest.raises(ConfigError, match="cannot be written to"):
         Folder.of(str(tmp_path / "file" / "below"))

@@ -60,7 +60,7 @@ def test_files_are_found_once_and_in_order(tmp_path: Path) -> None:
     assert names("/*.txt") == ["c.txt"]
     assert find_files([str(tmp_path / "c.txt")])[0].size == 5
     for nothing in ("/none", "/*.none"):
-        with pytest.raises(ConfigError, match="there is no file"):
+        with pytest.raises(ConfigError, match="no file found"):
             names(nothing)
     with pytest.raises(ConfigError, match="cannot be read"):
         find_files(["nonsense://x"])
@@ -132,7 +132,7 @@ def test_schemas_of_a_directory(tmp_path: Path) -> None:
     (tmp_path / "2.avsc").write_text("nonsense")
     schemas = Registry(str(tmp_path))
     assert isinstance(schemas.find(1), AvroSchema)
-    assert "is no Avro schema" in str(schemas.find(2))
+    assert "is not a valid Avro schema" in str(schemas.find(2))
     assert f"Avro schema 3 is not in {tmp_path}" == schemas.find(3)
     assert "is not in" in str(Registry(str(tmp_path / "none")).find(1))
     assert not (tmp_path / "none").exists()

@@ -82,7 +82,7 @@ def test_states_are_read_back() -> None:
     assert again == state
     assert (again.chunk, again.offsets) == (4, {0: 9, 10: 7})
     for wrong in ("nonsense", "[]", '{"version": 9}', "{}"):
-        with pytest.raises(ConfigError, match="it is no state of this release"):
+        with pytest.raises(ConfigError, match="it is not a state of this release"):
             State.decode(wrong, "it")
 
 
@@ -132,7 +132,7 @@ def test_avro_schemas_make_columns() -> None:
     }
     assert AvroSchema.parse('"long"', "it").fields == (pa.field("value", pa.int64()),)
     for wrong in ("nonsense", '{"type": "nope"}', "{}", "5"):
-        with pytest.raises(ConfigError, match="it is no Avro schema"):
+        with pytest.raises(ConfigError, match="it is not a valid Avro schema"):
             AvroSchema.parse(wrong, "it")
 
 

@@ -174,7 +174,7 @@ def test_tasks_say_which_query_they_belong_to() -> None:
     assert _query([one, None, one]) == "q"
     assert _query([None]) is None
     for wrong in ([one, other], [one, SinkMessage(Written())]):
-        with pytest.raises(WriteError, match="do not agree"):
+        with pytest.raises(WriteError, match="disagree"):
             _query(wrong)
     assert _has_failed_task([one, None])
     assert not _has_failed_task([one, one])

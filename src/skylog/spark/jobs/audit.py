@@ -51,7 +51,7 @@ class AuditJob:
 
 @dataclass(slots=True)
 class Audit:
-    """``objects``: bytes and number in the bucket by state."""
+    """``objects``: bytes and number in the bucket, by state."""
 
     storage_url: str
     checked: Checked
@@ -79,11 +79,11 @@ def run(spark: SparkSession, job: AuditJob) -> Audit:
     for partition in plan.partitions:
         if job.topics and not partition.diskless:
             raise ConfigError(f"topic {partition.topic} is not diskless: there is nothing to audit")
-    # With no diskless topic the bucket may still hold objects.
+    # Even without diskless topics the bucket may contain objects.
     about = job.cluster.run(_describe(job.cluster))
     url = plan.storage_url or about.storage_url
     if not is_reachable(url):
-        raise ConfigError(f"the topics' storage {url} can be read by their broker alone")
+        raise ConfigError(f"the topics' storage {url} can only be read by their broker")
     splits = [split for one in plan.partitions if one.diskless for split in one.splits]
     tasks = [_Task(job.cluster, url, part) for part in pack(splits, TASK_BYTES)]
     checked = reduce_tasks(spark, "audit", tasks, _check, Checked.merge) or Checked()
@@ -144,7 +144,7 @@ async def _read_and_check(
         ]
 
     async def alone(batch: BatchLocation) -> list[Finding]:
-        """An object that is too short costs only the batches that it lacks."""
+        """If an object is too short, only the batches that it lacks are reported."""
         (extent,) = extents_of([batch])
         try:
             data = await store.get(ObjectKey.parse(extent.key), extent.start, extent.end)
@@ -162,7 +162,7 @@ def _cut(data: memoryview, extent: Extent, batch: BatchLocation) -> memoryview:
 
 
 async def _still_there(cluster: Cluster, split: Split, finding: Finding) -> bool:
-    """Whether the coordinator still sends readers to the place that is wrong."""
+    """Whether the coordinator still refers readers to the damaged place."""
     one = replace(split, start_offset=finding.offset, end_offset=finding.offset + 1)
     async for _, page in located(cluster, one):
         if any(batch.object_key == finding.object_key for batch in page.batches):
@@ -199,7 +199,7 @@ async def _compare(
             if not (whole and unreferenced and _is_older(pair.key, started_ms - _RECENT_MS)):
                 continue
             if await _is_live(admin, pair.key):
-                detail = "known as live, though no batch lies in it"
+                detail = "has live batches by its coordinator, but none was found"
                 audit.findings.add([Finding(Kind.UNREFERENCED, detail, object_key=pair.key)])
 
 
@@ -223,7 +223,7 @@ def _is_older(key: str, time_ms: int) -> bool:
 
 
 async def _is_live(admin: DisklessAdmin, key: str) -> bool:
-    """Now, after its batches were searched for."""
+    """Checked now, after its batches were searched for."""
     async for file in admin.files(key[:-1], page=_NEIGHBOURS):
         if file.object_key == key:
             return file.live_batches > 0

@@ -24,7 +24,7 @@ def check_offsets(
         begins = location.base_offset
         # The log may start within its first batch.
         if begins != expected and not (number == 0 and begins < expected <= location.last_offset):
-            why = f"offsets {expected} to {begins - 1} are nowhere"
+            why = f"offsets {expected} to {begins - 1} are missing"
             if begins < expected:
                 why = f"offset {begins} follows {expected - 1}"
             found.append(_finding(Kind.GAP, split, location, why))
@@ -33,7 +33,7 @@ def check_offsets(
         found.append(
             Finding(
                 Kind.GAP,
-                f"offsets {expected} to {next_offset - 1} are nowhere",
+                f"offsets {expected} to {next_offset - 1} are missing",
                 split.topic,
                 split.partition,
                 expected,
@@ -43,7 +43,7 @@ def check_offsets(
 
 
 def check_bytes(split: Split, location: BatchLocation, data: Buffer) -> list[Finding]:
-    """Whether bytes are the batches that the coordinates say."""
+    """Whether the bytes are the batches of the coordinates."""
     try:
         batches = [Batch(one.data) for one in batches_in_object(split, location, data)]
     except KafkaError as error:
@@ -86,9 +86,9 @@ def pack(splits: Iterable[Split], task_bytes: int) -> list[tuple[Split, ...]]:
 
 
 _ADVICE: Final = {
-    Kind.MISSING: "Bring the objects back from a copy or an older version of the bucket, under the"
+    Kind.MISSING: "Restore the objects from a copy or an older version of the bucket, under the"
     " same keys, and audit again. Until then consumers of these partitions stop at the offsets"
-    " named. Where there is no copy the records are lost: move consumers behind them"
+    " named. If there is no copy the records are lost: move consumers past them"
     " (skylog groups reset-offsets), or delete the records up to there (kafka-delete-records).",
     Kind.CORRUPT: "As for missing objects: the bytes under a key never change, so an intact copy"
     " from anywhere will do.",
@@ -97,12 +97,12 @@ _ADVICE: Final = {
     Kind.GAP: "The coordinator's cache may be damaged: stop its broker, remove its SQLite file"
     " (it is rebuilt from __diskless_metadata), start it and audit again. If the gap stays, restore"
     " the metadata from its backup in the bucket (skylog restore).",
-    Kind.SIZE: "Bring the objects back from a copy, as for missing objects.",
+    Kind.SIZE: "Restore the objects from a copy, as for missing objects.",
     Kind.DANGLING: "As for missing objects: the file has live batches, and its object is gone.",
-    Kind.UNREFERENCED: "Nothing to do if they go away by the next audit: batches may have been"
+    Kind.UNREFERENCED: "Nothing to do if the next audit does not find them: batches may have been"
     " deleted while this one ran.",
     Kind.ORPHAN: "Nothing to do: the brokers' next scan deletes them. `skylog diskless orphans`"
-    " shows those that are kept after a restore, and --release lets them go.",
+    " shows those that are kept after a restore; --release releases them.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Pure: what an audit has checked and found, in bounded memory however much is damaged."""
+"""Pure: the results of an audit, in bounded memory however much is damaged."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Final
 
 from skylog.client.bulk import BatchLocation, Split
 
-# So many findings of a kind are kept; the others are counted.
+# The number of findings kept of each kind; the others are only counted.
 FINDINGS_KEPT: Final = 10_000
 _HASH_BYTES: Final = 8
 
 
 class Kind(Enum):
-    """``value``: how the report calls it."""
+    """``value``: its name in the report."""
 
     MISSING = "object missing"
     CORRUPT = "bytes damaged"
@@ -32,7 +32,7 @@ class Kind(Enum):
     ORPHAN = "object unknown to coordinators"
 
 
-# These waste space, and brokers remove them by themselves; the others are damage.
+# These only waste space, and brokers remove them; the others are damage.
 HARMLESS: Final = frozenset({Kind.ORPHAN, Kind.UNREFERENCED})
 
 
@@ -65,7 +65,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Findings:
-    """The first of each kind, and how many there are of it."""
+    """The first findings of each kind, and their number."""
 
     counts: Counter[Kind] = field(default_factory=Counter)
     _kept: dict[Kind, list[Finding]] = field(default_factory=dict)
@@ -95,14 +95,14 @@ class Findings:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is damaged; what only wastes space does not count."""
+        """Whether nothing is damaged; wasted space does not count."""
         return self.counts.keys() <= HARMLESS
 
 
 class Keys:
     """Hashes of object keys, eight bytes each: a bucket may have millions.
 
-    A collision would only hide that one of the two has no batches.
+    A collision can only hide that one of the two has no batches.
     """
 
     def __init__(self, hashes: array[int] | None = None) -> None:

@@ -19,13 +19,13 @@ from skylog.spark.jobs.page import (
     tiles,
 )
 
-# Rows that a page shows; the document has more of them.
+# The number of rows on a page; the JSON document has more.
 _SHOWN: Final = 500
 _TOPICS_SHOWN: Final = 40
 
 
 def document(audit: Audit, at: str) -> dict[str, Any]:
-    """``at``: when the audit was made."""
+    """``at``: the time of the audit."""
     return {
         "version": 1,
         "at": at,

@@ -1,6 +1,6 @@
-"""A topic in chunks: ranges of offsets that are worked on one after the other.
+"""A topic in chunks: ranges of offsets that are processed one after the other.
 
-Pure: decides from its arguments alone.
+Pure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def decode_offsets(found: Mapping[str, int]) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Offsets from ``start`` to before ``end``, the same partitions in both."""
+    """Offsets from ``start`` to ``end`` (exclusive), for the same partitions."""
 
     start: Offsets
     end: Offsets
@@ -47,7 +47,7 @@ def positions(offsets: Offsets, logs: Mapping[int, Log]) -> tuple[dict[int, int]
         if wanted > log.latest:
             raise ConfigError(
                 f"partition {index} ends at {log.latest}, but the table has its records up to"
-                f" {wanted}: it has lost its end"
+                f" {wanted}: its end was lost"
             )
         found[index] = max(wanted, log.earliest)
         if found[index] > wanted:

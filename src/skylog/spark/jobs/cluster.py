@@ -1,4 +1,4 @@
-"""What jobs ask of a cluster."""
+"""Requests of jobs to a cluster."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class JobCluster:
         return (await self.connections()).cluster
 
     def topics(self, names: Collection[str] | None = None) -> list[TopicInfo]:
-        """The topics of these names, or all but internal ones; KafkaError for one that is not."""
+        """The topics with these names, or all but internal ones; KafkaError if one does not
+        exist."""
         return self.run(self._topics(names))
 
     async def _topics(self, names: Collection[str] | None) -> list[TopicInfo]:
@@ -77,7 +78,7 @@ class JobCluster:
         return [known[name] for name in names]
 
     def plan(self, ranges: Sequence[PartitionRange], split_bytes: int) -> Plan:
-        """Splits of ranges; a start that was deleted since moves up to the log's start."""
+        """Splits of ranges; if records were deleted since, a range begins at the log's start."""
 
         async def ask() -> Plan:
             cluster = await self.cluster()

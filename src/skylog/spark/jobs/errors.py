@@ -1,4 +1,4 @@
-"""What failed in Spark, in one sentence."""
+"""Errors of Spark, in one sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from skylog.kernel.errors import SkylogError
 
-# What calls to Spark raise; some of its errors come as those of the bridge to Java.
+# The exceptions of calls to Spark; some of its errors are those of the bridge to Java.
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 # The last line of a traceback: the class with its modules, and the message.
 _RAISED: Final = re.compile(r"^(?:[a-z_]\w*\.)+([A-Z]\w*): (.+)$", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Files that a job reads: named, or below a directory or bucket, or by a pattern."""
+"""The input files of a job: named, in a directory or bucket, or by a pattern."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class FoundFile(NamedTuple):
 
 
 def find_files(paths: Iterable[str]) -> list[FoundFile]:
-    """All files, each once, in the order of their names; ConfigError for a path without any."""
+    """All files, each once, in name order; ConfigError for a path without any."""
     found: dict[str, FoundFile] = {}
     for path in paths:
         below = _find(path)
         if not below:
-            raise ConfigError(f"{path}: there is no file")
+            raise ConfigError(f"{path}: no file found")
         found |= {one.path: one for one in below}
     return sorted(found.values())
 
@@ -61,7 +61,7 @@ def _find(text: str) -> list[FoundFile]:
 
 
 def _opened(text: str) -> tuple[Any, str, str]:
-    """The file system, the path in it, and what a URL has before that."""
+    """The file system, the path in it, and the part of a URL before that."""
     if "://" not in text:
         return fs.LocalFileSystem(), str(Path(text).absolute()), "file://"
     system, path = fs.FileSystem.from_uri(text)

@@ -1,6 +1,6 @@
 """The output of jobs: a directory or a bucket, anything that pyarrow can open.
 
-Files are written atomically: under a name that no other attempt of the same task has, and moved to
+Files are written atomically: under a name that is unique to the attempt of a task, and moved to
 their place when they are complete.
 """
 
@@ -32,18 +32,18 @@ class Folder:
 
     @classmethod
     def at(cls, text: str) -> Folder:
-        """A URL, or a path of this machine, whether there is something or not."""
+        """A URL, or a path of this machine, whether it exists or not."""
         return cls(text if "://" in text else Path(text).absolute().as_uri())
 
     @classmethod
     def of(cls, text: str) -> Folder:
-        """As ``at``; ConfigError if nothing can be put there."""
+        """Like ``at``; ConfigError if it cannot be written to."""
         folder = cls.at(text)
         try:
             system, path = folder._open()
             system.create_dir(path, recursive=True)
         except (OSError, ValueError) as error:
-            raise ConfigError(f"{text} is no place to write to: {error}") from error
+            raise ConfigError(f"{text} cannot be written to: {error}") from error
         return folder
 
     def _open(self) -> tuple[Any, str]:
@@ -58,7 +58,7 @@ class Folder:
         """A new file, or a new version of one; after an error it does not exist."""
         system, path = self._open()
         system.create_dir(path, recursive=True)
-        # An upload that is only dropped may still be completed by the library, so it is closed.
+        # The library may still complete an upload that is only dropped, so it is closed.
         place = f"{path}/{name}.{uuid4().hex}{_UNFINISHED}"
         try:
             with system.open_output_stream(place) as stream:
@@ -78,7 +78,7 @@ class Folder:
         self.write(name, [json.dumps(value, indent=1).encode() + b"\n"])
 
     def read(self, name: str) -> bytes | None:
-        """The whole of a file, None if there is none."""
+        """The whole file, None if it does not exist."""
         system, path = self._open()
         try:
             with system.open_input_stream(f"{path}/{name}") as stream:
@@ -88,12 +88,12 @@ class Folder:
         return data
 
     def read_json(self, name: str) -> Any:
-        """None if there is none."""
+        """None if it does not exist."""
         data = self.read(name)
         return None if data is None else json.loads(data)
 
     def move(self, name: str, target: Folder) -> None:
-        """Move a file to another folder of the same file system; one that is moved stays so."""
+        """Move a file to another folder of the same file system; moving it again is harmless."""
         system, path = self._open()
         if system.get_file_info(f"{path}/{name}").type == fs.FileType.NotFound:
             return
@@ -114,7 +114,7 @@ class Folder:
 
     @contextmanager
     def alone(self, name: str = _LOCK) -> Iterator[bool]:
-        """Hold the folder against other runs; ConfigError if one has it. False: a bucket cannot."""
+        """Lock the folder against other runs; ConfigError if one has it. False: a bucket cannot."""
         system, path = self._open()
         if not isinstance(system, fs.LocalFileSystem):
             yield False

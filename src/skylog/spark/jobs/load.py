@@ -1,7 +1,7 @@
 """Load files into a topic: Parquet, JSON lines, CSV or lines of text.
 
-Each file is an epoch of the run's writer. The files are numbered when a run first sees them, in the
-order of their names; a continued run loads the remaining and the new ones.
+Each file is an epoch of the run's writer. The files are numbered when a run first sees them, in
+name order; a continued run loads the remaining and the new ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SUFFIXES: Final = {
     ".txt": "text",
 }
 _DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
-    # A line that cannot be read fails the load; it is not left out.
+    # An invalid line fails the load; it is not skipped.
     "json": {"mode": "FAILFAST"},
     "csv": {"mode": "FAILFAST", "header": "true", "enforceSchema": "false"},
 }
@@ -81,7 +81,7 @@ class LoadJob:
 
 @dataclass(slots=True)
 class Outcome:
-    """Of this run alone."""
+    """The results of this run alone."""
 
     run_id: str
     rows: int = 0
@@ -90,7 +90,7 @@ class Outcome:
 
 
 def run(spark: SparkSession, job: LoadJob, before: BeforeStep = lambda step: None) -> Outcome:
-    """Load the files that are left."""
+    """Load the remaining files."""
     if job.mapped.value is not None and job.mapped.value_columns:
         raise ConfigError("--value and --value-columns exclude each other")
     file = RunFile.of(job.state, JOB, job.run_id)
@@ -104,7 +104,7 @@ def run(spark: SparkSession, job: LoadJob, before: BeforeStep = lambda step: Non
         with Progress(f"files to {job.topic}", len(left)) as bar:
             for number, (path, _) in left:
                 frame = _frame(spark, job, kind, path)
-                # Before anything is written: numbers must not change.
+                # Before anything is written, because numbers must not change.
                 file.write(plan)
                 outcome.rows += writer.write(frame, number, before)
                 outcome.files += 1
@@ -122,13 +122,13 @@ def _format(job: LoadJob, files: Sequence[FoundFile]) -> str:
     kinds = {_SUFFIXES.get(found.suffix) for found in files}
     if len(kinds) == 1 and (kind := kinds.pop()) is not None:
         return kind
-    raise ConfigError(f"what the files are is not clear; say --format {' or '.join(FORMATS)}")
+    raise ConfigError(f"the format of the files is not clear; use --format {' or '.join(FORMATS)}")
 
 
 def _plan(
     job: LoadJob, kind: str, file: RunFile, there: Sequence[FoundFile], writer: TopicWriter
 ) -> dict[str, Any]:
-    """The files of the run: those it began with, and behind them those that are new."""
+    """The files of the run: those it began with, followed by new ones."""
     said = {
         "target": job.topic,
         "target_id": str(writer.target.topic_id),
@@ -158,7 +158,7 @@ def _frame(spark: SparkSession, job: LoadJob, kind: str, path: str) -> DataFrame
 
 
 def _for_spark(path: str) -> str:
-    """A path is a pattern to Spark, and S3 has another name there."""
+    """Spark takes a path for a pattern, and has another scheme for S3."""
     escaped = _PATTERN.sub(r"\\\g<0>", path)
     return f"s3a{escaped[2:]}" if escaped.startswith("s3://") else escaped
 
@@ -189,7 +189,7 @@ def _value(frame: DataFrame, mapped: Mapped) -> Column:
 
 
 def _bytes(frame: DataFrame, text: str) -> Column:
-    """Bytes and text as they are, structures as JSON, all else as text."""
+    """Bytes and text unchanged, structures as JSON, everything else as text."""
     kind = _type(frame, text).simpleString()
     if kind in ("binary", "string"):
         return F.expr(text)
@@ -213,7 +213,7 @@ def _headers(frame: DataFrame, text: str) -> Column:
 
 
 def _timestamp(frame: DataFrame, text: str) -> Column:
-    """A timestamp, a text that is one, or milliseconds."""
+    """A timestamp, a text that represents one, or milliseconds."""
     kind = _type(frame, text).simpleString()
     whole = kind in ("bigint", "int")
     return F.timestamp_millis(F.expr(text)) if whole else F.expr(text).cast("timestamp")

@@ -1,4 +1,4 @@
-"""What brokers counted: requests to object storage, from their ``/metrics`` pages."""
+"""Requests to object storage as counted by brokers, from their ``/metrics`` pages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def counted_requests(urls: Sequence[str]) -> dict[str, float]:
 
 def _page(url: str) -> str:
     if urlsplit(url).scheme not in ("http", "https"):
-        raise ConfigError(f"{url} is no address of metrics; http://host:port/metrics is one")
+        raise ConfigError(
+            f"{url} is not the address of a metrics page, such as http://host:port/metrics"
+        )
     try:
         with urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310 - the scheme is checked above
             data: bytes = answer.read(_PAGE_BYTES_MAX)
@@ -47,4 +49,4 @@ def _parse(url: str, text: str) -> dict[str, float]:
             if sample.name == f"{_REQUESTS}_total"
         }
     except (ValueError, KeyError) as error:
-        raise ConfigError(f"{url} is no page of metrics: {error}") from error
+        raise ConfigError(f"{url} is not a metrics page: {error}") from error

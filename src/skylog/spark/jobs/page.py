@@ -1,4 +1,4 @@
-"""Pure: a report as one HTML page that needs nothing else: no script, no network, its plots in SVG.
+"""Pure: a report as one self-contained HTML page: no script, no network, plots in SVG.
 
 Texts are escaped here; callers pass plain strings. Numbers are in tables under the plots, so that
 nothing depends on colour alone.
@@ -135,7 +135,7 @@ def lines(title: str, labels: Sequence[str], series: Sequence[Series], unit: str
 
 
 class _Scale:
-    """From values and places to points of the plot."""
+    """Converts values and positions to points of the plot."""
 
     def __init__(self, highest: float, count: int) -> None:
         self.highest = highest or 1.0
@@ -193,7 +193,7 @@ def _colour(number: int) -> str:
 
 
 def _short(value: float) -> str:
-    """Three digits at most, with a letter for thousands."""
+    """At most three digits, with a letter for thousands."""
     for letter in ("", "k", "M", "G", "T"):
         if abs(value) < 1000:
             return f"{value:.3g}{letter}"

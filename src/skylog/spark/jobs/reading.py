@@ -1,4 +1,4 @@
-"""What jobs read of a topic, chunk by chunk."""
+"""Reads a topic for jobs, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPIED: Final = ("key", "value", "headers", "timestamp", "partition")
 
 
 def logs_of(cluster: JobCluster, topic: TopicInfo) -> dict[int, Log]:
-    """What each partition holds now."""
+    """The current offsets of each partition."""
 
     async def ask() -> dict[int, Log]:
         connected = await cluster.cluster()
@@ -51,7 +51,7 @@ def chunk_frame(
     columns: Sequence[str],
     options: Mapping[str, str],
 ) -> DataFrame:
-    """The records of a chunk. What retention takes meanwhile is gone, and nothing waits for it."""
+    """The records of a chunk. Records that retention deletes meanwhile are omitted."""
     given = {f"kafka.{key}": value for key, value in cluster.properties.items()}
     given |= cluster.storage
     given |= {

@@ -1,4 +1,4 @@
-"""Copy records from a topic to a topic, of this cluster or another.
+"""Copies records from a topic to a topic, of the same cluster or another.
 
 The records are copied chunk by chunk, each an epoch of the run's writer. The chunks are fixed when
 the run begins: a continued run has the same, and each is written exactly once (to a classic topic:
@@ -31,13 +31,13 @@ JOB: Final = "replay"
 AUTO: Final = "auto"
 KEEP: Final = "keep"
 KEY: Final = "key"
-# What an expression may ask for besides.
+# Further columns that an expression may use.
 _MORE: Final = ("topic", "offset", "timestampType")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which records; times in milliseconds, ``until`` is the last one."""
+    """The records to copy; times in milliseconds, ``until`` is inclusive."""
 
     start: Offsets | None = None
     end: Offsets | None = None
@@ -48,7 +48,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ReplayJob:
-    """``partitions``: auto, keep (as they are) or key (by the hash of the key)."""
+    """``partitions``: auto, keep (the same number) or key (by the hash of the key)."""
 
     source: JobCluster
     topic: str
@@ -64,7 +64,8 @@ class ReplayJob:
 
 @dataclass(slots=True)
 class Outcome:
-    """Of this run alone; ``skipped``: offsets that retention deleted before they were copied."""
+    """The results of this run; ``skipped``: offsets that retention deleted before they were
+    copied."""
 
     run_id: str
     rows: int = 0
@@ -143,7 +144,7 @@ def _plan(
         "keep": _keeps(job, len(topic.partitions), writer.target.partitions),
         "done": 0,
     }
-    # An invalid expression must not start a run.
+    # An invalid expression must not begin a run.
     _frame(spark, job, Chunk({0: 0}, {0: 0}), keep=True, ordered=False)
     file.write(plan)
     return plan
@@ -158,7 +159,7 @@ def _digest(chosen: Selection) -> str:
 
 
 def _bounds(chosen: Selection, logs: Mapping[int, Log]) -> tuple[dict[int, int], dict[int, int]]:
-    """The requested offsets that exist; partitions that are not named are included completely."""
+    """The requested offsets that exist; partitions that are not named are copied completely."""
     for name, given in (("--start-offsets", chosen.start), ("--end-offsets", chosen.end)):
         strange = sorted(set(given or ()) - logs.keys())
         if strange:

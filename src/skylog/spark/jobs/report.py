@@ -1,7 +1,7 @@
-"""Report: what topics hold and cost, by topic and hour.
+"""Report: the size and cost of topics, by topic and hour.
 
-Nothing of the records is read: executors ask where batches lie, Spark adds up, and the sizes of the
-files say which part of an upload belongs to which topic.
+No records are read: executors ask where batches are stored, Spark adds up, and the sizes of the
+files give each topic's share of an upload.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pure: the report of topics as a page with plots and as a document."""
+"""Pure: the report on topics as a page with plots and as a JSON document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skylog.spark.jobs.page import (
 )
 from skylog.spark.jobs.report import HOUR_MS, Report, TopicHour, as_rows
 
-# Topics with a colour of their own; the others are one.
+# The number of topics with their own colour; the others share one.
 _TOPICS_SHOWN: Final = 5
 _OTHERS: Final = "others"
 _GB: Final = 1e9
@@ -29,7 +29,7 @@ _GB: Final = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Dollars: list prices of S3 Standard, unless told otherwise."""
+    """Dollars: by default list prices of S3 Standard."""
 
     put: float = BUCKET_PRICES["put"]
     get: float = BUCKET_PRICES["get"]
@@ -53,7 +53,7 @@ class _Sum:
 def document(
     report: Report, at: str, prices: Prices, requests: Mapping[str, float]
 ) -> dict[str, Any]:
-    """``requests``: what the brokers counted since they were started, by operation."""
+    """``requests``: what the brokers have counted since they started, by operation."""
     return {
         "version": 1,
         "at": at,
@@ -113,7 +113,7 @@ def html(report: Report, at: str, prices: Prices, requests: Mapping[str, float])
 
 
 def _hours(report: Report) -> list[int]:
-    """Every hour from the first to the last, also those without records."""
+    """Every hour from the first to the last, including those without records."""
     known = [row.hour_ms for row in report.rows]
     if not known:
         return []
@@ -197,7 +197,7 @@ def _requests(requests: Mapping[str, float], prices: Prices) -> list[str]:
         ]
     price = {"put": prices.put, "list": prices.put, "get": prices.get, "head": prices.get}
     return [
-        paragraph("As the brokers counted since they were started."),
+        paragraph("As counted by the brokers since they started."),
         table(
             ["operation", "requests", "$"],
             [

@@ -1,6 +1,6 @@
 """The saved state of a job that writes to a topic, in a file named by the run's id.
 
-A stopped run continues when it is started with the same id.
+A stopped run continues if it is started again with the same id.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RunFile:
 
 
 def check_same(found: Mapping[str, Any], wanted: Mapping[str, Any], url: str) -> None:
-    """A run continues with its original arguments; ConfigError names what differs."""
+    """A run continues with its original arguments; ConfigError names those that differ."""
     for name, value in wanted.items():
         if found.get(name) != value:
             raise ConfigError(

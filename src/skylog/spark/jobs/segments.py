@@ -1,4 +1,4 @@
-"""Assemble the batches of a diskless topic into segments of Kafka's format, with their indexes.
+"""Assembles the batches of a diskless topic into segments of Kafka's format, with their indexes.
 
 Each task assembles one segment; the driver merges the producers' state over all of them, and then
 records the segments: ``<topic>-<partition>/segments.json``. A stopped run continues after the last
@@ -37,7 +37,7 @@ _ROUNDS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class SegmentsJob:
-    """``tail``: the last batches too, though they do not fill a segment."""
+    """``tail``: include the last batches, although they do not fill a segment."""
 
     cluster: JobCluster
     topic: str
@@ -74,7 +74,7 @@ def run(spark: SparkSession, job: SegmentsJob) -> Outcome:
     for partition in plan.partitions:
         if not partition.diskless:
             raise ConfigError(
-                f"topic {job.topic} is not diskless: its segments lie on the brokers' disks"
+                f"topic {job.topic} is not diskless: its segments are on the brokers' disks"
             )
         splits = list(partition.splits)
         if not job.tail and splits and splits[-1].bytes < job.segment_bytes:
@@ -128,7 +128,7 @@ def _coordinate(batch: EncodedBatch) -> BatchCoordinate:
 
 
 class _Written:
-    """The segments of a partition that are written down, and those that are about to be."""
+    """The segments of a partition in the manifest, and those about to be added."""
 
     def __init__(self, folder: Folder, segments: list[dict[str, Any]], next_offset: int) -> None:
         self.folder = folder

@@ -10,17 +10,17 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 LOCAL: Final = "local[*]"
-# spark-submit passes its own choices by the environment of the driver.
+# spark-submit passes its settings in the environment of the driver.
 _SUBMITTED: Final = "SPARK_ENV_LOADED"
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties").resolve()
 
 
 def start(job: str, master: str | None) -> SparkSession:
-    """A session for a job; an existing one is used as it is."""
+    """A session for a job; an existing one is reused."""
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    # Workers must be the Python that has skylog, not the first on the path.
+    # Workers must run the Python that has skylog, not the first one on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(f"skylog {job}")
     submitted = _SUBMITTED in os.environ
@@ -28,7 +28,7 @@ def start(job: str, master: str | None) -> SparkSession:
     if chosen is not None:
         builder = builder.master(chosen)
     if chosen is not None and chosen.startswith("local"):
-        # Two hundred tasks, Spark's default, are for clusters.
+        # Spark's default of two hundred tasks is for clusters.
         builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
     if not submitted:
         builder = builder.config(

@@ -1,4 +1,4 @@
-"""Tasks of a job on the executors, with a progress bar.
+"""Runs tasks of a job on the executors, with a progress bar.
 
 A job's results are small: counts and findings, never records.
 """
@@ -26,7 +26,7 @@ def run_tasks(
     tasks: Sequence[TaskT],
     work: Callable[[TaskT], ResultT],
 ) -> list[ResultT]:
-    """The results in the order of the tasks. Interrupted, it cancels what runs."""
+    """The results in the order of the tasks. If interrupted, running tasks are cancelled."""
     if not tasks:
         return []
     spread = spark.sparkContext.parallelize(tasks, len(tasks)).map(work)
@@ -50,12 +50,12 @@ def reduce_tasks(
 def with_progress(
     spark: SparkSession, label: str, total: int, action: Callable[[], ResultT]
 ) -> ResultT:
-    """Do something that runs about ``total`` tasks of Spark's."""
+    """Do something that runs about ``total`` Spark tasks."""
     context = spark.sparkContext
     group = f"skylog-{label}"
     context.setJobGroup(group, label, interruptOnCancel=True)
     with ThreadPoolExecutor(1) as pool, Progress(label, total) as progress:
-        # Job groups belong to threads; the one that waits for Spark shall have ours.
+        # Job groups belong to threads; the thread that waits for Spark must have ours.
         running: Future[ResultT] = pool.submit(inheritable_thread_target(spark)(action))
         try:
             while True:

@@ -1,4 +1,5 @@
-"""A DataFrame into a topic, as an epoch of a writer: once, if the topic is diskless."""
+"""Writes a DataFrame to a topic, as an epoch of a writer: exactly once, if the topic is
+diskless."""
 
 from __future__ import annotations
 
@@ -37,12 +38,12 @@ class TopicWriter:
 
     @classmethod
     def of(cls, cluster: JobCluster, topic: str, run: str, codec: str) -> TopicWriter:
-        """For a run of a job; KafkaError, ConfigError: topic or bucket cannot be written to."""
+        """For a run of a job; KafkaError or ConfigError if topic or bucket cannot be written to."""
         if codec not in CODECS:
             raise ConfigError(f"--compression is {codec!r}; allowed are {', '.join(CODECS)}")
         context = WriteContext(cluster.properties, cluster.storage, topic, CODECS[codec])
         target = cluster.run(_target(cluster, topic))
-        # A run of the same name that wrote to another topic is another run.
+        # A run with the same name that wrote to another topic is another run.
         writer = f"{run}-{target.topic_id}"
         EpochDriver(context, writer).check([topic])
         return cls(cluster, context, writer, target)
@@ -59,7 +60,7 @@ class TopicWriter:
             if self.is_known():
                 raise ConfigError(
                     f"a run of this id has written to topic {self.target.name}, but {file.url} is"
-                    " not there; to go on, put it back; else take another --run-id"
+                    " missing; restore it to continue, or use another --run-id"
                 )
             return None
         if found.get("done") == 0 and self.target.diskless and not self.is_known():
@@ -68,7 +69,7 @@ class TopicWriter:
         return found
 
     def write(self, frame: DataFrame, epoch: int, before: BeforeStep) -> int:
-        """Write the rows of an epoch, if they are not there; how many they are."""
+        """Write the rows of an epoch, unless they are already there; returns their number."""
         try:
             found = frame.mapInArrow(_Stage(self.context, self.writer, epoch), _REPORT).collect()
         except SPARK_ERRORS as error:

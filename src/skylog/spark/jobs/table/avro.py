@@ -1,7 +1,7 @@
-"""Values in Avro: the columns that a schema makes, and rows of them.
+"""Avro values: the columns of a schema, and rows of them.
 
-What Arrow has no type for becomes JSON text: unions of several types, recursive records, decimals
-of more than 38 digits.
+Types that Arrow lacks become JSON text: unions of several types, recursive records, decimals of
+more than 38 digits.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _LOGICAL: Final = {
 
 
 class AvroError(ValueError):
-    """A value that is not what its schema says."""
+    """A value does not match its schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """A schema as it was written down; its columns."""
+    """A schema as it was written; its columns."""
 
     text: str
     fields: tuple[pa.Field, ...]
@@ -60,9 +60,9 @@ class AvroSchema:
             parsed = fastavro.parse_schema(json.loads(text))
             return cls(text, tuple(_Types().fields(parsed)))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise ConfigError(f"{where} is no Avro schema: {error}") from None
+            raise ConfigError(f"{where} is not a valid Avro schema: {error}") from None
         except fastavro.schema.SchemaParseException as error:
-            raise ConfigError(f"{where} is no Avro schema: {error}") from None
+            raise ConfigError(f"{where} is not a valid Avro schema: {error}") from None
 
 
 def _is_record(schema: Any) -> bool:
@@ -70,7 +70,7 @@ def _is_record(schema: Any) -> bool:
 
 
 class _Types:
-    """Arrow types of a schema; knows the named types that it has met, and those it is within."""
+    """Arrow types of a schema; remembers named types, and those it is within."""
 
     def __init__(self) -> None:
         self._named: dict[str, Any] = {}
@@ -90,7 +90,7 @@ class _Types:
         if isinstance(schema, list):
             others = [branch for branch in schema if branch not in ("null", {"type": "null"})]
             for branch in others:
-                self.type(branch)  # it may define names that are used later
+                self.type(branch)  # it may define names used later
             return self.type(others[0]) if len(others) == 1 else pa.string()
         if isinstance(schema, str):
             if schema in _PRIMITIVE:
@@ -128,7 +128,7 @@ class _Types:
 
 
 class AvroDecoder:
-    """Decodes values of one schema; made where it is used."""
+    """Decodes values of one schema; created where it is used."""
 
     def __init__(self, schema: AvroSchema) -> None:
         self._schema = fastavro.parse_schema(json.loads(schema.text))
@@ -151,7 +151,7 @@ class AvroDecoder:
 
 
 def _shape(value: Any, kind: Any) -> Any:
-    """What Arrow takes for a value of a type."""
+    """The form that Arrow takes for a value of a type."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
@@ -166,5 +166,5 @@ def _shape(value: Any, kind: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """For JSON: bytes as Avro's own JSON writes them, all else as it prints."""
+    """For JSON: bytes as in Avro's own JSON encoding, everything else as printed."""
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)

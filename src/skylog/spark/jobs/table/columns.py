@@ -1,7 +1,7 @@
 """The columns of a table: those that every record has, and those decoded from its value.
 
-Pure: decides from its arguments alone. Columns only come and widen, as Iceberg allows it; a field
-whose type changes otherwise does not fit.
+Pure. Columns are only added and widened, as Iceberg allows; a field whose type changes otherwise
+does not fit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _TIMESTAMP: Final = pa.timestamp("us", "UTC")
-# Of every record; the names that a value's fields cannot have.
+# The columns of every record; a value's fields cannot have these names.
 RECORD: Final = pa.schema(
     [
         ("_partition", pa.int32()),
@@ -43,13 +43,13 @@ _SOURCE: Final = b"source"
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The decoded columns. Each knows the name of its field in the value, where it differs."""
+    """The decoded columns. Each has the name of its field in the value, if that differs."""
 
     fields: tuple[pa.Field, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the table, as its files have it."""
+        """The table's, as in its files."""
         return pa.schema([*RECORD, *(field.remove_metadata() for field in self.fields)])
 
     @property
@@ -93,7 +93,7 @@ def _column(name: str, field: pa.Field) -> pa.Field:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """A name that no other column has in any mixture of capitals; dots would be paths."""
+    """A name that no other column has, ignoring case; without dots, which would be paths."""
     name = name.replace(".", "_") or "_"
     while name.lower() in taken:
         name += "_"
@@ -101,7 +101,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def merge_types(kept: Any, found: Any, path: str, conflicts: list[str]) -> Any:
-    """A type for the values of both, by the promotions of Iceberg; else the kept one stays."""
+    """A type for the values of both, by Iceberg's promotions; otherwise the kept one."""
     types = pa.types
     if types.is_struct(kept) and types.is_struct(found):
         return _merge_structs(kept, found, path, conflicts)
@@ -123,7 +123,7 @@ def merge_types(kept: Any, found: Any, path: str, conflicts: list[str]) -> Any:
 
 def _merge_structs(kept: Any, found: Any, path: str, conflicts: list[str]) -> Any:
     fields: dict[str, Any] = {}
-    # The kept ones, too: JSON may have named a field twice.
+    # The kept ones, too: JSON may have a field twice.
     for field in (*kept, *found):
         known = fields.get(field.name, field)
         kind = merge_types(known.type, field.type, f"{path}.{field.name}", conflicts)

@@ -21,11 +21,11 @@ from skylog.spark.jobs.table.columns import Columns, source_of
 from skylog.spark.jobs.table.registry import Registry
 from skylog.spark.jobs.table.writer import Decoded, Decoder
 
-# What is read of each record.
+# The columns read of each record.
 READ: Final = ("key", "value", "partition", "offset", "timestamp", "headers")
 _MAGIC: Final = 0
 _FRAME: Final = 5
-# What Arrow raises for values that a column cannot hold.
+# The exceptions of Arrow for values that a column cannot hold.
 _UNFIT: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
@@ -34,7 +34,7 @@ class Format(Protocol):
 
     @property
     def name(self) -> str:
-        """Stays the same for a table."""
+        """Never changes for a table."""
         ...
 
     def known(self) -> list[pa.Field]:
@@ -46,11 +46,11 @@ class Format(Protocol):
         ...
 
     def learn(self, numbers: Iterable[int], columns: Columns) -> Columns:
-        """Look up schemas that tasks did not know; the columns with theirs."""
+        """Look up schemas that tasks did not know; returns the columns extended by theirs."""
         ...
 
     def prepare(self, frame: DataFrame, columns: Columns) -> DataFrame:
-        """What Spark does before tasks decode and write."""
+        """The transformation by Spark before tasks decode and write."""
         ...
 
     def decoder(self, columns: Columns) -> Decoder: ...
@@ -73,7 +73,7 @@ class _Plain:
 
 
 class RawFormat(_Plain):
-    """Values as they are."""
+    """Values unchanged."""
 
     name = "raw"
 
@@ -95,7 +95,7 @@ class _RawDecoder:
 
 # JSON --------------------------------------------------------------------------------------------
 
-# The value is in a list between two marks, so that nothing can follow it.
+# The value is put in a list between two marks, so that nothing can follow it.
 _WRAPPED: Final = """concat('{"row":[', cast(value as string), '],"end":true}')"""
 _PARSED: Final = "parsed"
 _CORRUPT: Final = "corrupt"
@@ -159,7 +159,7 @@ class JsonFormat(_Plain):
 
 @dataclass(frozen=True, slots=True)
 class _JsonDecoder:
-    """Spark has parsed it."""
+    """Spark has already parsed the values."""
 
     def unknown(self, batch: pa.RecordBatch) -> set[int]:
         return set()
@@ -177,15 +177,15 @@ def _json_fields(text: str) -> list[pa.Field]:
             raise ConfigError(f"--schema is {parsed.simpleString()}; it must have named columns")
         found = list(to_arrow_schema(parsed, timezone="UTC"))
     except (PySparkException, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"--schema is no schema of Spark's: {error}") from None
+        raise ConfigError(f"--schema is not a valid Spark schema: {error}") from None
     for one in found:
         if _undotted(one) is not one:
-            raise ConfigError(f"--schema: within {one.name} a name has a dot, or there is none")
+            raise ConfigError(f"--schema: a name within {one.name} is empty or has a dot")
     return found
 
 
 def _undotted(one: pa.Field) -> pa.Field:
-    """A struct with names that a table cannot have is kept as its JSON text."""
+    """A struct with names that a table cannot have is stored as JSON text."""
     return pa.field(one.name, pa.string()) if _is_dotted(one.type) else one
 
 
@@ -279,7 +279,7 @@ class _AvroDecoder:
             return self._decoder(-1, self.plain).decode(value)
         number = _number(value[:_FRAME])
         if number is None:
-            raise AvroError("no number of a schema stands in front of the Avro value")
+            raise AvroError("the Avro value has no schema id before it")
         schema = self.known[number]
         if isinstance(schema, str):
             raise AvroError(schema)

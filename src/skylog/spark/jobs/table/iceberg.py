@@ -1,8 +1,9 @@
-"""A table of Iceberg's, by its catalogue.
+"""An Iceberg table in a catalog.
 
 The state is a property of the table, set in the commit that adds the corresponding files: neither
-compaction nor expiry of snapshots can separate them. Bad rows are another table, committed before;
-its commit lists the files of the good rows, so that a run that finds it ahead completes the chunk.
+compaction nor expiry of snapshots can separate them. Bad rows are in another table, which is
+committed first; its commit lists the files of the good rows, so that a run that finds it ahead
+completes the chunk.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ _PROPERTIES: Final = {
 
 
 class TableInUse(SkylogError):  # noqa: N818 - reads well without Error
-    """Somebody else moved the table on."""
+    """Another run has advanced the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """``name`` as of PyIceberg's configuration; without one, a SQLite file beside the data."""
+    """``name`` in PyIceberg's configuration; without one, a SQLite file beside the data."""
 
     name: str | None = None
     properties: Mapping[str, str] | None = None
@@ -66,10 +67,10 @@ def _beside(to: str | None) -> Catalog:
     from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - loads SQLAlchemy
 
     if to is None:
-        raise ConfigError("--to says where the table is, or --catalog who knows")
+        raise ConfigError("--to or --catalog must say where the table is")
     folder = Folder.of(to)
     if not folder.url.startswith("file://"):
-        raise ConfigError(f"--to {to} is no directory: name the catalogue with --catalog")
+        raise ConfigError(f"--to {to} is not a directory: name the catalog with --catalog")
     path = folder.url.removeprefix("file://")
     return SqlCatalog(CATALOG, uri=f"sqlite:///{path}/{_CATALOG_FILE}", warehouse=folder.url)
 
@@ -107,7 +108,7 @@ class IcebergTarget:
     def _load(self) -> State:
         state = _state_of(self._table(self._name))
         if state is None:
-            raise ConfigError(f"table {self._name} is there, but this job did not make it")
+            raise ConfigError(f"table {self._name} exists, but was not created by this job")
         intent = json.loads(self._table(self._bad_name).properties.get(_INTENT, "{}"))
         if intent.get("chunk") != state.chunk:
             return state
@@ -115,7 +116,7 @@ class IcebergTarget:
         try:
             self._add(self._name, state, after, intent["files"])
         except FileNotFoundError:
-            # Leftovers were cleaned up: the good rows are written again, the bad ones exist.
+            # Leftovers were removed: the good rows are written again, the bad ones exist.
             self._lost = after.offsets
             return state
         return after
@@ -154,7 +155,7 @@ class IcebergTarget:
         return self._data(table).below(f"{_chunk_name(chunk)}-{self._run}")
 
     def _sweep(self, table: str, chunk: int) -> None:
-        """Remove what killed runs left: of the next chunk there is nothing in the table yet."""
+        """Remove what killed runs left: the next chunk has nothing in the table yet."""
         data = self._data(table)
         for name in data.names() if self._alone else ():
             if name.startswith(_chunk_name(chunk)):
@@ -220,7 +221,7 @@ def _snapshot(after: State) -> dict[str, str]:
 
 
 def check(columns: Columns) -> None:
-    """ConfigError, if Iceberg has no such columns."""
+    """ConfigError if Iceberg cannot have such columns."""
     from pyiceberg.io.pyarrow import (  # noqa: PLC0415 - slow to load
         UnsupportedPyArrowTypeException,
         _pyarrow_to_schema_without_ids,
@@ -229,4 +230,4 @@ def check(columns: Columns) -> None:
     try:
         _pyarrow_to_schema_without_ids(columns.schema)
     except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
-        raise ConfigError(f"--schema: Iceberg cannot hold it: {error}") from None
+        raise ConfigError(f"--schema: Iceberg does not support it: {error}") from None

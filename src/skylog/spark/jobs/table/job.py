@@ -41,7 +41,7 @@ PARQUET: Final = "parquet"
 
 @dataclass(frozen=True, slots=True)
 class TableJob:
-    """``schema``: text, or the name of a file with it; ``schemas``: Avro schemas by number."""
+    """``schema``: text, or the name of a file with it; ``schemas``: Avro schemas by id."""
 
     cluster: JobCluster
     topic: str
@@ -72,7 +72,7 @@ class Outcome:
 
 
 def run(spark: SparkSession, job: TableJob, before: Before = lambda step: None) -> Outcome:
-    """Bring the table to where the topic ends now."""
+    """Extend the table to the current end of the topic."""
     values = _format(spark, job)
     name = table_name(job)
     target = _target(job, name, before)
@@ -94,11 +94,11 @@ def run(spark: SparkSession, job: TableJob, before: Before = lambda step: None) 
 
 
 def table_name(job: TableJob) -> str:
-    """By default that of the topic, whose dots would be namespaces."""
+    """By default the topic's name, whose dots would be namespaces."""
     name = job.table or job.topic.replace(".", "_")
     if job.form == PARQUET:
         if "/" in name or name.startswith(("_", ".")):
-            raise ConfigError(f"--table {name}: a name without / that begins with a letter")
+            raise ConfigError(f"--table {name}: the name must begin with a letter and have no /")
         return name
     return name if "." in name else f"{NAMESPACE}.{name}"
 
@@ -107,7 +107,7 @@ def _target(job: TableJob, name: str, before: Before) -> Target:
     if job.form == ICEBERG:
         return IcebergTarget(job.catalog.open(job.to), name, before)
     if job.to is None:
-        raise ConfigError("--to says where the Parquet files go")
+        raise ConfigError("--to must say where the Parquet files go")
     return ParquetTarget(job.to, name, before)
 
 
@@ -126,7 +126,7 @@ def _format(spark: SparkSession, job: TableJob) -> Format:
 
 
 def _schema_text(given: str | None) -> str | None:
-    """A schema, or the content of the file that is named so."""
+    """A schema, or the contents of the file of that name."""
     if given is None or given.lstrip().startswith(("{", "[")) or " " in given.strip():
         return given
     try:
@@ -136,7 +136,7 @@ def _schema_text(given: str | None) -> str | None:
 
 
 def _checked(job: TableJob, state: State, initial: State) -> State:
-    """The state, if it is of this topic and these values; ConfigError."""
+    """The state; ConfigError unless it is of this topic and this format."""
     if (state.topic, state.format) != (initial.topic, initial.format):
         raise ConfigError(
             f"the table holds topic {state.topic} as {state.format}, not topic {initial.topic}"
@@ -146,8 +146,8 @@ def _checked(job: TableJob, state: State, initial: State) -> State:
         return state
     if not job.accept_new_topic:
         raise ConfigError(
-            f"topic {state.topic} was deleted and created again since the table was written; to"
-            " add the records of the new one from its beginning, say --accept-new-topic"
+            f"topic {state.topic} was deleted and created again after the table was written; to"
+            " add the records of the new one from its beginning, use --accept-new-topic"
         )
     return replace(state, topic_id=initial.topic_id, offsets=initial.offsets)
 

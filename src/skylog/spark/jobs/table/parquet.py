@@ -19,7 +19,7 @@ from skylog.spark.jobs.table.columns import Columns
 from skylog.spark.jobs.table.state import State
 from skylog.spark.jobs.table.target import Before, Files, Place
 
-# Readers of directories leave out names that begin so.
+# Readers of directories skip names with these prefixes.
 _ASIDE: Final = "_skylog"
 _STATE: Final = "state.json"
 _INTENT: Final = "intent.json"

@@ -1,4 +1,4 @@
-"""Avro schemas by number: files ``<id>.avsc`` in a directory, or a schema registry."""
+"""Avro schemas by id: files ``<id>.avsc`` in a directory, or a schema registry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_FOUND: Final = 404
 
 
 class Registry:
-    """The lookup of schemas, once each."""
+    """Looks up schemas, each once."""
 
     def __init__(self, where: str) -> None:
         self._is_http = where.startswith(("http://", "https://"))
@@ -30,7 +30,8 @@ class Registry:
         self._where = shown.geturl() if self._is_http else where
 
     def find(self, number: int) -> AvroSchema | str:
-        """The schema, or why rows of that number cannot be decoded; ConfigError if nobody knows."""
+        """The schema, or why rows with that id cannot be decoded; ConfigError if it cannot be
+        found."""
         text = self._ask(number) if self._folder is None else _read(self._folder, number)
         if text is None:
             return f"Avro schema {number} is not in {self._where}"

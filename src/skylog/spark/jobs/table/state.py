@@ -1,6 +1,6 @@
-"""How far a table reaches into its topic.
+"""How far a table follows its topic.
 
-Pure: decides from its arguments alone.
+Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a table knows of its topic; ``chunk`` is the number of the next one."""
+    """What a table stores about its topic; ``chunk`` is the number of the next one."""
 
     topic: str
     topic_id: str
@@ -46,7 +46,7 @@ class State:
 
     @classmethod
     def decode(cls, text: str | bytes, where: str) -> State:
-        """ConfigError, if it is not one of this release."""
+        """ConfigError if it is not of this release."""
         try:
             found: Any = json.loads(text)
             if found["version"] != _VERSION:
@@ -60,4 +60,4 @@ class State:
                 decode_offsets(found["offsets"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ConfigError(f"{where} is no state of this release: {error!r}") from None
+            raise ConfigError(f"{where} is not a state of this release: {error!r}") from None

@@ -1,4 +1,4 @@
-"""Where a table is: what Parquet files and Iceberg tables have in common."""
+"""The common interface of Parquet files and Iceberg tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skylog.spark.jobs.folder import Folder
 from skylog.spark.jobs.table.columns import Columns
 from skylog.spark.jobs.table.state import State
 
-# Told each step before it is done.
+# Called with the name of each step before it is done.
 Before = Callable[[str], None]
 
 
@@ -26,7 +26,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Names of the files that make a chunk."""
+    """The names of a chunk's files."""
 
     good: Sequence[str] = ()
     bad: Sequence[str] = ()
@@ -35,12 +35,12 @@ class Files:
 class Target(Protocol):
     """A table and the table of its bad rows.
 
-    ``opened`` completes what an earlier run was about to commit. ``commit`` puts a chunk's files
-    and the state behind it into the table; killed at any point, the next run makes it whole.
+    ``opened`` completes what an earlier run was about to commit. ``commit`` adds a chunk's files
+    and the new state to the table; if it is killed at any point, the next run completes it.
     """
 
     def opened(self, initial: State) -> AbstractContextManager[State]:
-        """The table's state, the initial one if it is new; other runs are kept away if possible."""
+        """The table's state, the initial one if it is new; excludes other runs if possible."""
         ...
 
     def evolve(self, state: State, columns: Columns) -> State:
@@ -52,7 +52,7 @@ class Target(Protocol):
         ...
 
     def bad_until(self) -> Offsets | None:
-        """Where the next chunk must end, if its bad rows are in their table already."""
+        """Where the next chunk must end, if its bad rows are already in their table."""
         ...
 
     def commit(self, before: State, after: State, files: Files) -> None: ...

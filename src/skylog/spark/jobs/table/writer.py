@@ -1,6 +1,6 @@
-"""Writing a chunk: what tasks do with their rows.
+"""Writes a chunk: the part that runs in tasks.
 
-A task decodes its rows and writes two files, of good rows and of bad ones, and returns their names.
+A task decodes its rows and writes two files, for good and for bad rows, and returns their names.
 The driver decides which of them count.
 """
 
@@ -26,30 +26,30 @@ REPORT: Final = "kind string, name string, rows long, bytes long"
 _REPORT: Final = pa.schema(
     [("kind", pa.string()), ("name", pa.string()), ("rows", pa.int64()), ("bytes", pa.int64())]
 )
-# Rows are held until they make a row group.
+# Rows are kept until they fill a row group.
 _GROUP_BYTES: Final = 64 * 1024 * 1024
 _GROUP_ROWS: Final = 1024 * 1024
 
 
 class Decoded(NamedTuple):
-    """Arrays in the order of the columns, and for each row what is wrong with it, or null."""
+    """Arrays in the order of the columns, and for each row its error, or null."""
 
     columns: list[Any]
     errors: Any
 
 
 class Decoder(Protocol):
-    """How values become columns; travels to the tasks."""
+    """How values become columns; sent to the tasks."""
 
     def unknown(self, batch: pa.RecordBatch) -> set[int]:
-        """Numbers of schemas that must be known before the batch can be decoded."""
+        """Ids of schemas that must be known before the batch can be decoded."""
         ...
 
     def decode(self, batch: pa.RecordBatch) -> Decoded: ...
 
 
 class Report(NamedTuple):
-    """A file that a task wrote, or (as name) the number of a schema that it does not know."""
+    """A file that a task wrote, or (as name) the id of a schema that it does not know."""
 
     kind: str
     name: str
@@ -59,7 +59,7 @@ class Report(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChunkWriter:
-    """Given to mapInArrow: rows in, reports out."""
+    """Passed to mapInArrow: rows in, reports out."""
 
     topic: str
     chunk: int
@@ -83,7 +83,7 @@ class ChunkWriter:
         yield pa.RecordBatch.from_pylist([report._asdict() for report in reports], _REPORT)
 
     def _name(self) -> str:
-        """Of this attempt alone: two attempts of a task may run at once."""
+        """Unique to this attempt: two attempts of a task may run at once."""
         task = TaskContext.get()
         numbers = (0, 0) if task is None else (task.partitionId(), task.taskAttemptId())
         return f"{self.chunk:010d}-{numbers[0]:05d}-{numbers[1]}.parquet"
@@ -105,7 +105,7 @@ def _is_given(field: pa.Field) -> bool:
 
 
 def _tombstones(batch: pa.RecordBatch) -> Any:
-    """Values that are already decoded are omitted; a flag says so."""
+    """Decoded values are omitted, so a flag marks tombstones."""
     if "tombstone" in batch.schema.names:
         return batch.column("tombstone")
     return pc.is_null(batch.column("value"))
@@ -117,7 +117,7 @@ def _table(arrays: list[Any], schema: pa.Schema) -> pa.Table:
 
 
 class _File:
-    """A Parquet file that is made when there is a row for it."""
+    """A Parquet file that is created with its first row."""
 
     def __init__(
         self, stack: ExitStack, kind: str, folder: Folder, name: str, schema: pa.Schema
@@ -153,7 +153,7 @@ class _File:
         self._held, self._held_bytes, self._held_rows = [], 0, 0
 
     def close(self) -> list[Report]:
-        """The report; the file is there when the stack is left."""
+        """The report; the file exists once the stack is left."""
         if self._held:
             self._flush()
         if self._parquet is None:
