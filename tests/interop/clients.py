@@ -1,6 +1,6 @@
-"""Real clients behind one interface: produce, consume, be a member of a group, administer.
+"""Real clients behind one interface: produce, consume, join a group, administer.
 
-Those in other languages are programs that speak JSON by the line (go/, js/, java/); those in Python
+Those in other languages are programs that exchange lines of JSON (go/, js/, java/); those in Python
 run in this process.
 """
 
@@ -25,7 +25,7 @@ KAFKAJS = "kafkajs-2.2.4"
 
 @dataclass(frozen=True)
 class Record:
-    """What a producer sends and a consumer must see again, to the byte."""
+    """What a producer sends and a consumer must get, byte for byte."""
 
     partition: int
     timestamp: int
@@ -36,14 +36,14 @@ class Record:
 
 
 class ClientError(Exception):
-    """What a client in another language complained about."""
+    """An error of a client in another language."""
 
 
 class Member(Protocol):
     """A member of a group, which consumes in the background."""
 
     def look(self) -> tuple[list[int], list[Record]]:
-        """The partitions it owns, and the records that came since the last look."""
+        """Its partitions, and the records since the last call."""
         ...
 
     def commit(self) -> None: ...
@@ -66,7 +66,7 @@ class Client(Protocol):
 
 
 def await_that(condition: Callable[[], Any], what: str) -> Any:
-    """The first true value of a condition: somebody else's code has no event to wait for."""
+    """Polls a condition until it is true: foreign code has no event to wait for."""
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while time.monotonic() < deadline:
         found = condition()
@@ -123,7 +123,7 @@ class Program:
         )
 
     def __call__(self, do: str, **values: Any) -> Any:
-        """Run one command; raises ClientError with what the client says."""
+        """Run one command; raises ClientError with the client's message."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         given = {name: value for name, value in values.items() if value is not None}
@@ -193,7 +193,7 @@ def java_client(bootstrap: str) -> Program:
 
 
 class ThreadMember:
-    """A member whose consumer belongs to one thread: that thread polls, and does what is asked."""
+    """A member whose consumer is used by one thread, which polls and executes requests."""
 
     def __init__(
         self,
@@ -424,7 +424,7 @@ class KafkaPython:
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=50,
-            # Should it miss a new topic's metadata, it looks again in time.
+            # If it misses a new topic's metadata, it soon refreshes it.
             metadata_max_age_ms=1_000,
             **more,
         )
@@ -496,7 +496,7 @@ class KafkaPython:
 
 
 class AioKafka:
-    """aiokafka, on an event loop of its own."""
+    """aiokafka, on its own event loop."""
 
     def __init__(self, bootstrap: str) -> None:
         import asyncio
@@ -657,14 +657,14 @@ CLIENTS: dict[str, Callable[[str], Client]] = {
     "kafkajs": kafkajs,
 }
 CODECS = {name: ["none", "gzip", "snappy", "lz4", "zstd"] for name in CLIENTS}
-# The others need native modules of theirs.
+# The others need additional native modules.
 CODECS["kafkajs"] = ["none", "gzip", "snappy"]
 CODECS["kafka-python"] = ["none", "gzip", "lz4", "zstd"]
 
 
 @contextmanager
 def members(*joined: Member) -> Iterator[list[Member]]:
-    """Members that leave in the end, whatever happens."""
+    """Members that always leave at the end."""
     present = list(joined)
     try:
         yield present

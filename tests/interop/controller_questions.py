@@ -1,4 +1,4 @@
-"""What both controllers are asked, in order; None stands for the newest version."""
+"""Requests to both controllers, in order; None stands for the latest version."""
 
 from __future__ import annotations
 
@@ -348,7 +348,7 @@ DELETIONS: list[Question] = [
 
 
 def patient(question: Question) -> Question:
-    """Kafka gives up at once on a request that allows it no time."""
+    """Kafka times out at once on a request without a timeout."""
     message, _ = question
     if isinstance(message, CreatePartitionsRequest | DeleteTopicsRequest):
         message.timeout_ms = 60_000

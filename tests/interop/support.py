@@ -1,4 +1,4 @@
-"""Nodes to test against, and Kafka's command line tools to test with."""
+"""Nodes to test against, and Kafka's command line tools."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ JARS = os.environ.get("SKYLOG_KAFKA_JARS", str(CACHE / "kafka-4.3.1" / "lib"))
 START_SECONDS_MAX = 100
 
 SKYLOG = "from skylog.cli.main import main; main()"
-# Both brokers get these, so that they can be told apart only by what they do.
+# Settings of both brokers, so that only their behaviour can differ.
 COMMON = {
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "1",
     "group.initial.rebalance.delay.ms": "0",
     "log.retention.check.interval.ms": "600000",
-    # Whatever a test does to the node's disk, it does on purpose.
+    # Tests change the node's disk on purpose.
     "auto.create.topics.enable": "true",
 }
 
 
 class Process:
-    """A child whose output goes to a file, and which ends with the test."""
+    """A child process whose output goes to a file, and which ends with the test."""
 
     def __init__(self, command: list[str], log: Path) -> None:
         self.log = log
@@ -61,7 +61,7 @@ class Process:
         return self._child.poll() is None
 
     def kill(self) -> None:
-        """An end that it does not see coming."""
+        """SIGKILL."""
         self._child.kill()
         self._child.wait()
 
@@ -98,7 +98,7 @@ class Node:
 
 
 def start_skylog(directory: Path, settings: Mapping[str, str] | None = None) -> Node:
-    """skylog in a process of its own, as a user starts it."""
+    """skylog in a separate process, as a user starts it."""
     given = {
         "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
         "http.listener": "",
@@ -152,7 +152,7 @@ def java(main_class: str, *arguments: str, heap: str = "256m", level: str = "INF
 
 
 def java_program(directory: Path, main_class: str, settings: Mapping[str, object]) -> Process:
-    """A program of Kafka's that is told all in a file of properties."""
+    """A program of Kafka's that is configured by a properties file."""
     number = len(list(directory.glob("run-*.log")))
     config = directory / f"run-{number}.properties"
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
@@ -160,7 +160,7 @@ def java_program(directory: Path, main_class: str, settings: Mapping[str, object
 
 
 def await_equal(program: Process, look: Callable[[], object], expected: object) -> None:
-    """Look until a program that must go on running has done what is expected."""
+    """Poll until a program, which must keep running, has done what is expected."""
     deadline = time.monotonic() + START_SECONDS_MAX
     while (found := look()) != expected:
         log = program.log.read_text(errors="replace")
@@ -198,7 +198,7 @@ TOOLS = {
 
 @dataclass
 class Ran:
-    """What a tool left."""
+    """The result of a tool."""
 
     code: int
     out: str
@@ -217,7 +217,7 @@ class JavaTools:
     """Kafka's tools, one after the other in one JVM (see java/Tools.java)."""
 
     def __init__(self, bootstrap: str, log: Path, ready: Callable[[], None] = lambda: None) -> None:
-        """``ready`` is waited for before each: a tool asks whichever broker it likes."""
+        """``ready`` runs before each tool, which may ask any broker."""
         self.bootstrap = bootstrap
         self._ready = ready
         command = java(str(HERE / "java" / "Tools.java"), heap="512m", level="OFF")
@@ -227,10 +227,10 @@ class JavaTools:
             )
 
     def run(self, tool: str, *arguments: str, stdin: str = "", server: bool = True) -> Ran:
-        """Run a tool, whatever comes of it."""
+        """Run a tool, which may fail."""
         self._ready()
         where = ["--bootstrap-server", self.bootstrap] if server else []
-        # kafka-cluster takes it after the sub-command, others before it or anywhere.
+        # kafka-cluster takes it after the sub-command, others anywhere.
         ordered = [*arguments, *where] if tool == "cluster" else [*where, *arguments]
         fields = [TOOLS[tool], stdin, *ordered]
         pipe_in, pipe_out = self._child.stdin, self._child.stdout
@@ -247,7 +247,7 @@ class JavaTools:
         return ran
 
     def alone(self, tool: str, *arguments: str) -> Ran:
-        """Run a tool that must succeed in a JVM of its own: one that acts when its JVM ends."""
+        """Run a tool that must succeed in its own JVM, because it acts when its JVM ends."""
         command = java(TOOLS[tool], "--bootstrap-server", self.bootstrap, *arguments, level="OFF")
         ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr

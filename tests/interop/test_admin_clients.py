@@ -1,4 +1,4 @@
-"""What the admin clients of all libraries do: topics, configs, records, groups, quotas, SCRAM."""
+"""The admin clients of all libraries: topics, configs, records, groups, quotas, SCRAM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Kafka says what a client without permission is told, and what one with it is."""
+"""Compares the responses to clients with and without permission with those of a real Kafka."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.ports import free_port
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
-# What differs from one cluster to the next.
+# Fields that differ between clusters.
 VOLATILE = frozenset(
     {
         "cluster_id", "epoch", "error_message", "high_watermark", "last_caught_up_timestamp",
@@ -29,7 +29,7 @@ VOLATILE = frozenset(
     }
 )  # fmt: skip
 ATTEMPTS = 200
-# These list everything there is, in no order.
+# These list everything, without an order.
 LISTS = frozenset({ApiKey.LIST_GROUPS, ApiKey.LIST_CONFIG_RESOURCES})
 
 
@@ -45,7 +45,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     }
     node = start_kafka(tmp_path_factory.mktemp("kafka"), settings)
     world = World(plaintext, sasl, controller)
-    # Kafka has no producer ids at first, and says so to whoever asks before they come.
+    # A new Kafka has no producer ids for a moment, and answers with an error until then.
     world.until_done(ApiKey.INIT_PRODUCER_ID, world.things())
     yield world
     world.close()
@@ -63,7 +63,7 @@ def ours() -> Iterator[World]:
 
 
 def shape(value: Any, things: Things) -> Any:
-    """An answer without what differs from one cluster to the next."""
+    """A response without fields that differ between clusters."""
     if isinstance(value, list):
         kept = [item for item in value if getattr(item, "name", None) not in OUR_SETTINGS]
         return [shape(item, things) for item in kept]
@@ -78,7 +78,7 @@ def shape(value: Any, things: Things) -> Any:
 
 
 def compared(*, controller: bool) -> dict[ApiKey, Row]:
-    """What Kafka has, too."""
+    """The part of a response that Kafka has, too."""
     table = controller_table() if controller else broker_table()
     return {key: row for key, row in table.items() if key < OWN_APIS_FROM}
 
@@ -90,7 +90,7 @@ def told(world: World, user: str | None, key: ApiKey, version: int, *, controlle
         world.change_acls(f"User:{ALICE}", [grant.named(things) for grant in case.grants])
     with world.connect(user, controller=controller) as wire:
         answer = wire.ask(case.build(things, version), version)
-        for _ in range(ATTEMPTS):  # Kafka's broker hears of a new permission a little later
+        for _ in range(ATTEMPTS):  # Kafka's broker learns of a new permission a little later
             if not any("AUTHORIZATION" in code.name for code in errors_in(answer)):
                 break
             answer = wire.ask(case.build(things, version), version)

@@ -1,4 +1,4 @@
-"""Kafka reads what our compaction leaves: its tool the segments, its broker the directory."""
+"""Kafka reads compacted logs of ours: its tool the segments, its broker the directory."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def everything(address: str) -> list[tuple[int, bytes, bytes | None]]:
 
 
 def compacted(directory: Path, settings: dict[str, str]) -> list[tuple[int, bytes, bytes | None]]:
-    """What clients see of a topic that skylog compacted."""
+    """The records of a topic that skylog compacted, as clients see them."""
     node = start_skylog(directory, {"log.cleaner.backoff.ms": "50", **settings})
     try:
         admin = confluent.AdminClient({"bootstrap.servers": node.bootstrap, **QUIET})
@@ -124,7 +124,7 @@ def test_kafka_goes_on_with_a_directory_that_we_compacted(tmp_path: Path, clean:
     checkpoint = (data / "cleaner-offset-checkpoint").read_text().splitlines()
     assert checkpoint[0] == "0"
     assert any(line.startswith(f"{TOPIC} 0 ") for line in checkpoint)
-    # Of diskless topics Kafka knows nothing.
+    # Kafka does not know diskless topics.
     shutil.rmtree(data / "diskless-objects", ignore_errors=True)
     if not clean:
         (data / ".kafka_cleanshutdown").unlink()
@@ -142,7 +142,7 @@ def test_kafka_goes_on_with_a_directory_that_we_compacted(tmp_path: Path, clean:
     try:
         process.await_line(r"Kafka Server started")
         theirs = everything(f"127.0.0.1:{broker}")
-        # Kafka may have compacted on: what is the newest of its key is the same.
+        # Kafka may have compacted further: the latest record of each key is the same.
         assert {key: (at, value) for at, key, value in theirs} == {
             key: (at, value) for at, key, value in found
         }

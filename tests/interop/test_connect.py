@@ -17,7 +17,7 @@ from tests.interop.support import Node, await_equal, java_program, start_skylog
 from tests.interop.topics import create_topic, partitions_of, read_topic
 from tests.ports import free_port
 
-# Programs that start slowly, on a machine that may have other things to do.
+# These programs start slowly, and the machine may be busy.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
 SECONDS_MAX = 100
@@ -60,7 +60,7 @@ def worker_settings(bootstrap: str, port: int) -> dict[str, str]:
         "exactly.once.source.support": "enabled",
         "offset.flush.interval.ms": "500",
         "plugin.discovery": "service_load",
-        # A worker that was killed is missed soon, and its work is given away at once.
+        # A killed worker is detected soon, and its work is reassigned at once.
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
         "scheduled.rebalance.max.delay.ms": "0",
@@ -75,7 +75,7 @@ def connector(kind: str, file: Path, **more: str) -> dict[str, str]:
 
 
 def rest(port: int, path: str, body: Mapping[str, str] | None = None) -> Any:
-    """The worker's answer, or none while it is not ready for the question."""
+    """The worker's response, or None while it is not ready."""
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/connectors{path}",
         data=None if body is None else json.dumps(body).encode(),
@@ -96,7 +96,7 @@ def states(port: int, name: str) -> list[str]:
 
 
 def test_a_file_through_a_topic_into_a_file(start: Callable[[str], Node], tmp_path: Path) -> None:
-    """Each line is in the topic once, though the worker is killed and another one goes on."""
+    """Each line is in the topic once, though the worker is killed and another one takes over."""
     bootstrap = start("skylog").bootstrap
     source, sink, port = tmp_path / "source.txt", tmp_path / "sink.txt", free_port()
     lines = [f"line {number}" for number in range(500)]
@@ -117,7 +117,7 @@ def test_a_file_through_a_topic_into_a_file(start: Callable[[str], Node], tmp_pa
         more.write("the end\n")
     lines += ["between", "two", "workers", "the end"]
     with java_program(tmp_path, worker, settings) as connect:
-        # Nobody tells this one what to run: it reads that in the worker's topics.
+        # This one reads its connectors from the worker's topics.
         await_equal(connect, lambda: states(port, "source") + states(port, "sink"), ["RUNNING"] * 2)
         # A sink may see a record again that it had not committed.
         await_equal(connect, lambda: list(dict.fromkeys(sink.read_text().splitlines())), lines)
@@ -155,7 +155,7 @@ def mirror_settings(west: str, east: str) -> dict[str, str]:
         "groups": "readers.*",
         "sync.group.offsets.enabled": "true",
         "offset.lag.max": "0",
-        # Settings of a worker, as the one that writes to this cluster has them.
+        # Worker settings of the one that writes to this cluster.
         "east.plugin.discovery": "service_load",
         "east.offset.flush.interval.ms": "500",
         **ONE_REPLICA,
@@ -191,7 +191,7 @@ def kept_settings(bootstrap: str, topic: str) -> tuple[str, str]:
 
 
 def test_mirror_maker(start: Callable[[str], Node], tmp_path: Path) -> None:
-    """Topics with their settings, records with all that is in them, and where groups are."""
+    """Topics with their settings, records with all fields, and the offsets of groups."""
     west, east = start("west").bootstrap, start("east").bootstrap
     partitions = {"orders": 3, "orders-diskless": 2}
     create_topic(west, "orders", 3, {"retention.ms": "86400000"})

@@ -32,7 +32,7 @@ CONSUMER = ("--command-property", "group.protocol=consumer")
 
 @pytest.fixture
 def member(bootstrap: str, topic: NewTopic, name: NewName) -> Iterator[Any]:
-    """A member of librdkafka that owns all of a topic; its attributes say of what."""
+    """A member of librdkafka that owns all partitions of a topic."""
 
     class Joined:
         topic_name = topic(3)
@@ -59,7 +59,7 @@ def member(bootstrap: str, topic: NewTopic, name: NewName) -> Iterator[Any]:
 
 
 def columns(out: str) -> list[dict[str, str]]:
-    """The lines of a table by its headers."""
+    """The rows of a table by its headers."""
     lines = [line.split() for line in out.splitlines() if line.strip()]
     headers = next(line for line in lines if line[0] == "GROUP")
     return [dict(zip(headers, line, strict=False)) for line in lines[lines.index(headers) + 1 :]]
@@ -137,7 +137,7 @@ def stored(side: Side) -> list[tuple[bytes | None, bytes | None]]:
 
 
 def test_kafkas_records_are_ours(kafka: Node, tmp_path: Path) -> None:
-    """What Kafka writes we read, and would write the same, down to the hash of the topics."""
+    """We read what Kafka writes, and would write the same, including the hash of the topics."""
     side = Side(kafka.address, "records")
     try:
         group, topic = side.name("group"), side.create(partitions=3)

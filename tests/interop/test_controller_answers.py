@@ -1,7 +1,7 @@
-"""Kafka and our controller are asked the same in the same order, and must answer alike.
+"""Kafka and our controller get the same requests in the same order, and must answer alike.
 
-Compared is everything a client acts on: codes, names, counts, configs. Ids, epochs, wording and
-the order of lists are each one's own.
+Everything that a client acts on is compared: codes, names, counts, configs. Ids, epochs, wording
+and the order of lists may differ.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def java(main_class: str, *arguments: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[socket.socket]:
-    """A connection to a Kafka of one node that lets everybody do everything."""
+    """A connection to a Kafka of one node that allows everything."""
     place = tmp_path_factory.mktemp("kafka")
     ports = free_port(), free_port()
     config = place / "server.properties"
@@ -90,7 +90,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[socket.socket]:
     )
     output = server.stdout
     assert output is not None
-    # A pipe that nobody reads would stop Kafka when it is full.
+    # A full pipe would block Kafka.
     reader = threading.Thread(target=output.read)
     try:
         said = list(itertools.takewhile(lambda line: "Kafka Server started" not in line, output))
@@ -139,7 +139,7 @@ def comparable(value: Any) -> Any:
 
 
 def codes(value: Any) -> set[int]:
-    """All error codes in a response: those of a request that failed whole are the same."""
+    """All error codes in a response; a request that failed as a whole has one."""
     if isinstance(value, dict):
         own = {value["error_code"]} if "error_code" in value else set()
         return own.union(*(codes(one) for one in value.values()))
@@ -149,7 +149,7 @@ def codes(value: Any) -> set[int]:
 
 
 def shown(message: Message, version: int) -> Any:
-    """What is left of a response on the wire of its version."""
+    """A response as its version transmits it."""
     return comparable(decode(type(message), encode(message, version), version))
 
 
@@ -161,7 +161,7 @@ def described_acls(image: ClusterImage, message: DescribeAclsRequest) -> Message
     return describe_acls(context, message)
 
 
-# What every broker answers from its own metadata.
+# Requests that brokers answer from their own metadata.
 DESCRIBED: Mapping[type[Message], Callable[[ClusterImage, Any], Message]] = {
     DescribeAclsRequest: described_acls,
     DescribeUserScramCredentialsRequest: describe_user_scram_credentials,

@@ -1,4 +1,4 @@
-"""A broker whose diskless topics are ordered by Postgres, with a real client."""
+"""A broker with diskless topics on the Postgres plane, with a real client."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def settings() -> dict[str, str]:
 
 
 def produce(broker: Broker, values: range) -> dict[int, list[int]]:
-    """Partition → the offsets that were acked, in order."""
+    """Partition → the acknowledged offsets, in order."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
     offsets: dict[int, list[int]] = {n: [] for n in range(PARTITIONS)}
     errors: list[object] = []
@@ -55,7 +55,7 @@ def produce(broker: Broker, values: range) -> dict[int, list[int]]:
 
 
 def consume(broker: Broker, count: int) -> dict[int, list[tuple[int, int]]]:
-    """Partition → (offset, value) of everything from the start on."""
+    """Partition → (offset, value) of all records."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g"})
     consumer.assign([TopicPartition("t", n, 0) for n in range(PARTITIONS)])
     found: dict[int, list[tuple[int, int]]] = {n: [] for n in range(PARTITIONS)}
@@ -102,8 +102,8 @@ def test_a_wiped_disk_costs_no_acknowledged_record(
     }
     with BrokerProcess(disk, given) as node:
         create_topic(node.address, "t", PARTITIONS)
-        # The topic is known from a backup of the cluster's metadata. One may have begun before it
-        # was created, the one after that has not.
+        # The topic is in a backup of the cluster's metadata. One backup may have started before the
+        # topic was created, but not the next.
         for number in range(2):
             before = manifests(bucket)
             create_topic(node.address, f"later-{number}")

@@ -1,4 +1,4 @@
-"""Kafka's own tool reads what we write, and has nothing to complain about."""
+"""Kafka's tool reads what we write without complaints."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def dump(jars: Path, *arguments: str) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    # The tool expects every file to begin at offset 0: a segment's first offset is no complaint.
+    # The tool expects every file to begin at offset 0: ignore that.
     complaints = FIRST_OFFSET.sub("", done.stderr)
     assert not COMPLAINT.search(complaints), complaints
     return done.stdout
@@ -117,7 +117,7 @@ def test_after_a_crash(jars: Path, log: Log) -> None:
 
 
 def test_assembled_segments(jars: Path, log: Log, tmp_path: Path) -> None:
-    """Segments put together from batches, as the pipeline does it, are as good as appended ones."""
+    """Segments that are assembled from batches, as by tiered storage, equal appended ones."""
     folder = tmp_path / "assembled-0"
     folder.mkdir()
     assembled = []

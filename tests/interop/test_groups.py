@@ -1,4 +1,4 @@
-"""Consumer groups of every client: members come, go and die, and each record is seen."""
+"""Consumer groups of every client: members join, leave and crash, and each record is read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NewTopic = Callable[..., str]
 
 
 class Watched:
-    """The members of a group, and all that they have seen so far."""
+    """The members of a group, and all that they have read so far."""
 
     def __init__(self, present: list[Member]) -> None:
         self.present = present
@@ -53,7 +53,7 @@ class Watched:
         self.seen += [record for _, records in found for record in records]
 
     def shared(self) -> bool:
-        """Whether every member has its share and every partition one owner."""
+        """Whether every member has partitions and every partition one owner."""
         self.look()
         everything = sorted(index for partitions in self.owned for index in partitions)
         return everything == list(range(PARTITIONS)) and all(self.owned)
@@ -89,7 +89,7 @@ def test_members_share_the_work(
         writer.produce(subject, first)
         await_that(lambda: group_now.has_seen(first), "both consume")
         present.pop(0).leave()
-        await_that(group_now.shared, "the one who stayed takes over")
+        await_that(group_now.shared, "the remaining member takes over")
         second = records("second")
         writer.produce(subject, second, "gzip")
         await_that(lambda: group_now.has_seen(second), "it consumes")
@@ -99,7 +99,7 @@ def test_members_share_the_work(
         later = Watched(present)
         third = records("third", 12)
         writer.produce(subject, third)
-        await_that(lambda: later.has_seen(third), "who comes later goes on")
+        await_that(lambda: later.has_seen(third), "a later member resumes")
         assert {r.value for r in later.seen} == {r.value for r in third}
 
 
@@ -113,7 +113,7 @@ def committed(client: Get, group: str) -> dict[str, int]:
 def test_static_members_keep_their_share(
     name_: str, client: Get, topic: NewTopic, name: Callable[[str], str]
 ) -> None:
-    """One that goes and comes again under its name finds its partitions, without a rebalance."""
+    """A static member that restarts gets its partitions back without a rebalance."""
     subject, group = topic(PARTITIONS), name("group")
     assignor = ASSIGNORS[name_][0]
     with members() as present:
@@ -133,7 +133,7 @@ def described(client: Get, group: str) -> Any:
     try:
         return client("franz-go")("group", group=group)  # type: ignore[operator]
     except ClientError as error:
-        if "GROUP_ID_NOT_FOUND" in str(error):  # nobody has joined yet
+        if "GROUP_ID_NOT_FOUND" in str(error):  # no member has joined yet
             return {"state": "none", "members": 0}
         raise
 
@@ -141,7 +141,8 @@ def described(client: Get, group: str) -> Any:
 def test_members_of_different_clients_share(
     client: Get, topic: NewTopic, name: Callable[[str], str]
 ) -> None:
-    """They agree on an assignor, and each reads what the leader, whoever it is, gave it."""
+    """They agree on an assignor, and each reads what the leader assigned, whichever client that
+    is."""
     subject, group = topic(PARTITIONS), name("group")
     names = ["java", "librdkafka", "franz-go", "aiokafka", "kafka-python"]
     with members() as present:
@@ -158,7 +159,7 @@ def test_members_of_different_clients_share(
 def test_a_member_that_dies_is_replaced(
     bootstrap: str, client: Get, topic: NewTopic, name: Callable[[str], str]
 ) -> None:
-    """A process that is killed leaves no word: its session ends, and the others take over."""
+    """A killed process does not leave the group: its session expires, and the others take over."""
     subject, group = topic(PARTITIONS), name("group")
     with contextlib.closing(CLIENTS["franz-go"](bootstrap)) as victim:
         victim.join(subject, group, assignor="range")

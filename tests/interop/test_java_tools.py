@@ -1,4 +1,4 @@
-"""Kafka's command line tools against skylog: what they print and what they leave."""
+"""Kafka's command line tools against skylog: their output and their effects."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_users(kafka_tool: JavaTools, name: NewName) -> None:
     shown = kafka_tool("configs", "--describe", *user).out
     assert "SCRAM-SHA-256=iterations=4096" in shown
     assert "SCRAM-SHA-512=iterations=4096" in shown
-    # Both at once would be a user twice, which Kafka refuses.
+    # Both at once would name a user twice, which Kafka refuses.
     kafka_tool("configs", "--alter", *user, "--delete-config", "SCRAM-SHA-256")
     kafka_tool("configs", "--alter", *user, "--delete-config", "SCRAM-SHA-512")
     assert "SCRAM" not in kafka_tool("configs", "--describe", *user).out
@@ -235,7 +235,7 @@ def test_offsets(kafka_tool: JavaTools, topic: NewTopic, tmp_path: Path) -> None
         ("0", 0),
     ]:
         assert offsets(kafka_tool, subject, "--time", spec) == {0: offset}
-    # All lines may have come in one millisecond: then the first of them is the latest.
+    # All lines may have the same millisecond: then the first of them is the latest.
     (latest,) = offsets(kafka_tool, subject, "--time", "max-timestamp").values()
     assert 0 <= latest < 10
     for spec in ("-5", "-6", "99999999999999"):
@@ -287,7 +287,7 @@ def test_performance_tools(kafka_tool: JavaTools, topic: NewTopic, name: NewName
 
 
 def test_verifiable_clients(kafka_tool: JavaTools, topic: NewTopic, name: NewName) -> None:
-    """Every record that was acknowledged is consumed, and the group's commits say so."""
+    """Every acknowledged record is consumed and committed by the group."""
     subject, group = topic(2), name("group")
     ran = kafka_tool.alone(
         "verifiable-producer",
@@ -486,7 +486,7 @@ def test_producers_are_shown(kafka_tool: JavaTools, topic: NewTopic) -> None:
 
 @pytest.fixture
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A node that asks who may do what; the tests themselves may do anything."""
+    """A node with an authorizer; the tests are super users."""
     node = start_skylog(
         tmp_path_factory.mktemp("guarded"),
         {

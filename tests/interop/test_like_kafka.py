@@ -1,8 +1,8 @@
-"""The same requests to skylog and to Apache Kafka: every answer must be the same.
+"""The same requests to skylog and to Apache Kafka: every response must be the same.
 
 A scenario (``scenarios/``) is a function that talks to one broker over raw sockets. It runs on
-both, and what they answer is compared field by field, but for what two brokers cannot have in
-common and for the wording of messages. Where we differ on purpose, the scenario says why.
+both, and the responses are compared field by field, except values that always differ between two
+brokers and the wording of messages. Where we differ on purpose, the scenario says why.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node]]:
-    """A skylog and a Kafka that have just started."""
+    """A skylog and a Kafka that have just been started."""
     ours = start_skylog(tmp_path_factory.mktemp("ours"), SETTINGS)
     kafkas = start_kafka(tmp_path_factory.mktemp("kafkas"), SETTINGS)
     yield ours, kafkas

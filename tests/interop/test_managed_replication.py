@@ -1,4 +1,4 @@
-"""Kafka's own tools on three racks: what they print of diskless topics."""
+"""Kafka's tools on three racks: their output for diskless topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINE = re.compile(r"Partition: (\d+)\tLeader: (\S+)\tReplicas: (\S+)\tIsr: (\S+)
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    # Kafka's own tool knows no diskless.enable: here every topic is diskless.
+    # Kafka's tool does not know diskless.enable: here every topic is diskless.
     with racks_cluster(settings={**CALM, "log.diskless.enable": "true"}) as running:
         yield running
 
@@ -107,7 +107,7 @@ def test_reassignment(tool: JavaTools, cluster: Cluster, tmp_path: Path) -> None
 
     assert "Reassignment of partition moved-0 is completed." in move([4, 5, 6])
     ((leader, replicas, in_sync),) = describe(tool, "moved")
-    assert leader in replicas  # one that led before goes on
+    assert leader in replicas  # a previous leader continues
     assert replicas == in_sync == ["4", "5", "6"]
     assert "is completed" in move([1])
     assert "is completed" in move([1, 2, 3])
@@ -167,7 +167,7 @@ def test_a_consumer_of_librdkafka_in_a_zone(tool: JavaTools, cluster: Cluster) -
 
 
 def test_java_clients_in_a_zone(tool: JavaTools, cluster: Cluster) -> None:
-    """They skip the field that they do not know, and go where they are sent."""
+    """They skip the unknown field, and use the brokers that they are given."""
     create(tool, "java", "--partitions", "3")
     sent = [str(number) for number in range(30)]
     tool(

@@ -1,4 +1,4 @@
-"""Kafka's own tools judge our directories, and we open theirs."""
+"""Kafka's tools check our directories, and we open theirs."""
 
 from __future__ import annotations
 

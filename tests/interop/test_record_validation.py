@@ -1,4 +1,4 @@
-"""Kafka itself judges the batches that we judge: written cases, and hundreds of damaged ones."""
+"""Kafka and skylog validate the same batches: written cases, and hundreds of damaged ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_golden_verdicts_are_still_kafkas() -> None:
 
 
 def damaged(rng: random.Random, index: int) -> Case:
-    """A batch with a few bytes changed under a CRC that holds; most changes hit records."""
+    """A batch with a few bytes changed and a matching CRC; most changes hit records."""
     codec = rng.choice([0, 0, 0, 1, 2, 3, 4])
     data = bytearray(batch(codec))
     for _ in range(rng.randrange(1, 3)):
@@ -53,12 +53,12 @@ def damaged(rng: random.Random, index: int) -> Case:
 
 
 def is_stricter(case: Case) -> bool:
-    """Whether we refuse a batch for one of those faults that Kafka lets pass."""
+    """Whether we refuse a batch for a fault that Kafka ignores."""
     with pytest.raises(KafkaError) as error:
         validate(case.records, case.rules(), NOW, case.version)
     said = error.value.message or ""
     if said == "broken gzip stream" or said.startswith("lz4 frame"):
-        return True  # Java overlooks what other libraries refuse: flags, end marks, checksums
+        return True  # Java ignores what other libraries refuse: flags, end marks, checksums
     return said.endswith("bad offset") or (
         not case.name.endswith("none") and said.endswith(("bad record", "bad size"))
     )
@@ -73,14 +73,14 @@ def test_damaged_batches(seed: int) -> None:
         code, indexes, stored = verdict.split()
         ours = judge(case)
         if ours[0] == 0:
-            # Whatever we accept, Kafka accepts and stores alike.
+            # What we accept, Kafka accepts and stores alike.
             assert (code, indexes) == ("0", "-"), case
             accepted += 1
             assert meaning(ours[2]) == meaning(bytes.fromhex(stored)), case
         elif code == "0":
             assert is_stricter(case), case
         else:
-            # A broken stream shows in Kafka as whatever fault is met first, so 87 and −1 mix.
+            # For a broken stream Kafka returns the first fault that it meets, so 87 and −1 mix.
             assert ours[:2] == (int(code), indexes) or {ours[0], int(code)} == {87, -1}, case
     assert 0 < accepted < len(cases)
 

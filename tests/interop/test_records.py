@@ -1,4 +1,4 @@
-"""Whatever one client writes, every client reads again, to the byte."""
+"""What one client writes, every client reads, byte for byte."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.interop.clients import CLIENTS, CODECS, Client, Record, kcat
 
-# Clients warn of what they themselves do.
+# Clients warn about their own code.
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 NOW = 1_750_000_000_000
@@ -21,7 +21,7 @@ PLAIN = [
     Record(1, NOW + 3, b"headers", b"v", (("a", b"1"), ("b", b""), ("ü", "ß".encode()))),
     Record(0, NOW + 4, b"large", b"x" * 200_000),
 ]
-# kafkajs cannot say these, as its headers are an object of strings.
+# kafkajs cannot express these: its headers are an object of strings.
 DOUBLE_HEADERS = Record(0, NOW + 7, b"h", b"v", (("same", b"1"), ("other", b"2"), ("same", b"3")))
 NULL_HEADER = Record(0, NOW + 8, b"h", b"v", (("null", None),))
 
@@ -38,7 +38,7 @@ def records_of(writer: str) -> list[Record]:
 
 
 def seen_by(reader: str, records: list[Record]) -> list[Record]:
-    """What a reader can show of records: kafkajs cannot show the order of equal headers."""
+    """The records as a reader can show them: kafkajs cannot show the order of equal headers."""
     if reader != "kafkajs":
         return records
     return [
@@ -54,7 +54,7 @@ def in_order(records: list[Record]) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def written() -> dict[tuple[str, str], str]:
-    """Topics by writer and codec, so that each is written once and read by all."""
+    """Topics by writer and codec: each is written once and read by all."""
     return {}
 
 
@@ -97,7 +97,7 @@ def test_reading_from_a_time_on(reader: str, client: Get, topic: NewTopic) -> No
 
 @pytest.mark.parametrize("writer", CLIENTS)
 def test_messages_near_the_limit(writer: str, client: Get, topic: NewTopic) -> None:
-    """What the limit allows passes; what is beyond it is refused, and nothing of it stays."""
+    """Messages within the limit are accepted; larger ones are refused and leave nothing."""
     name = topic(max_message_bytes="2000000")
     fits = Record(0, NOW, b"k", b"x" * 1_999_900)
     client(writer).produce(name, [fits])
@@ -116,7 +116,7 @@ def test_a_transaction_is_committed(writer: str, client: Get, topic: NewTopic) -
 
 
 def test_unknown_topics_are_refused(client: Get, kafka_off: str) -> None:
-    """Where topics are not made on demand, a producer is told so."""
+    """Without auto-creation, a producer gets an error."""
     from confluent_kafka import Producer
 
     producer = Producer(

@@ -1,4 +1,4 @@
-"""Replicated topics for librdkafka and for Kafka's own tools, while brokers come and go."""
+"""Replicated topics with librdkafka and Kafka's tools, while brokers stop and start."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 class Writer:
-    """An idempotent producer that writes on and on, in a thread."""
+    """An idempotent producer that keeps writing, in a thread."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         self.acked: dict[int, list[bytes]] = {n: [] for n in range(partitions)}
@@ -254,10 +254,10 @@ def test_tools_move_a_partition(tool: JavaTools, cluster: Cluster, tmp_path: Pat
     until(done, "it is moved")
     assert described(tool, "moved") == [("3", ["3", "2"], ["2", "3"])]
     assert "No partition reassignments found." in tool("reassign-partitions", "--list").out
-    # The throttle went with the last look.
+    # The last verification removed the throttle.
     configs = tool("configs", "--describe", "--entity-type", "topics", "--entity-name", "moved")
     assert "throttled" not in configs.out
-    until(lambda: replica(cluster.broker(1), "moved") is None, "the old copy goes")
+    until(lambda: replica(cluster.broker(1), "moved") is None, "the old replica is deleted")
     elected = tool(
         "leader-election",
         *("--election-type", "preferred", "--topic", "moved", "--partition", "0"),

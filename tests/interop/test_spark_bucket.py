@@ -1,4 +1,4 @@
-"""Jobs whose topics and whose output are in a real S3 server, as people start them."""
+"""Jobs with topics and output in a real S3 server, as users start them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RECORDS = 300
 
 
 class Jobs:
-    """``skylog spark``, with a bucket that only variables tell how to reach."""
+    """``skylog spark``, with a bucket that is configured by environment variables."""
 
     def __init__(self, bootstrap: str, settings: dict[str, str], folder: Path) -> None:
         self.endpoint = settings["diskless.storage.s3.endpoint"]

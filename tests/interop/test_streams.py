@@ -1,4 +1,4 @@
-"""Kafka Streams' own word count: its internal topics, its state, and every word counted once."""
+"""The word count of Kafka Streams: its internal topics, its state, and every word counted once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from confluent_kafka import (
 from tests.interop.support import Node, Process, await_equal, java_program, start_skylog
 from tests.interop.topics import create_topic, partitions_of, read_topic
 
-# Three programs in a row, on a machine that may have other things to do.
+# Three programs in sequence, and the machine may be busy.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
 DEMO = "org.apache.kafka.streams.examples.wordcount.WordCountDemo"
@@ -34,7 +34,7 @@ STORE = "streams-wordcount-KSTREAM-AGGREGATE-STATE-STORE-0000000003"
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[Node]:
-    """The demo's topics have fixed names: each test has a node of its own."""
+    """The demo's topics have fixed names, so each test has its own node."""
     running = start_skylog(tmp_path / "skylog")
     yield running
     assert running.process.alive
@@ -58,7 +58,8 @@ def word_count(directory: Path, bootstrap: str, **settings: object) -> Process:
     given = {
         "bootstrap.servers": bootstrap,
         "state.dir": directory / "state",
-        # Streams does not leave its group: the next run waits until the last one is missed.
+        # Streams does not leave its group: the next run waits until the session of the last one
+        # expires.
         "main.consumer.session.timeout.ms": 6000,
         "main.consumer.heartbeat.interval.ms": 1000,
         **{key.replace("_", "."): value for key, value in settings.items()},
@@ -101,14 +102,14 @@ def test_word_count(node: Node, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["classic", "diskless"])
 def test_exactly_once_through_a_kill(source: str, node: Node, tmp_path: Path) -> None:
-    """What a killed run wrote and did not commit is never read, and is done by the next run."""
+    """Uncommitted output of a killed run is never read; the next run produces it again."""
     create_topics(node.bootstrap, {"diskless.enable": str(source == "diskless").lower()})
     run = partial(
         word_count,
         tmp_path,
         node.bootstrap,
         processing_guarantee="exactly_once_v2",
-        # Streams deletes records that are counted; here they are evidence.
+        # Streams deletes counted records; here they are needed for the check.
         repartition_purge_interval_ms=600_000,
     )
     dirty = partial(
@@ -121,7 +122,7 @@ def test_exactly_once_through_a_kill(source: str, node: Node, tmp_path: Path) ->
     committed = counted(lines)
     assert len(dirty()) == len(words(lines))
 
-    # This one would commit only after the test: whatever it writes is in an open transaction.
+    # This one would commit only after the test: its output is in an open transaction.
     lines += LINES * 5
     say(node.bootstrap, LINES * 5)
     never = {"commit_interval_ms": 600_000, "producer_transaction_timeout_ms": 700_000}

@@ -1,4 +1,4 @@
-"""Clusters whose ``transaction.version`` is not the newest: the same answers as Kafka's still."""
+"""Clusters with an older ``transaction.version``: the same responses as Kafka's."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 SAFE_DOWNGRADE = 2
-# Version 5 of EndTxn is for clients that know version 2, and clients look before they ask: with
-# version 0 Kafka gets stuck over it.
+# Version 5 of EndTxn is for clients of transaction version 2, which check the feature first: with
+# version 0 Kafka hangs on it.
 SCENARIOS = {
     "ends": partial(transactions.ends_in, versions=range(5)),
     "taking over": transactions.taking_over,
@@ -34,7 +34,7 @@ SCENARIOS = {
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Node, Node]]:
-    """A skylog and a Kafka that agree on an older version."""
+    """A skylog and a Kafka with the same older version."""
     nodes = (
         start_skylog(tmp_path_factory.mktemp("ours"), SETTINGS),
         start_kafka(tmp_path_factory.mktemp("kafkas"), SETTINGS),

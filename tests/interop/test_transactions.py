@@ -1,4 +1,4 @@
-"""Transactions of real clients: all or nothing for those who read what is committed."""
+"""Transactions of real clients: read_committed sees all or nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUIET: dict[str, Any] = {"log_level": 0}
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node that looks often for transactions whose time is over."""
+    """A node that often checks for expired transactions."""
     node = start_skylog(
         tmp_path_factory.mktemp("impatient"),
         {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"},
@@ -37,7 +37,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def run_java(bootstrap: str, *given: str) -> str:
-    """The output of an act of Kafka's own clients."""
+    """The output of a Java program with Kafka's clients."""
     source = str(HERE / "java" / "Transactions.java")
     ran = subprocess.run(
         java(source, bootstrap, *given, level="WARN"),
@@ -69,7 +69,7 @@ def send(producer: Any, topic: str, *values: str, partition: int = 0) -> None:
 def consume(
     bootstrap: str, topic: str, *, isolation: str = "read_committed", partitions: int = 1
 ) -> list[str]:
-    """Everything up to where this reader may read now."""
+    """Everything that this reader may read now."""
     found = read_topic(bootstrap, topic, partitions, isolation)
     return [message.value().decode() for message in found]
 
@@ -152,7 +152,7 @@ def states(bootstrap: str) -> dict[str, str]:
 
 
 def test_offsets_go_with_the_transaction(bootstrap: str, topic: NewTopic, name: Name) -> None:
-    """Consume, transform, produce: with an abort neither records nor offsets count."""
+    """Consume, transform, produce: after an abort neither records nor offsets count."""
     from confluent_kafka import Consumer, TopicPartition
 
     source, target, group = topic(), topic(), name("group")
@@ -239,7 +239,7 @@ def test_a_producer_that_vanishes(impatient: Node, name: Name) -> None:
     producer.begin_transaction()
     send(producer, subject, "of another")
     producer.commit_transaction(30)
-    # The one that never ended held readers up.
+    # The open one had blocked readers.
     await_that(lambda: consume(impatient.bootstrap, subject) == ["of another"], "the time-out")
 
 
@@ -309,7 +309,7 @@ def test_transactions_are_listed_and_described(
 def test_a_hanging_transaction_is_found_and_aborted(
     bootstrap: str, topic: NewTopic, name: Name, kafka_tool: JavaTools
 ) -> None:
-    """A partition has an open transaction that no coordinator knows of."""
+    """A partition has an open transaction that no coordinator knows."""
     subject, transactional_id = topic(), name("hanging")
     producer = librdkafka(bootstrap, transactional_id)
     producer.begin_transaction()
@@ -356,7 +356,7 @@ def test_no_transaction_hangs(
 
 
 def test_kafka_reads_the_log(tmp_path: Path, name: Name) -> None:
-    """kafka-dump-log shows what the coordinator has written."""
+    """kafka-dump-log decodes the coordinator's records."""
     node = start_skylog(tmp_path, {"transaction.state.log.num.partitions": "1"})
     try:
         subject = create_topic(node.bootstrap, "topic")

@@ -22,7 +22,7 @@ from tests.unit.log.support import UNVERIFIED, batch, fill, open_log
 
 pytestmark = pytest.mark.interop
 
-# Kafka's log goes by the real clock, and forgets producers who have been silent for long.
+# Kafka's log uses the real clock, and expires silent producers.
 NOW = int(time.time() * 1000)
 SEGMENT_BYTES = 1200
 CONFIG = LogConfig(segment_bytes=SEGMENT_BYTES, index_interval_bytes=100)
@@ -35,14 +35,14 @@ def ran(command: list[str]) -> str:
 
 
 def kafka(*arguments: str) -> list[str]:
-    """What Kafka's log tells of a directory."""
+    """What Kafka's log finds in a directory."""
     source = str(HERE / "java" / "LogJudge.java")
     lines = ran(java(source, *arguments, level="ERROR")).splitlines()
     return [line for line in lines if line.split(" ")[0] in ("end", "stable", "producer", "read")]
 
 
 def skylog(log: Log, reads: list[str]) -> list[str]:
-    """The same of ours."""
+    """What our log finds in it."""
     log.high_watermark = log.log_end_offset
     told = [f"end {log.log_end_offset}", f"stable {log.last_stable_offset}"]
     told += sorted(
@@ -62,11 +62,11 @@ def skylog(log: Log, reads: list[str]) -> list[str]:
 
 
 def same(theirs: list[str], ours: list[str]) -> None:
-    """Equal, for all that lies in what both have read.
+    """Equal for everything that both have read.
 
-    Of transactions that begin behind a read Kafka may tell one more: it takes the entry of its
-    offset index that follows the read, and at times the one after that. Of batches that compaction
-    left without records we read more at once.
+    Kafka may list one more transaction that begins after a read: it takes the entry of its offset
+    index after the read, and sometimes the next one. We read more empty batches of a compacted log
+    at once.
     """
     assert len(theirs) == len(ours)
     for their, our in zip(theirs, ours, strict=True):
@@ -119,7 +119,7 @@ def some_reads(log: Log) -> list[str]:
 
 
 def indexes(directory: Path) -> dict[str, bytes]:
-    """Files without entries say the same as none."""
+    """An empty file counts as none."""
     found = {path.name: path.read_bytes() for path in directory.glob("*.txnindex")}
     return {name: content for name, content in found.items() if content}
 
@@ -133,7 +133,7 @@ def snapshots(directory: Path) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Closed as after a clean stop."""
+    """Closed, as after a clean shutdown."""
     found = tmp_path_factory.mktemp("ours") / "topic-0"
     log = open_log(found, CONFIG)
     history(log, 4)
@@ -152,7 +152,7 @@ def test_kafka_sees_in_our_directory_what_we_see(directory: Path, tmp_path: Path
     expected = skylog(ours, reads)
     assert sum(len(line.split(" ")) > 3 for line in expected if line.startswith("read")) > 20
     same(kafka("open", str(SEGMENT_BYTES), str(theirs), how, "0", *reads), expected)
-    # After a crash it has built the indexes anew, from the batches.
+    # After a crash it has rebuilt the indexes from the batches.
     assert indexes(theirs) == indexes(directory)
 
 

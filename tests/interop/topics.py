@@ -1,4 +1,4 @@
-"""Topics by librdkafka: made, filled, and read to their ends."""
+"""Topics by librdkafka: created, filled, and read to their ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def partitions_of(bootstrap: str) -> dict[str, int]:
 def read_topic(
     bootstrap: str, topic: str, partitions: int = 1, isolation: str = "read_committed"
 ) -> list[Message]:
-    """Everything up to where this reader may read now, each partition in its order."""
+    """Everything that this reader may read now, each partition in order."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -1,4 +1,4 @@
-"""A plain socket that speaks Kafka's protocol, and answers in a form that can be compared."""
+"""A plain socket that speaks Kafka's protocol, with responses in a comparable form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skylog.wire.schema import Struct
 
 ANSWER_SECONDS_MAX = 40
 CLOSED: Final = "connection closed"
-# What two brokers cannot have in common.
+# Fields that always differ between two brokers.
 _IGNORED: Final = {
     "throttle_time_ms",
     "port",
@@ -67,7 +67,7 @@ def build(cls: type[Struct], values: dict[str, Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A message as plain dictionaries, without what two brokers cannot have in common."""
+    """A message as plain dictionaries, without fields that always differ."""
     if isinstance(value, Struct):
         return {
             name: _plain_field(name, getattr(value, name))
@@ -76,7 +76,7 @@ def plain(value: Any) -> Any:
         }
     if isinstance(value, list):
         found = [plain(item) for item in value if getattr(item, "name", None) not in OUR_SETTINGS]
-        # Kafka's order is that of its hash tables.
+        # Kafka's order is that of a hash table.
         return sorted(found, key=_identity) if found and isinstance(found[0], dict) else found
     return value
 
@@ -104,7 +104,7 @@ def _plain_field(name: str, value: Any) -> Any:
 
 
 def _whole_batches(data: memoryview) -> memoryview:
-    """Kafka cuts the last batch off where the limit is; we send whole ones only."""
+    """Kafka truncates the last batch at the limit; we send only whole ones."""
     end = 0
     while end + 12 <= len(data):
         (size,) = struct.unpack_from(">i", data, end + 8)
@@ -120,7 +120,7 @@ def _plain_batch(batch: Batch) -> Any:
 
 
 class Wire:
-    """One connection; a new one is opened after the broker closed it."""
+    """One connection, which is reopened after the broker closed it."""
 
     def __init__(self, address: tuple[str, int], client_id: str = "client") -> None:
         self._address = address
@@ -134,7 +134,7 @@ class Wire:
             self._socket = None
 
     def raw(self, frame: bytes, *, answer: bool = True) -> bytes | None:
-        """Send a frame; its answer, or None where the broker closed the connection."""
+        """Send a frame; returns the response, or None if the broker closed the connection."""
         if self._socket is None:
             self._socket = socket.create_connection(self._address, timeout=ANSWER_SECONDS_MAX)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -163,7 +163,7 @@ class Wire:
         return encode_request_header(key, version, self._correlation_id, self._client_id) + body
 
     def call(self, api: ApiKey, version: int, answer: bool = True, **values: Any) -> Any:
-        """The decoded answer, or CLOSED."""
+        """The decoded response, or CLOSED."""
         body = encode(build(request_class(api), values), version)
         data = self.raw(self.frame(api, version, body), answer=answer)
         if data is None:
@@ -175,7 +175,7 @@ class Wire:
 
 
 class Side:
-    """One of two brokers, and the record of what it answered."""
+    """One of two brokers, and the trace of its responses."""
 
     def __init__(self, address: tuple[str, int], prefix: str) -> None:
         self.address = address
@@ -208,7 +208,7 @@ class Side:
         keep: Callable[[Any], Any] | None = None,
         **values: Any,
     ) -> Any:
-        """Call, and note the answer for comparison; ``keep`` may change what is compared."""
+        """Call, and record the response for comparison; ``keep`` may change what is compared."""
         answer = self.wire(wire).call(api, version, **values)
         self.note(f"{api.name} v{version} {label or values}", answer, keep)
         return answer
@@ -248,19 +248,19 @@ class Side:
         raise AssertionError(f"{name} has no leader")
 
     def _serves(self, name: str, partitions: int) -> bool:
-        """Whether the broker leads them: Kafka's hears of it a little after the rest."""
+        """Whether the broker leads them: Kafka's broker learns of it a little later."""
         asked = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
         found = self.quiet(ApiKey.LIST_OFFSETS, 7, topics=[{"name": name, "partitions": asked}])
         return all(part.error_code == 0 for part in found.topics[0].partitions)
 
     def settle(self) -> None:
-        """Have all earlier changes take effect: Kafka's broker follows its controller."""
+        """Wait until all earlier changes take effect: Kafka's broker follows its controller."""
         for _ in range(2):
             self._settled += 1
             self.create(f"settle{self._settled}")
 
     def warm(self) -> None:
-        """Have the groups' topic made: until it is, Kafka says that there is no coordinator."""
+        """Create the topic of groups: without it, Kafka answers that there is no coordinator."""
         while (
             self.quiet(ApiKey.FIND_COORDINATOR, 4, coordinator_keys=["g"])
             .coordinators[0]
@@ -268,13 +268,13 @@ class Side:
         ):
             pass
         self.await_leader("__consumer_offsets", 4)
-        # Groups enough to be on all of its partitions, which load one after the other.
+        # Enough groups for all of its partitions, which load one after the other.
         names = [f"warm{number}" for number in range(40)]
         while any(g.error_code for g in self.quiet(ApiKey.DESCRIBE_GROUPS, 5, groups=names).groups):
             pass
 
     def producer_id(self) -> int:
-        """A new one; the first answers of a fresh Kafka are that it has none yet."""
+        """A new producer id; a new Kafka has none for a moment."""
         while True:
             answer = self.quiet(ApiKey.INIT_PRODUCER_ID, 4, transactional_id=None)
             if answer.error_code == 0:
@@ -286,7 +286,7 @@ class Side:
 
 
 def served(api: ApiKey) -> Iterable[int]:
-    """The versions of an API that Kafka 4.3.1 offers and takes."""
+    """The versions of an API that Kafka 4.3.1 offers and accepts."""
     message = request_class(api)
     versions = message.VERSIONS
     return range(versions.low, versions.high + (0 if message.LATEST_UNSTABLE else 1))
@@ -301,7 +301,7 @@ SCENARIOS: dict[str, Scenario] = {}
 
 
 def scenario(function: Scenario) -> Scenario:
-    """Something to do to both brokers; every answer on the way is compared."""
+    """A function that runs on both brokers; all its responses are compared."""
     SCENARIOS[f"{function.__module__.rsplit('.', 1)[1]}.{function.__name__}"] = function
     return function
 
@@ -311,7 +311,7 @@ def differences(ours: list[tuple[str, Any]], kafkas: list[tuple[str, Any]]) -> l
     found = []
     for (label, our), (their_label, their) in zip(ours, kafkas, strict=False):
         if label != their_label:
-            found.append(f"the ways part: we {label}, Kafka {their_label}")
+            found.append(f"the traces diverge: we {label}, Kafka {their_label}")
             break
         if our != their:
             found += [f"{label}\n    {line}" for line in _different(our, their)]

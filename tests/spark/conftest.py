@@ -19,10 +19,10 @@ Load = Callable[..., DataFrame]
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A JVM is heavy: one worker of the suite runs all tests that need it, and before others.
+    """A JVM is heavy: one worker of the suite runs all tests that need it, before others.
 
-    Nodes that tests kill leave their files open, and Py4J waits with select, which knows only the
-    first 1,024 of a process.
+    Nodes that tests kill leave files open, and Py4J uses select, which is limited to file
+    descriptors below 1,024.
     """
     ours = [item for item in items if HERE in item.path.parents]
     for item in ours:
@@ -40,7 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("skylog-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
-        # Queries are many and short: compiling them well would take longer than running them.
+        # Many short queries: full JIT compilation would take longer than running them.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")

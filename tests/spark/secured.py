@@ -1,4 +1,4 @@
-"""A broker that asks who is there and what they may do."""
+"""A broker with authentication and ACLs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SETTINGS = {
 
 
 class Secured:
-    """``with Secured() as secured``: its users are ``USERS``, of whom only the admin may all."""
+    """``with Secured() as secured``: its users are ``USERS``; only the admin may do everything."""
 
     def __init__(self) -> None:
         self._broker = Broker(SETTINGS)
@@ -59,7 +59,7 @@ class Secured:
         return self._broker.address("SASL_PLAINTEXT")
 
     def topics(self, user: str) -> Topics:
-        """Topics as librdkafka sees them for a user."""
+        """Topics through librdkafka as a user."""
         login = {
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
@@ -85,7 +85,7 @@ class Secured:
         name: str,
         kind: ResourceType = ResourceType.TOPIC,
     ) -> None:
-        """Allow a user something."""
+        """Add an ACL for a user."""
         binding = AclBinding(
             kind,
             name,

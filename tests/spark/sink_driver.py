@@ -1,7 +1,7 @@
 """A driver that a test kills: arguments are kind, servers, topic, input, checkpoint, step, epoch.
 
-It writes what is in a directory of text files, one file per epoch, and ends itself and its JVM with
-SIGKILL before a step of an epoch's commit. The step may also be TASK: at the end of a task.
+It writes a directory of text files, one file per epoch, and kills itself and its JVM with SIGKILL
+before a step of an epoch's commit. The step may also be TASK: at the end of a task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GROUP, STEP, EPOCH = "SINK_DRIVER_GROUP", "SINK_DRIVER_STEP", "SINK_DRIVER_EPOCH
 
 
 def kill_driver() -> None:
-    """This runs in a process of Python that the driver's JVM started."""
+    """This runs in a Python process that the driver's JVM started."""
     os.killpg(int(os.environ[GROUP]), signal.SIGKILL)
     os._exit(1)
 
@@ -81,7 +81,7 @@ def main() -> None:
         .config("spark.driver.memory", "512m")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        # It lives for seconds: not worth being compiled well.
+        # It lives for seconds: full JIT compilation is not worth it.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.warehouse.dir", str(Path(checkpoint) / "warehouse"))
         .config("spark.local.dir", str(Path(checkpoint) / "local"))

@@ -1,7 +1,7 @@
-"""A write whose tasks fail, are tried again, run twice. Arguments are servers, topic, directory.
+"""A write whose tasks fail, are retried, run twice. Arguments are servers, topic, directory.
 
-Task 0 fails after it has staged its rows, and is tried again. Task 1 stages its rows twice, as two
-copies of it would that Spark starts when one is slow: only one of them is heard.
+Task 0 fails after it has staged its rows, and is retried. Task 1 stages its rows twice, as under
+speculative execution: only one of the two reports its result.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        # It lives for seconds: not worth being compiled well.
+        # It lives for seconds: full JIT compilation is not worth it.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.local.dir", str(Path(directory) / "local"))
         .config("spark.sql.warehouse.dir", str(Path(directory) / "warehouse"))

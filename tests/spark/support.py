@@ -1,4 +1,4 @@
-"""Topics written and read by librdkafka, to compare rows with; queries that are waited for."""
+"""Topics written and read by librdkafka, to compare rows with; waiting for queries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What is to be produced."""
+    """A record to produce."""
 
     value: bytes | None
     key: bytes | None = None
@@ -47,7 +47,7 @@ class Topics:
     def create(
         self, name: str, partitions: int = 1, *, diskless: bool = True, **configs: str
     ) -> str:
-        # Records of long ago stay, whatever retention the broker has.
+        # Old records stay, whatever the broker's retention.
         config = {"retention.ms": "-1"}
         config |= {key.replace("_", "."): value for key, value in configs.items()}
         if diskless:
@@ -64,7 +64,7 @@ class Topics:
 
     def delete_records(self, name: str, partition: int, before: int) -> None:
         where = TopicPartition(name, partition, before)
-        admin = AdminClient(self.settings)  # a new one knows partitions that are new
+        admin = AdminClient(self.settings)  # a new client knows new partitions
         admin.delete_records([where])[where].result()
 
     def produce(self, name: str, messages: Iterable[Message], codec: str = "none") -> None:
@@ -115,7 +115,7 @@ def _row(message: Any) -> Row:
         message.key(),
         message.value(),
         timestamp,
-        kind - 1,  # librdkafka counts from "not available"
+        kind - 1,  # librdkafka's enum starts with "not available"
         tuple((key, value) for key, value in headers) if headers else None,
     )
 
@@ -148,10 +148,10 @@ def _headers(value: Any) -> tuple[tuple[str, bytes | None], ...] | None:
 
 
 def poll_until(condition: Callable[[], bool], query: StreamingQuery | None = None) -> None:
-    """Wait for something to come true; a query that fails meanwhile says why."""
+    """Wait for a condition; a query that fails meanwhile raises its error."""
     deadline = time.monotonic() + SECONDS_MAX
     while not condition():
         if query is not None and query.exception() is not None:
             raise AssertionError(str(query.exception()))
-        assert time.monotonic() < deadline, "it did not come true in time"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.05)

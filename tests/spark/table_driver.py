@@ -1,4 +1,4 @@
-"""A table job that ends itself and its JVM with SIGKILL before a step.
+"""A table job that kills itself and its JVM with SIGKILL before a step.
 
 Arguments: servers, topic, directory, form, step, how often the step must come.
 """
@@ -33,7 +33,7 @@ def main(servers: str, topic: str, to: str, form: str, step: str, times: str) ->
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        # It lives for seconds: not worth being compiled well.
+        # It lives for seconds: full JIT compilation is not worth it.
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .getOrCreate()
     )

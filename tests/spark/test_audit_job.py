@@ -1,4 +1,4 @@
-"""An audit finds what was broken on purpose, and nothing in a sound bucket."""
+"""An audit finds what was broken on purpose, and nothing in an intact bucket."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_damage_of_every_kind_is_found(spark: SparkSession, node: Broker, object
     assert "Damaged" in page
     assert gone.name in page
 
-    # A copy that is brought back heals.
+    # Restoring the object repairs it.
     gone.write_bytes(kept)
     assert Kind.DANGLING not in kinds(look(spark, node))
     # Records that are deleted need no objects.

@@ -24,7 +24,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def mixed(count: int, partitions: int) -> list[Message]:
-    """Nulls, tombstones, empty values, headers with and without value, times out of order."""
+    """Nulls, tombstones, empty values, headers with and without value, unordered timestamps."""
     found = []
     for i in range(count):
         headers: list[tuple[str, bytes | None]] = []
@@ -205,7 +205,7 @@ def test_filters_are_pushed_to_batches(reader: Reader, rising: str) -> None:
     assert pushed("partition in (0, 1) and offset < 0")[0] == 0
     count, plan = pushed(f"topic = '{rising}' and value is not null and offset >= 190")
     assert (count, plan.topics[0].partitions) == (20, 2)
-    # Nobody asked for it: Spark would use the plan of one filter for another.
+    # Off by default: Spark would use the plan of one filter for another.
     base = reader(subscribe=rising).load()
     both = base.filter("partition = 0").union(base.filter("partition = 1"))
     assert (both.count(), base.count()) == (400, 400)
@@ -246,7 +246,7 @@ def test_registered_by_a_call(spark: SparkSession, reader: Reader, rising: str) 
 
 
 def said(frame_reader: DataFrameReader) -> str:
-    """The last line of what the driver is told, which is ours."""
+    """The last line of the driver's error, which is ours."""
     with pytest.raises((AnalysisException, PythonException)) as raised:
         frame_reader.load().count()
     lines = [line for line in str(raised.value).splitlines() if "skylog." in line and ": " in line]

@@ -1,4 +1,4 @@
-"""Records copied from topic to topic and loaded from files: each once, with all that it has."""
+"""Records copied from topic to topic and loaded from files: each once, with all fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.spark.support import Message, Row, Topics
 
 
 class Killed(BaseException):
-    """Nobody catches it: as good as a kill."""
+    """Nothing catches it, so it acts like a kill."""
 
 
 def dying(step: Step, times: int) -> Callable[[Step], None]:
@@ -50,7 +50,7 @@ def load_job(broker: Broker, topic: str, state: Path, *paths: Path, **more: Any)
 
 
 def bare(rows: list[Row]) -> list[tuple[Any, ...]]:
-    """Records without the topic that they are in."""
+    """Records without their topic."""
     return [(row.partition, row.offset, *row[3:]) for row in rows]
 
 
@@ -78,7 +78,7 @@ def test_a_replay_that_is_killed_copies_once(
     for step in (Step.PIN, Step.COMMIT, Step.MARK_DONE):
         with pytest.raises(Killed):
             replay.run(spark, job, dying(step, 1))
-    # What comes later is not part of it.
+    # Later records are not part of it.
     wanted = bare(topics.rows(source, 2))
     topics.produce(source, messages(10, 300))
     done = replay.run(spark, job)
@@ -123,7 +123,7 @@ def test_a_replay_of_some_records_to_other_partitions(
     assert len(wanted) > 50
     found = topics.rows(target, 3)
     assert sorted(row[3:] for row in found) == sorted(row[3:] for row in wanted)
-    # Where Kafka's own partitioner puts them.
+    # The partitions of Kafka's own partitioner.
     again = topics.create("replay-produced", 3)
     kafka = Topics(broker.bootstrap, partitioner="murmur2_random")
     kafka.produce(again, [Message(b"", row.key, -1) for row in wanted])
@@ -190,7 +190,7 @@ def test_files_are_loaded_once(
         with pytest.raises(Killed):
             load.run(spark, job, dying(step, times))
     load.run(spark, job)
-    # A run that goes on takes what is new.
+    # A resumed run includes new files.
     (data / "0-later.jsonl").write_text('{"id": 99, "at": 1, "p": 0}\n')
     done = load.run(spark, job)
     assert (done.rows, done.files, done.exactly_once) == (1, 1, True)
@@ -272,6 +272,6 @@ def test_what_cannot_be_loaded_is_said(
         (tmp_path / "x.bin").write_bytes(b"")
         with pytest.raises(error, match=message):
             load.run(spark, load_job(broker, target, tmp_path / "state", *paths, **more))
-    # None of them has begun the run.
+    # None of them has started the run.
     assert load.run(spark, load_job(broker, target, tmp_path / "state", good)).rows == 1
     assert [row.value for row in topics.rows(target, 1)] == [b'{"a":1}']

@@ -1,4 +1,4 @@
-"""What the page on Spark shows, works."""
+"""The examples of the page on Spark work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quirks that only a real Spark shows; whatever fails here is not needed any more."""
+"""Quirks that only a real Spark shows; if a test here fails, its quirk is no longer needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pushdown(spark: SparkSession) -> Iterator[None]:
 
 def test_a_worker_finds_the_socket_that_its_task_comes_from(spark: SparkSession) -> None:
     class Sent:
-        """As readers are: what is to be done, which looks around when it arrives."""
+        """Like a reader: it looks for the socket when it is deserialized."""
 
         found: Any = None
 

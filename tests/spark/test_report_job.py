@@ -1,4 +1,4 @@
-"""The report counts what is there, by topic and hour."""
+"""The report counts records by topic and hour."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_hours_of_topics(spark: SparkSession, node: Broker) -> None:
     found = report.run(spark, ReportJob(cluster))
     counts = {(row.topic, (row.hour_ms - FIRST) // HOUR_MS): row.records for row in found.rows}
     assert counts == {("a", 0): 20, ("a", 1): 20, ("a", 3): 20, ("b", 0): 10}
-    # All uploads are somebody's, but for the header of each object.
+    # All uploaded bytes belong to topics, except the header of each object.
     objects = sum(count for count, _ in found.objects.values())
     assert sum(row.uploads for row in found.rows) == pytest.approx(objects, rel=0.05)
 

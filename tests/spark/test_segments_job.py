@@ -1,4 +1,4 @@
-"""Segments made of a diskless topic's batches hold the topic, and are made only once."""
+"""Segments assembled from a diskless topic's batches hold the topic, and are built only once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def messages(count: int, first: int = 0) -> list[Message]:
 
 
 def values(folder: Path) -> list[tuple[int, int, bytes | None]]:
-    """(partition, offset, value) of what the logs hold."""
+    """(partition, offset, value) of the records in the logs."""
     found = []
     for log in sorted(folder.glob("*/*.log")):
         for batch in split_batches(memoryview(log.read_bytes())):
@@ -50,7 +50,7 @@ def test_a_topic_becomes_segments_in_two_runs(
         topics.produce(name, messages(200, 1500 + 200 * part))
     first = segments.run(spark, job(broker, name, tmp_path))
     assert first.segments >= 2
-    # The last ones wait until a segment is full, or until they are asked for.
+    # The last ones wait until a segment is full, or until they are requested.
     before = values(tmp_path)
     rows = [(row.partition, row.offset, row.value) for row in topics.rows(name, 2)]
     assert len(before) < len(rows)

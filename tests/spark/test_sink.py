@@ -114,7 +114,7 @@ def test_no_rows_and_empty_partitions(spark: SparkSession, topics: Topics, write
 
 
 def failing(directory: Path) -> Any:
-    """A function that fails the first attempt of the task that meets row 7."""
+    """A function that fails the first attempt of the task with row 7."""
     mark = directory / "failed"
 
     def fail_once(value):  # type: ignore[no-untyped-def]  # Spark judges functions by their hints
@@ -135,13 +135,13 @@ def test_a_failed_write_leaves_nothing(
     with pytest.raises(Exception, match="the task fails once"):
         writer(frame, topic=topic, writeId="failed").save()
     assert not values(topics, topic)
-    # With the same name again: now the tasks do not fail.
+    # Again with the same name: now the tasks succeed.
     writer(frame, topic=topic, writeId="failed").save()
     assert values(topics, topic) == Counter(b"%d" % i for i in range(100))
 
 
 def run_job(program: str, *arguments: str) -> bytes:
-    """What a job in a process of its own says."""
+    """The output of a job in a separate process."""
     ran = subprocess.run(
         [sys.executable, str(HERE / program), *arguments],
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
@@ -175,7 +175,7 @@ def test_a_write_with_a_name_is_done_once(
 
 
 def bad_writes() -> list[tuple[str, str, dict[str, str], str]]:
-    """(name, SQL of the columns, options, what the error says)"""
+    """(name, SQL of the columns, options, error)"""
     return [
         ("no-value", "cast(id as string) as key", {}, "no column value"),
         ("value-type", "id as value", {}, "column value is bigint"),
@@ -230,7 +230,7 @@ def test_topics_only_grow(
     options = {"kafka.bootstrap.servers": broker.bootstrap}
     with pytest.raises(Exception, match="mode overwrite: rows of a topic cannot be replaced"):
         writer(numbers(spark, 3), topic=topic).mode("overwrite").save()
-    # What Spark makes of a write without a mode, for every data source in Python.
+    # Spark's error for a write without a mode, for every data source in Python.
     bare = numbers(spark, 3).write.format("skylog").options(**options, topic=topic)
     with pytest.raises(Exception, match=r'"ErrorIfExists" mode. Please use either the "Append"'):
         bare.save()

@@ -1,4 +1,5 @@
-"""Writers without rights: refused on the driver by name, and nothing is half written."""
+"""Writers without permission: refused on the driver with the topic's name, and nothing is partly
+written."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def admin(secured: Secured) -> Topics:
 
 
 def may_ask(secured: Secured, user: str, *topics: str) -> None:
-    """All that a writer needs but WRITE."""
+    """All permissions of a writer but WRITE."""
     for topic in topics:
         secured.allow(user, AclOperation.DESCRIBE_CONFIGS, topic)
         secured.allow(user, AclOperation.DESCRIBE, topic)
@@ -71,7 +72,8 @@ def test_without_write_no_task_is_started(
 def test_one_topic_of_several_that_may_not_be_written(
     spark: SparkSession, secured: Secured, admin: Topics
 ) -> None:
-    """The last row of all goes where it may not: those before it are not seen either."""
+    """Only the last row goes to a forbidden topic, but the rows before it are not written
+    either."""
     open_, closed = admin.create("open"), admin.create("closed")
     may_ask(secured, "bob", open_, closed)
     secured.allow("bob", AclOperation.WRITE, open_)

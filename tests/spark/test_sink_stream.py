@@ -1,4 +1,4 @@
-"""Streaming writes: every epoch once, whatever is replayed and whoever is killed."""
+"""Streaming writes: every epoch once, whatever is replayed or killed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(2 * SECONDS_MAX)
 
 
 def write_file(directory: Path, epoch: int) -> None:
-    """What one epoch reads; files are taken in the order of their times."""
+    """The input of one epoch; files are read in the order of their times."""
     directory.mkdir(exist_ok=True)
     hidden = directory / f".{epoch}"
     hidden.write_text("".join(f"{epoch}/{line}\n" for line in range(LINES)))
@@ -44,7 +44,7 @@ def values(topics: Topics, topic: str) -> Counter[bytes | None]:
 
 @pytest.fixture
 def run(spark: SparkSession, broker: Broker, tmp_path: Path) -> Iterator[Callable[..., None]]:
-    """Writes what is in the directory to a topic, from the checkpoint on, and ends."""
+    """Writes the directory to a topic, from the checkpoint on, and stops."""
 
     def work(topic: str | None, checkpoint: str = "checkpoint", **options: Any) -> None:
         given = {"kafka.bootstrap.servers": broker.bootstrap, **options}
@@ -65,7 +65,7 @@ def run(spark: SparkSession, broker: Broker, tmp_path: Path) -> Iterator[Callabl
 
 
 def uncommit(checkpoint: Path, epoch: int) -> None:
-    """Spark forgets that an epoch, and those after it, are done; their offsets stay."""
+    """Remove Spark's commits of an epoch and later ones; their offsets stay."""
     for path in (checkpoint / "commits").iterdir():
         name = path.name.strip(".").partition(".")[0]
         if name.isdigit() and int(name) >= epoch:

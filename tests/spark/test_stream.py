@@ -23,7 +23,7 @@ def numbered(count: int, partitions: int, first: int = 0) -> list[Message]:
 
 
 class Job:
-    """A query with its checkpoint, started as often as wanted; keeps the rows of each batch."""
+    """A query with its checkpoint, which can be restarted; keeps the rows of each batch."""
 
     def __init__(self, spark: SparkSession, broker: Broker, checkpoint: Path) -> None:
         self._spark = spark
@@ -41,7 +41,7 @@ class Job:
         return writer.trigger(**trigger).start()
 
     def run(self, **options: str) -> dict[int, int]:
-        """Read what is available now; how many rows each micro-batch of this run had."""
+        """Read what is available now; returns the number of rows of each micro-batch."""
         self.batches.clear()
         query = self.start(**options)
         assert query.awaitTermination(SECONDS_MAX)
@@ -52,7 +52,7 @@ class Job:
         return sorted(row for rows in self.batches.values() for row in rows)
 
     def offsets(self, batch: int) -> object:
-        """The end of a micro-batch as the checkpoint has it."""
+        """The end of a micro-batch in the checkpoint."""
         return json.loads((self.checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1])
 
     def _keep(self, frame: DataFrame, batch: int) -> None:
@@ -79,7 +79,7 @@ def test_what_is_available_now_in_portions_and_then_the_rest(
         {name: {"0": 25, "1": 25}},
     )
     assert _committed(broker, "spark-now", name, 2) == [25, 25]
-    # Another run goes on where this one ended, in a partition that was added, too.
+    # Another run resumes where this one ended, and reads a new partition, too.
     topics.grow(name, 3)
     topics.produce(name, numbered(30, 3, 50))
     assert job.run(**options) == {2: 30}
@@ -95,7 +95,7 @@ def test_a_running_query_follows_its_topics(topics: Topics, job: Job) -> None:
     topics.produce("stream-a", numbered(5, 1))
     query = job.start(now=False, subscribePattern="^stream-[abc]$")
     try:
-        # It starts at the latest offsets, which the first micro-batch writes down.
+        # It starts at the latest offsets, which the first micro-batch records.
         poll_until((job.checkpoint / "commits" / "0").exists, query)
         assert job.offsets(0) == {"stream-a": {"0": 5}, "stream-b": {"0": 0}}
         topics.produce("stream-b", numbered(3, 1))
@@ -128,7 +128,7 @@ def test_a_crash_in_the_first_micro_batch_loses_nothing(topics: Topics, job: Job
         job.run(subscribe=name)
     topics.produce(name, numbered(2, 1, 8))
     job.fails_in = None
-    # The micro-batch that failed is read again as it was.
+    # The failed micro-batch is read again unchanged.
     assert job.run(subscribe=name) == {1: 3, 2: 2}
     assert [row.value for row in job.rows] == [b"5", b"6", b"7", b"8", b"9"]
 
@@ -148,7 +148,7 @@ def test_lost_data_ends_the_query_with_one_sentence(topics: Topics, job: Job) ->
 
 
 def _latest(query: StreamingQuery) -> object:
-    """How far the topics go, as the query reports it."""
+    """The latest offsets of the topics, as the query reports them."""
     progress = query.lastProgress
     return None if progress is None else json.loads(progress["sources"][0]["latestOffset"])
 

@@ -97,7 +97,7 @@ def test_a_query_from_the_latest_offsets_notes_them_down_first(
     assert query.step() == []
     assert query.position == start
     assert query.step() == span(0, 5, 7)
-    # The first micro-batch again, after a crash: it starts later now, and is still empty.
+    # The first micro-batch again after a crash: it starts later now, and is still empty.
     again = Query(broker.bootstrap, subscribe=name)
     topics.grow(name, 2)
     topics.produce(name, numbered(1, 1))
@@ -169,7 +169,7 @@ def test_what_is_available_now(broker: Broker, topics: Topics) -> None:
     query.reader.prepareForTriggerAvailableNow()
     assert query.step() == span(0, 0, 6)
     topics.produce(name, numbered(10))
-    assert query.step() == span(0, 6, 10)  # though they are fewer than the least
+    assert query.step() == span(0, 6, 10)  # though they are fewer than the minimum
     assert query.step() == []
 
 
@@ -177,7 +177,7 @@ def test_what_is_available_now(broker: Broker, topics: Topics) -> None:
 
 
 def at(bootstrap: str, name: str, position: dict[str, Any], **options: str) -> Query:
-    """A query that goes on from a checkpoint."""
+    """A query that resumes from a checkpoint."""
     query = Query(bootstrap, subscribe=name, **options)
     query.position = position
     return query
@@ -220,7 +220,7 @@ def test_topics_that_are_deleted_or_made_anew(broker: Broker, topics: Topics) ->
     going_on = at(broker.bootstrap, name, {name: {"0": 5}}, failOnDataLoss="false")
     assert going_on.step() == span(0, 0, 3)
     topics.produce(name, numbered(9))
-    # Only a query that was running can know: offsets alone look as if nothing had happened.
+    # Only a running query can know: the offsets alone look valid.
     with pytest.raises(DataLossError, match=f"topic {name} was deleted and created again"):
         running.step()
 

@@ -1,4 +1,4 @@
-"""A topic becomes a table: every record once, in the table or among the bad rows."""
+"""A topic becomes a table: every record once, in the table or in the bad rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def parquet(folder: Path) -> list[dict[str, Any]]:
 
 
 def record(row: dict[str, Any], topic: str) -> Row:
-    """A row of a raw table as librdkafka shows the record."""
+    """A row of a raw table from librdkafka's record."""
     headers = row["_headers"]
     return Row(
         topic,
@@ -127,7 +127,7 @@ def test_json_without_a_schema(
     spark: SparkSession, broker: Broker, topics: Topics, tmp_path: Path, form: str
 ) -> None:
     name = topics.create(f"json-{form}", 1)
-    # Records that fit come first: with them the columns get their types.
+    # Valid records come first: they define the types of the columns.
     topics.produce(name, [Message(value, b"k%d" % i) for i, value in enumerate(JSON[:2])])
     wanted = job(broker, name, tmp_path, form=form, values="json", chunk_records=1000)
     table.run(spark, wanted)

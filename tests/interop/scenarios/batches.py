@@ -1,4 +1,4 @@
-"""Record batches, good and bad, and the requests that carry them."""
+"""Valid and invalid record batches, and the requests with them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def batch(*values: bytes | None, at: int = NOW, **more: Any) -> bytes:
 
 
 def patched(data: bytes, position: int, form: str, value: int) -> bytes:
-    """The batch with a field of its header changed, and its checksum made anew."""
+    """The batch with a field of its header changed, and a matching checksum."""
     out = bytearray(data)
     struct.pack_into(form, out, position, value)
     return checked(bytes(out))
@@ -54,7 +54,7 @@ def produce(
     transactional_id: str | None = None,
     index: int = 0,
 ) -> Any:
-    """Produce to a partition and compare the answer."""
+    """Produce to a partition and compare the response."""
     return side.call(
         ApiKey.PRODUCE,
         version,
@@ -67,7 +67,7 @@ def produce(
 
 
 def fill(side: Side, name: str, *records: bytes, index: int = 0) -> None:
-    """Produce without comparing, again where the leader has not heard yet that it is one."""
+    """Produce without comparing; retry until the broker knows that it leads."""
     for found in records:
         error = _NOT_LEADER
         while error == _NOT_LEADER:

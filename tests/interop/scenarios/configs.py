@@ -10,7 +10,7 @@ from tests.interop.wire import Side, scenario, served
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
-# Settings whose values are those of the machine or of the test, not of the software.
+# Settings whose values depend on the machine or the test.
 LOCAL = {
     "advertised.listeners",
     "listeners",
@@ -31,7 +31,7 @@ def _results(answer: Any) -> Any:
             result["error_message"] = "…"
         result["configs"].sort(key=lambda config: config["name"])
         for config in result["configs"]:
-            # Our own words, and not for every setting.
+            # Our own descriptions, and not for every setting.
             config["documentation"] = None
             if config["name"] in LOCAL:
                 config.update(value="", is_default=False, config_source=0, synonyms=[])
@@ -76,7 +76,7 @@ def describe_topics(side: Side) -> None:
 
 @scenario
 def describe_brokers(side: Side) -> None:
-    """The settings that both have; ours of Kafka's that we do not act on are not shown."""
+    """The settings that both have; settings without effect in skylog are not shown."""
 
     def shared(answer: Any) -> Any:
         return [
@@ -177,7 +177,7 @@ def alter_topics(side: Side) -> None:
     change(("retention.ms", SET, None))
     change(("retention.ms", SET, ""))
     change(("retention.ms", APPEND, "5"))
-    # Not compared: a strange operation, which makes Kafka fail (−1) where we say what is wrong.
+    # Not compared: an invalid operation, which makes Kafka fail (−1) where we name the error.
     change(("no.such", SET, "5"))
     change(("no.such", DELETE, None))
     change(("segment.ms", DELETE, None))

@@ -15,7 +15,7 @@ ALL = [0, 1, 2, 3]
 
 
 def counted(found: Any) -> Any:
-    """Which member gets which partition is the matter of hash tables; how many is not."""
+    """The assignment depends on hash tables; only the number of partitions is compared."""
     if isinstance(found, dict):
         return {
             name: len(value) if name == "partitions" and isinstance(value, list) else counted(value)
@@ -25,14 +25,14 @@ def counted(found: Any) -> Any:
 
 
 def without_ids(found: Any) -> Any:
-    """An answer without the ids that the coordinators thought of."""
+    """A response without the ids that coordinators generate."""
     if isinstance(found, dict):
         return {k: "…" if k == "member_id" else without_ids(v) for k, v in found.items()}
     return [without_ids(item) for item in found] if isinstance(found, list) else found
 
 
 def ready(side: Side, group: str, *, interval_ms: int = 0) -> None:
-    """Have targets computed at once, unless asked otherwise."""
+    """Compute targets at once, unless asked otherwise."""
     side.warm()
     configs = [
         {
@@ -235,7 +235,7 @@ def patterns(side: Side) -> None:
     ready(side, group)
     regex = f"{side.prefix}-ap.*"
     first = joining(side, group, "a", subscribed_topic_names=None, subscribed_topic_regex=regex)
-    for _ in range(1_000):  # both look the topics up a little later
+    for _ in range(1_000):  # both resolve topics a little later
         found = side.quiet(
             ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, group_id=group, member_id="a",
             member_epoch=first.member_epoch,
@@ -330,7 +330,7 @@ def classic_member(side: Side, group: str, topic: str) -> tuple[str, int]:
 
 @scenario
 def migration(side: Side) -> None:
-    """A classic group takes up the consumer protocol while it runs, and gives it up again."""
+    """A live classic group changes to the consumer protocol and back."""
     group, topic = side.name("group"), side.create(partitions=2)
     ready(side, group)
     who, generation = classic_member(side, group, topic)
@@ -369,7 +369,7 @@ def migration(side: Side) -> None:
 
 @scenario
 def static_migration(side: Side) -> None:
-    """A static member comes back with the classic protocol: its group goes with it."""
+    """A static member comes back with the classic protocol, and its group changes with it."""
     group, topic = side.name("group"), side.create(partitions=2)
     ready(side, group)
     protocols = [{"name": "range", "metadata": subscription(topic)}]

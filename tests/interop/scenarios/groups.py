@@ -11,7 +11,7 @@ from tests.interop.wire import Side, scenario, served
 
 
 def subscription(*topics: str) -> bytes:
-    """What a consumer puts into JoinGroup; Kafka never answers where it cannot read this."""
+    """A consumer's metadata in JoinGroup; Kafka never answers if it cannot parse it."""
     names = b"".join(struct.pack(">h", len(name)) + name.encode() for name in topics)
     return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
 
@@ -53,7 +53,7 @@ def join(
 
 
 def joined(side: Side, group: str, wire: str = "client", **more: Any) -> Any:
-    """Join as clients do: once for an id, once with it."""
+    """Join as clients do: first for an id, then with it."""
     side.warm()
     first = join(side, "first", group, wire=wire, **more)
     if first.error_code != 79:
@@ -477,7 +477,7 @@ def _results(answer: Any) -> Any:
 
 @scenario
 def forget_offsets_of_a_live_group(side: Side) -> None:
-    """Topics that members subscribe to are kept, others may go."""
+    """Offsets of subscribed topics are kept, others may be deleted."""
     a, b, group = side.create("a"), side.create("b"), side.name("group")
     me = joined(side, group, protocols=[{"name": "range", "metadata": subscription(a)}])
     member, generation = me.member_id, me.generation_id
@@ -505,7 +505,7 @@ def topics_deleted_lose_their_offsets(side: Side) -> None:
         commit(side, f"commit {name}", group, name)
     side.quiet(ApiKey.DELETE_TOPICS, 5, topic_names=[a], timeout_ms=9_000)
     deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:  # Kafka forgets them a little later, too
+    while time.monotonic() < deadline:  # Kafka deletes them a little later, too
         left = side.quiet(ApiKey.OFFSET_FETCH, 8, groups=[{"group_id": group, "topics": None}])
         if len(left.groups[0].topics) == 1:
             break
@@ -514,7 +514,7 @@ def topics_deleted_lose_their_offsets(side: Side) -> None:
 
 @scenario
 def two_members(side: Side) -> None:
-    """A second member joins: the first hears of it by its heartbeat, and both are balanced."""
+    """A second member joins: the first learns of it by its heartbeat, and both are rebalanced."""
     from concurrent.futures import ThreadPoolExecutor
 
     group = side.name()

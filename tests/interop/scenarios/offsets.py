@@ -72,7 +72,7 @@ def list_offsets_twice(side: Side) -> None:
 
 @scenario
 def list_offsets_of_times(side: Side) -> None:
-    """Records whose times go up and down, compressed and not."""
+    """Records with unordered timestamps, compressed and not."""
     for codec in range(5):
         name = side.create(f"codec{codec}")
         for base in (0, 1000, 500, 3000):

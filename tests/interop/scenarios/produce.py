@@ -1,4 +1,4 @@
-"""Produce: every refusal that Kafka knows, duplicates and sequences, what is stored."""
+"""Produce: every error of Kafka's, duplicates and sequences, stored batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.interop.wire import Side, scenario, served
 
 
 def stored(side: Side, name: str, version: int = 12, index: int = 0) -> None:
-    """Compare what can be read from the beginning."""
+    """Compare the records from the beginning."""
     part = {"partition": index, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
     side.call(
         ApiKey.FETCH,
@@ -128,7 +128,7 @@ def topic_twice_in_a_request(side: Side) -> None:
 
 @scenario
 def bad_records(side: Side) -> None:
-    """Headers of batches are right, records in them are not."""
+    """Batches with valid headers and invalid records."""
     name = side.create()
 
     def raw(body: bytes, count: int = 1) -> bytes:
@@ -151,10 +151,11 @@ def bad_records(side: Side) -> None:
         "header key null": raw(b"\x12\0\0\0\1\2a\2\1\1"),
         "header value null": raw(b"\x14\0\0\0\1\2a\2\2k\1"),
         "header value -2": raw(b"\x14\0\0\0\1\2a\2\2k\3"),
-        # Not compared: offset deltas that are not 0, 1, 2, …: Kafka takes them, readers suffer.
+        # Not compared: offset deltas that are not 0, 1, 2, …: Kafka accepts them, which breaks
+        # readers.
         "attributes": raw(b"\x0e\7\0\0\1\2a\0"),
         "more records than said": raw(b"\x0e\0\0\0\1\2a\0" * 2),
-        # Not compared: a number of six bytes, which makes Kafka fail (−1) where we say 87.
+        # Not compared: a varint of six bytes, which makes Kafka fail (−1) where we return 87.
         "nothing": raw(b""),
     }
     for label, data in cases.items():
@@ -310,7 +311,7 @@ def internal_topics(side: Side) -> None:
 
 @scenario
 def acks_0(side: Side) -> None:
-    """No answer; a refused request closes the connection."""
+    """No response; a refused request closes the connection."""
     name = side.create()
 
     def send(label: str, data: bytes, topic: str = name) -> None:
@@ -333,7 +334,7 @@ def acks_0(side: Side) -> None:
 
 @scenario
 def old_versions(side: Side) -> None:
-    """Offered, and then not served."""
+    """Listed by ApiVersions, but not served."""
     name = side.create()
     fill(side, name, batch(b"a"))
     import struct

@@ -10,7 +10,7 @@ from skylog.wire.messages.api_versions_response import ApiVersionsResponse
 from skylog.wire.schema import Message
 from tests.interop.wire import CLOSED, Side, Wire, scenario, served
 
-# What Kafka serves and we do not: share and streams groups, delegation tokens, telemetry, moving
+# APIs of Kafka that we do not serve: share and streams groups, delegation tokens, telemetry, moving
 # replicas between directories, and changing the quorum.
 NOT_SERVED = {
     ApiKey.ALTER_REPLICA_LOG_DIRS,
@@ -29,13 +29,13 @@ NOT_SERVED = {
 }
 
 
-# Beyond Kafka's there are ours, for diskless topics.
+# Our own APIs, for diskless topics.
 KAFKAS = [api for api in ApiKey if api < 93]
 
 
 @scenario
 def api_versions(side: Side) -> None:
-    """What is offered is what Kafka offers, but for what we do not serve."""
+    """The offered APIs are Kafka's, except those that we do not serve."""
 
     def offered(answer: dict[str, list[dict[str, object]]]) -> object:
         keys = answer["api_keys"]
@@ -73,7 +73,7 @@ def _closed(side: Side, label: str, frame: bytes) -> None:
 
 @scenario
 def versions_that_do_not_exist(side: Side) -> None:
-    """Every API, one version below and above what is offered: the connection is closed."""
+    """One version below and above the offered ones of every API: the connection is closed."""
     for api in KAFKAS:
         if api in NOT_SERVED or api is ApiKey.API_VERSIONS:
             continue
@@ -120,10 +120,10 @@ def _empty(api: ApiKey) -> Message | None:
 
 @scenario
 def empty_requests(side: Side) -> None:
-    """Every API with nothing in its request, in every version that can say so."""
+    """An empty request of every API, in every version that allows it."""
     apart = {
         ApiKey.API_VERSIONS,  # compared above
-        ApiKey.PRODUCE,  # with acks 0 nothing comes back
+        ApiKey.PRODUCE,  # with acks 0 there is no response
         ApiKey.DESCRIBE_CLUSTER,
         ApiKey.DESCRIBE_QUORUM,
         ApiKey.INIT_PRODUCER_ID,
@@ -136,8 +136,8 @@ def empty_requests(side: Side) -> None:
         ApiKey.UNREGISTER_BROKER,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.FETCH,
-        ApiKey.ADD_PARTITIONS_TO_TXN,  # Kafka never answers a batch of none
-        ApiKey.LIST_TRANSACTIONS,  # other scenarios have left theirs
+        ApiKey.ADD_PARTITIONS_TO_TXN,  # Kafka never answers an empty batch
+        ApiKey.LIST_TRANSACTIONS,  # other scenarios have left theirs behind
     }
     side.warm()
     for api in KAFKAS:

@@ -42,7 +42,7 @@ def filtered(name: str | None = None, **more: Any) -> dict[str, Any]:
 @scenario
 def create_acls(side: Side) -> None:
     name = side.name()
-    # Not compared: ANY and MATCH, which make Kafka fail (−1) where we say what is wrong (42).
+    # Not compared: ANY and MATCH, which make Kafka fail (−1) where we name the error (42).
     odd = [
         acl(name),
         acl(name),  # there already
@@ -109,7 +109,7 @@ def find_acls(side: Side) -> None:
         for pattern in (ANY, MATCH, LITERAL, PREFIXED)
         for kind in (TOPIC, ANY)
     ]
-    # Not compared: numbers that mean nothing; Kafka finds no ACL, we say what is wrong.
+    # Not compared: invalid numbers; Kafka finds no ACL, we return an error.
     asked += [
         filtered(host_filter="10.0.0.1"),
         filtered(host_filter="*"),

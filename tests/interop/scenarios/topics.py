@@ -52,7 +52,7 @@ def create_with_bad_numbers(side: Side) -> None:
         create(side, topic(f"{name}{partitions}{factor}", partitions, factor))
     create(side, topic(name, -1, -1), version=2)
     create(side, topic(name, 10_001, 1), validate_only=True)
-    # Not compared: with a timeout of 0 Kafka gives up before it begins.
+    # Not compared: with a timeout of 0 Kafka times out before it starts.
 
 
 @scenario
@@ -260,7 +260,7 @@ def metadata_in_every_version(side: Side) -> None:
 def metadata_by_id(side: Side) -> None:
     name = side.create(partitions=2)
     topic_id = side.topic_id(name)
-    # Not compared: neither name nor id, which makes Kafka fail (−1) where we say what is wrong.
+    # Not compared: neither name nor id, which makes Kafka fail (−1) where we name the error.
     for version in (10, 11, 12, 13):
         for label, given in [
             ("id", {"name": None, "topic_id": topic_id}),
@@ -275,7 +275,7 @@ def metadata_by_id(side: Side) -> None:
 
 @scenario
 def metadata_creates(side: Side) -> None:
-    """We answer when the topic is there, Kafka before: the first answer is not compared."""
+    """We answer when the topic exists, Kafka before that: the first response is not compared."""
     for version in (1, 4, 12):
         name = side.name(f"auto{version}")
         given = {"allow_auto_topic_creation": True} if version >= 4 else {}
@@ -302,7 +302,7 @@ def describe_topic_partitions(side: Side) -> None:
 
     describe("all three", [c, b, a])
     describe("twice", [a, a])
-    # Not compared: an empty name, which makes Kafka fail (−1) for all that was asked.
+    # Not compared: an empty name, which makes Kafka fail (−1) for the whole request.
     for name in ("a b", side.name("nope")):
         describe(f"bad name {name!r}", [name, a])
     for limit in (-1, 0, 1, 2, 3, 4, 5, 6):

@@ -1,4 +1,4 @@
-"""What transactions do to partitions and groups: batches, markers, stable offsets, commits."""
+"""Transactions in partitions and groups: batches, markers, stable offsets, commits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.interop.scenarios.transactions import Producer, warm
 from tests.interop.wire import Side, scenario, served
 
 NOW = 1_750_000_000_000
-# Where what a version of Produce knows of transactions changes, and one before.
+# Versions of Produce whose transaction semantics change, and the one before each.
 PRODUCE_VERSIONS = (8, 10, 11, 12)
 ADDS_FROM = 12
 
@@ -41,7 +41,7 @@ def write(
 
 
 def without_times(answer: dict[str, Any]) -> Any:
-    """When a marker was written is the broker's own."""
+    """The timestamps of markers differ."""
     for topic in answer["responses"]:
         for partition in topic["partitions"]:
             if partition["records"] is not None:
@@ -53,7 +53,7 @@ def without_times(answer: dict[str, Any]) -> Any:
 
 
 def look(side: Side, label: str, topic: str, offset: int = 0) -> None:
-    """All that a reader of either kind can see."""
+    """What readers of both isolation levels see."""
     partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
     for isolation in (0, 1):
         side.call(
@@ -127,7 +127,7 @@ def writes(side: Side) -> None:
 
 @scenario
 def strangers(side: Side) -> None:
-    """Batches that do not belong to the transaction they claim."""
+    """Batches that do not belong to their transaction."""
     warm(side)
     topic = side.create()
     for version in PRODUCE_VERSIONS:
@@ -147,7 +147,7 @@ def strangers(side: Side) -> None:
 
 @scenario
 def several_open_at_once(side: Side) -> None:
-    """The stable offset is held back by the oldest; aborted ones are listed."""
+    """The oldest determines the stable offset; aborted ones are listed."""
     warm(side)
     topic = side.create()
     producers = [Producer(side, f"p{number}").start() for number in range(3)]
@@ -212,7 +212,7 @@ def markers(side: Side) -> None:
 
 @scenario
 def offsets(side: Side) -> None:
-    """TxnOffsetCommit: offsets that wait for the end of the transaction."""
+    """TxnOffsetCommit: offsets that are pending until the end of the transaction."""
     warm(side)
     topic = side.create()
     for version in served(ApiKey.TXN_OFFSET_COMMIT):

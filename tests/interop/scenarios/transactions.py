@@ -1,4 +1,4 @@
-"""The transaction coordinator: producers, partitions, ends, time-outs, and what is told of them."""
+"""The transaction coordinator: producers, partitions, ends, timeouts, descriptions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAIT_SECONDS_MAX = 60
 
 
 def warm(side: Side) -> None:
-    """Have the transactions' topic made, and all of it loaded."""
+    """Create the topic of transactions and wait until it is loaded."""
     side.warm()
     side.producer_id()
     while (
@@ -58,7 +58,7 @@ def init(
 
 
 class Producer:
-    """A producer by hand; its epoch is kept in mind as clients do."""
+    """A manual producer that tracks its epoch as clients do."""
 
     def __init__(self, side: Side, what: str, timeout_ms: int = TIMEOUT_MS) -> None:
         self.side = side
@@ -110,7 +110,7 @@ class Producer:
         )
 
     def settle(self) -> None:
-        """Until nothing is under way."""
+        """Wait until nothing is in progress."""
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         while True:
             answer = self.side.quiet(ApiKey.DESCRIBE_TRANSACTIONS, 0, transactional_ids=[self.name])
@@ -204,7 +204,7 @@ def add_partitions(side: Side) -> None:
 
 @scenario
 def batches_of_brokers(side: Side) -> None:
-    """Versions for brokers: many transactions, and verification."""
+    """Versions for brokers: several transactions, and verification."""
     warm(side)
     topic = side.create(partitions=3)
     for version in (4, 5):
@@ -353,7 +353,7 @@ def an_open_transaction_and_wrong_epochs(side: Side) -> None:
 
 @scenario
 def taking_over(side: Side) -> None:
-    """A new producer aborts what is open, and fences the one before."""
+    """A new producer aborts the open transaction and fences the previous producer."""
     warm(side)
     topic = side.create()
     for version in served(ApiKey.INIT_PRODUCER_ID):
@@ -431,7 +431,7 @@ def list_transactions(side: Side) -> None:
     done.settle()
 
     def only_ours(answer: dict[str, Any]) -> Any:
-        """Other scenarios have left theirs."""
+        """Other scenarios have left transactions behind."""
         answer["transaction_states"] = [
             found
             for found in answer["transaction_states"]

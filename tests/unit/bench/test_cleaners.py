@@ -1,4 +1,4 @@
-"""How the bench of cleaners sees what brokers have done."""
+"""How the bench of cleaners reads the brokers' checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurements' own arithmetic: ratios, spreads, verdicts, and what the table shows of them."""
+"""The arithmetic of measurements: ratios, spreads, verdicts, and the table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def figure(skylog: list[float], kafka: list[float], goal: Goal) -> Figure:
         ([71.0], [100.0], Goal(0.7), False),
         ([3.0], [], Goal(3, ratio=False), True),
         ([3.1], [], Goal(3, ratio=False), False),
-        ([1.0], [], Goal(1.0), False),  # nothing to compare with is not a success
+        ([1.0], [], Goal(1.0), False),  # without a comparison the goal is not met
     ],
 )
 def test_a_goal_is_met_up_to_its_limit(

@@ -1,4 +1,4 @@
-"""When a group of the load counts as settled, and what is made of the phases."""
+"""When a group counts as settled, and the figures of its phases."""
 
 from __future__ import annotations
 

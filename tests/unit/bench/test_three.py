@@ -1,4 +1,4 @@
-"""How three nodes are set up, what the kernel says of their connections, and fail-over times."""
+"""Settings of three nodes, the kernel's counts of their connections, and fail-over times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.cluster_throughput import CLASSIC_GOAL, Rows, Run, _turns
 from bench.plan import Plan
 from bench.three import RACKS, Between, Three, connection_bytes
 
-# As `ss -tinHO` shows it: counters that are zero are left out.
+# Output of `ss -tinHO`, which leaves out counters of zero.
 SHOWN = """\
 ESTAB 0      0      127.0.0.1:9094 127.0.0.1:55298 bbr rto:212 bytes_sent:4600 bytes_acked:4530 \
 bytes_received:1759 segs_out:149
@@ -45,7 +45,7 @@ def test_only_what_passes_over_the_ports_is_counted() -> None:
             _receive(server, 3_000)
             server.sendall(bytes(40_000))
             _receive(client, 40_000)
-            client.sendall(b"!")  # carries the acknowledgement of all before
+            client.sendall(b"!")  # acknowledges everything before it
             _receive(server, 1)
         with Between([client.getsockname()[1]]) as elsewhere:
             pass

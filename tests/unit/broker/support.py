@@ -34,7 +34,7 @@ VERSION = 12
 
 
 class MemoryLog:
-    """As much of a log as a fetch needs; ``cold`` makes it wait for a disk."""
+    """The part of a log that a fetch needs; ``cold`` makes it wait for a disk."""
 
     def __init__(self) -> None:
         self.log_start_offset = 0
@@ -43,7 +43,7 @@ class MemoryLog:
         self.epochs: list[int] = []
         self.config = LogConfig()
         self._batches: list[bytes] = []
-        # It is all its parts.
+        # Itself: it plays all parts of a log.
         self.reader = self.appender = self.companions = self.trimming = self
 
     @property
@@ -87,7 +87,7 @@ class MemoryLog:
 
 
 class StepExecutor:
-    """Runs work when the test says so: what happens meanwhile happens on the loop."""
+    """Runs work when the test says so; until then the loop goes on."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
@@ -133,13 +133,13 @@ class World:
         """Work for a thread."""
         return await self.executor.run(work)
 
-    # What a fetch asks of the image and the replica manager
+    # What a fetch needs of the image and the replica manager
 
     def get(self, topic: str, index: int) -> Partition | None:
         return self.partitions.get((topic, index))
 
     def topic(self, name: str) -> Any:
-        """What metadata says of a topic, as far as a fetch asks."""
+        """The metadata of a topic, as far as a fetch needs it."""
         state = SimpleNamespace(kind=PartitionKind.CLASSIC)
         found = {index: state for topic, index in self.partitions if topic == name}
         return SimpleNamespace(name=name, partitions=found) if found else None
@@ -147,7 +147,7 @@ class World:
     def endpoints(self, nodes: object, listener: str) -> list[Any]:
         return []
 
-    # What tests do
+    # For tests
 
     def create(self, topic: str, index: int = 0) -> Partition:
         log: Any = MemoryLog()
@@ -165,7 +165,7 @@ class World:
         self.partitions[topic, index].append(list(batches), 1)
 
     def begin(self, *parts: tuple[str, int, int], **options: Any) -> Any:
-        """The answer to a fetch, or what to await for it."""
+        """The response to a fetch, or its awaitable."""
         context: Any = SimpleNamespace(
             services=self.services,
             version=VERSION,
@@ -208,5 +208,5 @@ class FakeController:
 
 
 async def soon(work: Awaitable[Any]) -> Any:
-    """The outcome of something that must not have to wait."""
+    """The result of a coroutine that must not wait."""
     return await asyncio.wait_for(work, 10)

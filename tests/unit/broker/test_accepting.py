@@ -1,4 +1,4 @@
-"""A listener that ends while somebody connects: no socket is left behind."""
+"""A listener that closes while a client connects: no socket is left open."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Guest(asyncio.Protocol):
 async def test_who_is_being_accepted_is_closed_too(turns: int) -> None:
     server = await asyncio.get_running_loop().create_server(Guest, "127.0.0.1", 0)
     with socket.create_connection(server.sockets[0].getsockname(), timeout=60) as client:
-        for _ in range(turns):  # as far as the loop has got with it
+        for _ in range(turns):  # at whatever stage the loop is
             await asyncio.sleep(0)
         await stop_accepting([server])
         for _ in range(3):
             await asyncio.sleep(0)
         with contextlib.suppress(ConnectionResetError):
             assert client.recv(1) == b""
-    gc.collect()  # a transport that nobody closed is told here
+    gc.collect()  # an unclosed transport is reported here

@@ -1,4 +1,4 @@
-"""Work that nobody waits for: what fails is written down, and what runs can be stopped."""
+"""Background work: failures are logged, and running tasks can be stopped."""
 
 from __future__ import annotations
 

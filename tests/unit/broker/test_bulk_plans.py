@@ -1,4 +1,4 @@
-"""PlanRanges while retention goes on, and how large its answers may become."""
+"""PlanRanges during retention, and the limit of its responses."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_pages_are_put_together() -> None:
 
 
 async def test_what_was_planned_and_then_deleted_is_planned_anew() -> None:
-    """From where the log starts now; an offset that was asked for by number stays asked for."""
+    """``earliest`` follows the log start; an explicit offset stays as requested."""
     answer = await plan(Plane(0, 0, 500), FROM_LOG_START)
     edges = [(split.start_offset, split.end_offset) for split in answer.splits]
     assert edges == [(500, 700), (700, 900), (900, 1000)]
@@ -98,7 +98,7 @@ async def test_what_was_planned_and_then_deleted_is_planned_anew() -> None:
     gone = await plan(Plane(0, 0, 500), 0)
     assert (gone.error_code, gone.log_start_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 500)
     assert gone.splits == []
-    # A start that moves behind the plan does not matter.
+    # A log start that moves behind the plan does not matter.
     kept = await plan(Plane(0, 100, 300), 0)
     assert (kept.error_code, len(kept.splits)) == (NONE, 5)
 

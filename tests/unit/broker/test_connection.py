@@ -63,7 +63,7 @@ class Transport:
 
 
 class Dispatcher:
-    """Answers with the request itself; some requests must wait, some fail."""
+    """Answers with the request itself; some requests wait, some fail."""
 
     def __init__(self) -> None:
         self.seen: list[bytes] = []
@@ -197,7 +197,7 @@ async def test_nothing_begins_after_a_write_has_failed() -> None:
     assert len(world.listener) == 0
 
 
-# Pressure
+# Backpressure
 
 
 async def test_reading_stops_while_enough_requests_wait() -> None:
@@ -255,7 +255,7 @@ async def test_a_muted_client_is_not_read_from() -> None:
     assert len(world.listener) == 0
 
 
-# Ends
+# Closing
 
 
 async def test_what_a_client_said_before_it_closed_is_answered() -> None:
@@ -466,7 +466,7 @@ def test_the_quota_gate() -> None:
     assert gate.fetch_bytes_max(context) == 1000
     assert gate.produced(context, 1000) == 0
     assert gate.produced(context, 500) > 0
-    # A fetch that is held back does not count: it brought nothing.
+    # A throttled fetch does not count: it returned nothing.
     assert gate.fetched(context, 1500) > 0
     assert gate.fetched(context, 1000) == 0
     other: Any = SimpleNamespace(principal="User:u", client_id="d", throttle_ms=0)

@@ -1,4 +1,4 @@
-"""The life of a connection: every state with every event, those that are refused included."""
+"""The states of a connection: every state with every event, including invalid ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skylog.broker.net.connection_state import (
     State,
 )
 
-# One way to each state.
+# One path to each state.
 WAYS: dict[State, tuple[Event, ...]] = {
     State.NEW: (),
     State.OPEN: (Event.CONNECTED,),
@@ -21,7 +21,7 @@ WAYS: dict[State, tuple[Event, ...]] = {
     State.DRAINING: (Event.CONNECTED, Event.INPUT_ENDED, Event.LEFT),
     State.GONE: (Event.CONNECTED, Event.LOST),
 }
-# Written down a second time, in another order: what each event makes of each state.
+# The transitions a second time, in another order: by event.
 EXPECTED: dict[Event, dict[State, State]] = {
     Event.CONNECTED: {State.NEW: State.OPEN},
     Event.INPUT_ENDED: {
@@ -82,7 +82,7 @@ def test_each_event_in_each_state(state: State, event: Event) -> None:
 
 
 def test_every_connection_can_be_ended() -> None:
-    """From each state on there is a way to GONE, and none leads out of it."""
+    """Every state has a path to GONE, and none leads out of it."""
     assert set(TRANSITIONS) == set(State)
     for state in State:
         seen = {state}

@@ -1,4 +1,4 @@
-"""The way to the active controller: found, lost, found again, and given up in time."""
+"""The link to the active controller: found, lost, found again, and timeouts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FakeQuorum:
 
 
 class FakeLines:
-    """Connections that answer from a list, whoever is asked."""
+    """Connections that answer from a list, whichever node is asked."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)

@@ -1,4 +1,4 @@
-"""Parts that ask the controller: topics made on demand, producer ids, a broker's life."""
+"""Callers of the controller: auto-created topics, producer ids, a broker's lifecycle."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def settings(*overrides: str) -> Any:
     return load_settings(None, {}, [*overrides])
 
 
-# Topics on demand
+# Auto-creation of topics
 
 
 def never() -> bool:
@@ -110,7 +110,7 @@ INTERNAL = ("__consumer_offsets", "__transaction_state", "__diskless_metadata")
 async def test_internal_topics_have_one_replica_where_there_is_one_node(
     tmp_path: Path, given: str, is_whole_cluster: bool, replicas: list[int], isr: list[str]
 ) -> None:
-    """Unless somebody has chosen; and never where there are others."""
+    """Unless it is configured, and never in a cluster."""
     file = tmp_path / "server.properties"
     file.write_text(FROM_FILE + given)
     controller = FakeController(created())
@@ -198,7 +198,7 @@ async def test_who_gives_up_waiting_leaves_the_block_to_others() -> None:
     assert await soon(second) in (100, 101)
 
 
-# A broker's life
+# A broker's lifecycle
 
 REGISTERED = BrokerRegistrationResponse(broker_epoch=5)
 BEHIND = BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False)

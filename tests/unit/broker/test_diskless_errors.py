@@ -1,4 +1,4 @@
-"""Clients hear nothing of diskless coordinators: a consumer would give up."""
+"""Clients do not see errors of diskless coordinators: a consumer would fail."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ AWAY = [
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 ]
-# What Kafka's consumers ask again after, for a partition.
+# Errors of a partition that Kafka's consumers retry.
 AGAIN = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 class Engine:
-    """One whose coordinator is away, or that has one offset for all."""
+    """A plane whose coordinator is unavailable, or that has one offset for all."""
 
     def __init__(self, outcome: ErrorCode | KafkaError) -> None:
         self.outcome = outcome

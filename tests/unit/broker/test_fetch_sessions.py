@@ -21,11 +21,11 @@ from tests.unit.replication.support import state
 FOREVER_MS = 10**9
 
 
-# Against a model that looks at every partition every time, as Kafka does
+# Against a model that checks every partition every time, as Kafka does
 
 
 class Model:
-    """KIP-227 in the plainest way."""
+    """KIP-227 in its simplest form."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -181,7 +181,7 @@ async def test_what_comes_before_the_wait_has_begun_is_noticed() -> None:
     world.create("t")
     for session in ((0, 0), (0, -1)):
         answer = world.begin(("t", 0, 0), wait_ms=FOREVER_MS, session=session)
-        world.append("t")  # between the look and the first step of the wait
+        world.append("t")  # between the check and the first step of the wait
         assert told(await soon(answer))["t", 0].records
         world.delete("t")
         world.create("t")
@@ -255,7 +255,7 @@ async def test_a_later_request_ends_the_wait_of_an_earlier_one() -> None:
             world.begin(session=(session, epoch + 1), wait_ms=FOREVER_MS)
         )
         assert (await soon(first)).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
-        # The earlier one did not take the wake-up of the later one with it.
+        # The earlier one did not cancel the wake-up of the later one.
         world.append("t")
         assert told(await soon(second))["t", 0].records
         world.fetch(("t", 0, world.partitions["t", 0].log.log_end_offset),
@@ -286,7 +286,7 @@ async def test_what_moves_during_a_read_is_not_forgotten() -> None:
         world.begin(("warm", 0, 0), ("cold", 0, 0), session=(0, 0), wait_ms=FOREVER_MS)
     )
     await soon(executor.entered.wait())
-    world.append("warm")  # after it was looked at, before the answer is made
+    world.append("warm")  # after the check, before the response is built
     executor.go_on.set()
     first = await soon(answer)
     assert told(first)["warm", 0].high_watermark == 0
@@ -413,7 +413,7 @@ def test_partitions_of_all_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch)
     assert first
     assert world.fetch(("t", 2, 0), ("t", 3, 0), session=(0, 0)).session_id == 0
     assert world.watchers == 2
-    # One that grows too far is answered and closed.
+    # A session that grows too large is answered and closed.
     assert world.fetch(("t", 2, 0), ("t", 3, 0), session=(first, 1)).session_id == 0
     assert (len(world.sessions), world.watchers) == (0, 0)
     assert world.fetch(*(("t", index, 0) for index in range(3)), session=(0, 0)).session_id

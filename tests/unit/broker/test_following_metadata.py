@@ -86,7 +86,7 @@ def test_followers_hear_everything_once_and_then_every_change() -> None:
     assert follower.deltas[1].partitions == {topic_id(3): {0, 1}}
     assert publisher.end_offset == 9
     publisher.committed(LoadedBatch(9, [(None, None)]))
-    assert len(follower.deltas) == 2  # nothing changed, nobody is told
+    assert len(follower.deltas) == 2  # nothing changed, no listener is notified
 
 
 def test_a_follower_that_fails_does_not_stop_the_others() -> None:
@@ -227,7 +227,7 @@ class Replicas:
 
 
 class Following:
-    """A partition follower with its surroundings."""
+    """A partition follower and its collaborators."""
 
     def __init__(self) -> None:
         self.image = ClusterImage()
@@ -259,7 +259,7 @@ def test_topics_come_change_and_go() -> None:
     world.happens(RemoveTopicRecord(topic_id(1)))
     assert world.replicas.deleted == ["t"]
     assert world.groups.log == [("deleted", ["t"])]
-    assert world.groups.changed == [["t"], ["t"]], "when it came and when it went"
+    assert world.groups.changed == [["t"], ["t"]], "when it was created and when it was deleted"
     assert world.publisher.topics_created_offset == 3
     assert world.traffic.topics == {}
     assert world.configs._topics == {}, "settings must not outlive their topic"

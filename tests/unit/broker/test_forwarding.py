@@ -1,4 +1,4 @@
-"""What travels between a broker and the controller when a client's request is passed on."""
+"""Envelopes: a client's request that a broker forwards to the controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes that clients make a broker hold: who is cut off, and who is not."""
+"""The bytes that a broker holds for clients, and which connections are closed at the limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_beyond_it_the_oldest_go_and_no_more_than_must() -> None:
     old, middle, young = Client(), Client(), Client()
     memory.hold(old, 40)
     memory.hold(middle, 40)
-    memory.hold(old, 41)  # who gets more does not get younger
+    memory.hold(old, 41)  # more bytes do not make a connection newer
     memory.hold(young, 20)
     assert (old.aborted, middle.aborted, young.aborted) == (True, False, False)
     assert memory.total == 60

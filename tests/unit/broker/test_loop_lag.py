@@ -1,4 +1,4 @@
-"""How late the event loop is can be seen."""
+"""The lag of the event loop is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node says when Python does the work of a module in C."""
+"""A node's warning when Python replaces a C module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that overlap: in order, together, in time, and without harm when the client is gone."""
+"""Overlapping responses: in order, together, in time, and safe when the client disconnects."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from skylog.broker.net.connection import Connection
 from tests.unit.broker.support import soon
 from tests.unit.broker.test_connection import Dispatcher, Transport, World, receive, turns
 
-# Only Produce requests, which begin so, may overlap.
+# Only Produce requests, which begin with this key, may overlap.
 A, B, C = b"\0\0a", b"\0\0b", b"\0\0c"
 
 
 class Late(Dispatcher):
-    """Answers with the request, once its future is done or the time is up."""
+    """Answers with the request once its future is done or the timeout expires."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ async def test_each_answer_has_its_own_time() -> None:
     dispatcher.done[A].set_result(None)
     await soon(transport.wrote.wait())
     transport.wrote.clear()
-    # Late by itself, but it is not its turn.
+    # It is late, but it is not its turn.
     line = connection._overlapping._line
     async with asyncio.timeout(30):
         while not line[1][0].expired:  # noqa: ASYNC110 - nothing tells of it

@@ -1,4 +1,4 @@
-"""A broker that follows metadata makes nothing of diskless partitions."""
+"""A broker that follows metadata creates nothing for diskless partitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPIC = Uuid(b"0123456789abcdef")
 
 
 class Recorder:
-    """Stands for every part of a broker, and remembers what it is asked to do."""
+    """Stands for every part of a broker, and records its calls."""
 
     def __init__(self) -> None:
         self.assigned: list[tuple[str, int]] = []

@@ -1,4 +1,4 @@
-"""Partitions and who watches them; the manager that keeps them in line with metadata."""
+"""Partitions and their watchers; the manager that follows metadata."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_each_leader_epoch_is_noted_once() -> None:
 async def test_who_waits_for_replicas_is_told_of_every_end() -> None:
     world = World()
     partition = world.create("t")
-    partition.update(state(NODE, 1, (NODE, 7), (NODE, 7)))  # now a follower has to have it, too
+    partition.update(state(NODE, 1, (NODE, 7), (NODE, 7)))  # now a follower must have it, too
     world.append("t")
     world.append("t")
     waits = [partition.committed(offset) for offset in (1, 0)]
@@ -112,7 +112,7 @@ async def test_waiting_ends_in_the_order_of_offsets() -> None:
     waits = {offset: partition.committed(offset) for offset in (2, 0, 1)}
     heard: list[int] = []
     partition.on_commit(heard.append)
-    partition.on_commit(lambda _: heard.append(-1))()  # called off again
+    partition.on_commit(lambda _: heard.append(-1))()  # cancelled
     given_up = waits[1]
     assert given_up is not None
     given_up.cancel()
@@ -146,7 +146,7 @@ async def test_partitions_come_and_go_as_metadata_says(
     changed = LogConfig(segment_bytes=12345)
     manager.configure("t", changed)
     assert partition.log.config is changed
-    # Moved to another broker, it is gone from here.
+    # Moved to another broker, it is removed here.
     assert manager.assign("t", 0, TOPIC_ID, state(7, 2, (7,)), config) is None
     assert partition.deleted
     assert manager.get("t", 0) is None
@@ -178,7 +178,7 @@ async def test_why_a_partition_is_not_served(manager: ReplicaManager) -> None:
     assert refusal("t", 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert refusal("t", 1, 6) is ErrorCode.UNKNOWN_LEADER_EPOCH
     assert partitions.leader("t", 0, 5).index == 0
-    # Anybody may read from a follower who asks for that, in the epoch that it knows.
+    # Clients may read from a follower if they ask for it, in its epoch.
     partitions.find("t", 1).require_reader(Reader(anywhere=True), 5)
     with pytest.raises(KafkaError):
         partitions.find("t", 1).require_reader(Reader(), 5)

@@ -1,4 +1,4 @@
-"""Transactions whose coordinator is on another broker: what it says, and what it does not say."""
+"""Verification by a transaction coordinator on another broker, with and without a response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics in a store of memory and a broker's answers about them, without a broker."""
+"""Topics in an in-memory store and a broker's responses about them, without a broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CREATED_MS = 1_700_000_000_000
 
 
 class WatchedStore(MemoryStore):
-    """Counts what it is asked for; some answers may be set to fail or to be wrong once."""
+    """Counts requests; some responses can be set to fail or to be wrong once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class World:
     async def write(
         self, content: Sequence[tuple[int, int]], *, codec: int = 0, appended: int = -1
     ) -> ObjectKey:
-        """One object: batches of (partition, number of records), placed after what is there."""
+        """One object: batches of (partition, number of records), appended to their partitions."""
         key = self.new_key()
         parts, at = [b"\0"], 1
         for partition, count in content:
@@ -120,7 +120,7 @@ class World:
     async def locate_many(
         self, wanted: Sequence[tuple[Split, int]]
     ) -> list[Located | KafkaError | None]:
-        """As brokers answer for many splits: what does not fit into a page is left out."""
+        """Like a broker for many splits: what does not fit into a page is left out."""
         self.requests.append(len(wanted))
         found: list[Located | KafkaError | None] = []
         left = self.page
@@ -135,7 +135,7 @@ class World:
         return found
 
     async def locate(self, split: Split, position: int) -> Located:
-        """As a broker answers, a page at a time."""
+        """Like a broker, a page at a time."""
         self.located.append((split.partition, position))
         start = self.log_start.get(split.partition, 0)
         if position < start:
@@ -152,6 +152,6 @@ class World:
 
 
 def batch_of(partition: int, base: int, count: int, codec: int = 0) -> bytes:
-    """Values tell partition and offset; inside, offsets start at 0 as producers send them."""
+    """Values name partition and offset; stored offsets start at 0 as producers send them."""
     pairs = [(None, b"%d:%d" % (partition, offset)) for offset in range(base, base + count)]
     return encode_batch(pairs, timestamp=CREATED_MS, codec=codec)

@@ -1,4 +1,4 @@
-"""Reading objects: every row once and in order, few requests, and what happens when they fail."""
+"""Reading objects: every row once and in order, few requests, and failures."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ async def test_windows_bound_what_is_in_memory() -> None:
     assert sum(piece.bytes for piece in window) <= 2 * size
     for _ in range(50):
         await asyncio.sleep(0)
-    # The one that was taken, and those ahead; not one more.
+    # The one that was taken, and those read ahead; not one more.
     assert len(world.store.gets) <= 2 * (1 + bucket.WINDOWS_AHEAD)
     await reading.close()
 

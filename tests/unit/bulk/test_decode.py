@@ -1,4 +1,4 @@
-"""Decoding: which records become rows, which columns are built, how much at once."""
+"""Decoding: which records become rows, which columns are built, sizes of chunks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 
 def batch(base: int, count: int, *, codec: int = 0, **fields: int) -> EncodedBatch:
-    """Records whose key, value and timestamp tell their offset; offsets inside start at 0."""
+    """Records whose key, value and timestamp name their offset; stored offsets start at 0."""
     pairs = [(b"k%d" % offset, b"v%d" % offset) for offset in range(base, base + count)]
     times = list(range(1000 + base, 1000 + base + count))
     data = encode_batch(pairs, timestamp=0, timestamps=times, codec=codec)
@@ -165,7 +165,7 @@ def test_chunks_are_bounded_and_lose_nothing() -> None:
     assert len(chunks) >= 3
     assert [row for chunk in chunks for row in chunk["offset"].to_pylist()] == list(range(100))
     assert max(chunk.nbytes for chunk in chunks) < 10 * 3 * size
-    # A batch that is larger than a chunk is one of its own.
+    # A batch that is larger than a chunk is a separate chunk.
     assert len(list(decode_chunks(batches, Selection("t", 3), chunk_bytes=1))) == 10
     assert list(decode_chunks(batches, Selection("t", 3, start_offset=200))) == []
 

@@ -1,4 +1,4 @@
-"""Encoding rows: which partition they go to, what their records hold, what is refused."""
+"""Encoding rows: partitions, records, errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def targets(*found: TopicTarget) -> Mapping[str, TopicTarget]:
 
 
 def records(batches: list[RowBatch]) -> dict[tuple[str, int], list[Record]]:
-    """What a broker would find, every batch checked as a produced one is."""
+    """The decoded records; every batch is validated like a produced one."""
     out: dict[tuple[str, int], list[Record]] = defaultdict(list)
     for one in batches:
         (batch,) = split_batches(one.joined())
@@ -159,7 +159,7 @@ def test_a_record_above_the_limit_is_refused_with_topic_size_and_limit() -> None
     with pytest.raises(KafkaError, match=r"topic orders makes a batch of 20\d\d bytes.* 1000") as e:
         RowEncoder(topic="orders").encode(given, targets(small), NOW)
     assert e.value.code is ErrorCode.MESSAGE_TOO_LARGE
-    # The limit is one of stored bytes: what compresses below it is fine, as in Kafka.
+    # The limit applies to compressed bytes, as in Kafka.
     encoder = RowEncoder(topic="orders", codec=Compression.ZSTD)
     assert sum(one.count for one in encoder.encode(given, targets(small), NOW)) == 2
 
@@ -246,7 +246,7 @@ def test_no_value_no_topic_null_topic_and_no_key() -> None:
 
 
 def test_large_and_sliced_columns() -> None:
-    """Slices start in the middle of Arrow's buffers; large types have 64-bit ends."""
+    """Slices start in the middle of Arrow's buffers; large types have 64-bit offsets."""
     large_headers = pa.large_list(pa.struct([("key", pa.large_string()), ("value", pa.binary())]))
     given = pa.record_batch(
         {

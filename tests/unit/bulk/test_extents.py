@@ -1,4 +1,4 @@
-"""Requests to objects: every batch whole in one of them, near ones together, none too large."""
+"""Requests to objects: every batch in one of them, near ones merged, none too large."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_batch_is_whole_in_one_request(found: list[BatchLocation]) -> None
         assert one.start == min(each.byte_offset for each in inside)
         assert one.end == max(each.byte_offset + each.byte_size for each in inside)
         assert one.end - one.start <= EXTENT_BYTES_MAX
-        # No more is read in vain than the gaps that are allowed.
+        # No more unused bytes are read than the allowed gaps.
         wasted = one.end - one.start - sum(each.byte_size for each in inside)
         assert wasted <= GAP_BYTES_MAX * (len(inside) - 1)
 

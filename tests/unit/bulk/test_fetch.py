@@ -35,7 +35,7 @@ def records(base: int, count: int = 5) -> bytes:
 
 
 class FakeCluster:
-    """Leaders and answers as told; each is used up once, the last one stays."""
+    """Scripted leaders and responses; each is used once, the last one repeatedly."""
 
     def __init__(self, *answers: PartitionData | KafkaError, leaders: tuple[int, ...] = (1,)):
         self.answers = deque(answers)
@@ -187,7 +187,7 @@ async def test_records_that_were_deleted(monkeypatch: pytest.MonkeyPatch) -> Non
         await offsets(FakeCluster(deleted), split(3, 15))
     lenient = FakeCluster(deleted, answer(records(10)))
     assert await offsets(lenient, split(3, 15), fails=False) == list(range(10, 15))
-    # All of it, and the log ends before it.
+    # The whole range, and the log ends before it.
     assert await offsets(FakeCluster(deleted), split(3, 8), fails=False) == []
     with pytest.raises(DataLossError, match="offsets 20 to 24 are gone: the log is shorter"):
         await offsets(FakeCluster(deleted), split(20, 25))

@@ -1,4 +1,4 @@
-"""Objects and files side by side, and what is said of each pair."""
+"""Objects in the store compared with files in the metadata."""
 
 from __future__ import annotations
 

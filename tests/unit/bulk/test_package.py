@@ -1,4 +1,4 @@
-"""``import skylog`` stays cheap, and says what is missing where Arrow is."""
+"""``import skylog`` stays cheap, and names pyarrow if it is missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_arrow_is_loaded_only_when_it_is_used() -> None:
 
 
 def test_reading_does_not_load_pandas() -> None:
-    """Some of Arrow's functions do, which takes as long as to read a hundred megabytes."""
+    """Some of Arrow's functions do, which takes as long as reading a hundred megabytes."""
     program = (
         "import sys\n"
         "from skylog.bulk.decode import COLUMNS, EncodedBatch, decode\n"
@@ -37,7 +37,7 @@ def test_reading_does_not_load_pandas() -> None:
 
 
 def test_options_are_read_without_arrow() -> None:
-    """Spark asks for a schema in a process of its own."""
+    """Spark asks for a schema in a separate process."""
     pytest.importorskip("pyspark")
     program = "import sys, skylog.spark.options; print('pyarrow' in sys.modules)"
     assert run(program) == "False\n"

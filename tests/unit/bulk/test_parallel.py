@@ -1,4 +1,4 @@
-"""Tasks on threads: their items in order, bounded ahead, errors and early ends told."""
+"""Tasks on threads: items in order, bounded read-ahead, errors and cancellation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_no_more_is_read_ahead_than_allowed() -> None:
     for _ in range(10):
         next(items)
     items.close()
-    # What was taken, and for each thread its queue, the item in its hand and one begun anew.
+    # The taken items, and for each thread its queue, the current item and a new one.
     assert made <= 10 + 3 * (parallel._ITEMS_AHEAD + 2)
 
 

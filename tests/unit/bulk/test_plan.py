@@ -1,4 +1,4 @@
-"""Packing splits into tasks: every offset once, by bytes, within the bounds that were asked for."""
+"""Packing splits into tasks: every offset once, by bytes, within the requested bounds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_each_offset_is_in_one_task(found, task_bytes, min_tasks, max_records) -
 def test_tasks_are_of_about_the_size_asked_for(found: list[Split], task_bytes: int) -> None:
     tasks = plan_tasks(found, task_bytes=task_bytes)
     for task in tasks:
-        # One offset cannot be cut; else a part is less than twice as large as asked for.
+        # One offset cannot be split; otherwise a part is less than twice the requested size.
         largest = max(math.ceil(one.bytes / (one.end_offset - one.start_offset)) for one in found)
         assert task.bytes <= max(2 * task_bytes, 2 * largest)
     total = sum(one.bytes for one in found)
@@ -76,7 +76,7 @@ def test_a_split_without_bytes_is_no_task_of_its_own() -> None:
 def test_a_hot_partition_becomes_many_tasks() -> None:
     hot = [split(0, at * 1000, at * 1000 + 1000, 64 * MIB) for at in range(16)]
     assert len(plan_tasks(hot, task_bytes=64 * MIB)) == 16
-    # Splits that are larger than was asked for are cut as well.
+    # Splits that are larger than requested are split as well.
     assert len(plan_tasks([split(0, 0, 16_000, 1024 * MIB)], task_bytes=64 * MIB)) == 16
 
 

@@ -1,4 +1,4 @@
-"""One loop per process: shared connections, closed when they are not used, begun anew in a fork."""
+"""One loop per process: shared connections, closed when idle, reopened after a fork."""
 
 from __future__ import annotations
 

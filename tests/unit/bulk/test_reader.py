@@ -1,4 +1,4 @@
-"""What a reader hands on: batches neither tiny nor copied without need, errors before reading."""
+"""Output of a reader: batches neither tiny nor copied without need, errors before reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staged objects and manifests: what is laid out where, and what is refused when read back."""
+"""Staged objects and manifests: their layout, and what is refused when read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read is what the coordinates say, or an error that names the place."""
+"""Batches match their coordinates, or an error names the position."""
 
 from __future__ import annotations
 

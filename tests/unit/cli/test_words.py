@@ -1,4 +1,4 @@
-"""What the commands read and say: times, lines, errors, cells, numbers."""
+"""Input and output of commands: times, lines, errors, cells, numbers."""
 
 from __future__ import annotations
 

@@ -30,14 +30,14 @@ from skylog.wire.messages.metadata_response import (
 from skylog.wire.schema import Message
 
 TOPIC_ID = Uuid(b"0123456789abcdef")
-# What a script may say instead of a message.
+# What a script may contain instead of a message.
 HANG_UP = object()
 SILENCE = object()
 Answer = Callable[[Any], Any]
 
 
 class FakeBroker:
-    """Answers each request by the script of its API, and remembers what was asked."""
+    """Answers each request by the script of its API, and records requests."""
 
     def __init__(self, node_id: int = 1) -> None:
         self.node_id = node_id
@@ -155,7 +155,7 @@ class FakeBroker:
             writer.transport.abort()
 
     async def close(self) -> None:
-        """Hang up, and wait until everybody has heard it."""
+        """Close all connections, and wait until clients have noticed."""
         self.hang_up()
         for task in self._tasks:
             task.cancel()
@@ -164,7 +164,7 @@ class FakeBroker:
 
 @asynccontextmanager
 async def running(*brokers: FakeBroker) -> AsyncIterator[FakeBroker]:
-    """Brokers of one cluster, each on a free port; the first one."""
+    """Start brokers of one cluster, each on a free port; returns the first one."""
     servers = []
     for broker in brokers:
         server = await asyncio.start_server(broker.accept, "127.0.0.1", 0)
@@ -175,13 +175,13 @@ async def running(*brokers: FakeBroker) -> AsyncIterator[FakeBroker]:
         yield brokers[0]
     finally:
         await stop_accepting(servers)
-        await asyncio.sleep(0)  # who was accepted last is known by then
+        await asyncio.sleep(0)  # the last accepted connection is known by then
         for broker in brokers:
             await broker.close()
 
 
 def settings(broker: FakeBroker, **changes: Any) -> ClientSettings:
-    """Patience for tests: quick to try again."""
+    """Client settings for tests: short retry backoffs."""
     quick = ClientSettings((broker.address,), retry_backoff_ms=1, retry_backoff_ms_max=2)
     return replace(quick, **changes)
 

@@ -1,4 +1,4 @@
-"""Administration: who is asked, what is sent, and how errors come back."""
+"""Administration: which broker is asked, what is sent, and how errors are returned."""
 
 from __future__ import annotations
 

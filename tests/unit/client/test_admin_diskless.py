@@ -1,4 +1,4 @@
-"""Asking brokers what is inside diskless topics."""
+"""Inspection of diskless topics."""
 
 from __future__ import annotations
 

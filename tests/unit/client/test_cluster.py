@@ -1,4 +1,4 @@
-"""The cluster: metadata, leaders, coordinators, lanes, and trying again."""
+"""The cluster: metadata, leaders, coordinators, lanes, and retries."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ async def test_who_is_cancelled_at_the_first_contact_leaves_no_connection() -> N
 
 
 class Slow(FakeBroker):
-    """Answers nothing until it is told to."""
+    """Answers nothing until the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()

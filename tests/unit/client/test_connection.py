@@ -1,4 +1,4 @@
-"""Connections: versions, pipelining, logging in, and every way to fail."""
+"""Connections: versions, pipelining, authentication, and failures."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ async def test_no_broker_listens() -> None:
     assert refused.value.retriable
 
 
-# Logging in -------------------------------------------------------------------------------
+# Authentication-----------------------------------------------------------------------------
 
 
 def with_sasl(broker: FakeBroker, reauth_ms: int = 0) -> None:
@@ -344,7 +344,7 @@ def test_settings_that_cannot_work_say_why(properties: dict[str, str], said: str
 def test_a_connection_that_is_given_up_as_it_opens_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """uvloop closes the socket of an opening that was cancelled, and tells the protocol nothing."""
+    """uvloop closes the socket of a cancelled connect without telling the protocol."""
     monkeypatch.setattr(limits, "CLIENT_CLOSE_SECONDS_MAX", 0.01)
     made = ClientConnection.connection_made
 
@@ -365,7 +365,7 @@ def test_a_connection_that_is_given_up_as_it_opens_is_closed(
 
 
 async def test_closing_does_not_wait_for_a_peer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that holds its end open and takes nothing any more."""
+    """A peer that keeps its end open and reads nothing any more."""
     with socket.create_server(("127.0.0.1", 0), backlog=1) as silent:
         address = Address(*silent.getsockname())
         chosen = ClientSettings((address,), connect_timeout_ms=60_000)

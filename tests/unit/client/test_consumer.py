@@ -167,7 +167,7 @@ async def consuming(source: Source, **settings: Any) -> AsyncIterator[Consumer]:
 
 
 async def read(consumer: Consumer, count: int) -> list[tuple[int, int]]:
-    """Poll until so many records have come."""
+    """Poll until ``count`` records have arrived."""
     found: list[tuple[int, int]] = []
     while len(found) < count:
         found += [(r.partition, r.offset) for r in await consumer.poll(5000)]

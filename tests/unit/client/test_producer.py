@@ -25,7 +25,7 @@ from tests.unit.client.support import HANG_UP, SILENCE, TOPIC_ID, FakeBroker, cl
 
 
 class Log(FakeBroker):
-    """Keeps what is produced, and may fail as told first."""
+    """Keeps what is produced, after scripted failures."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ async def test_a_lost_sequence_begins_anew() -> None:
 
 
 async def test_an_unknown_end_begins_anew() -> None:
-    """Perhaps the broker has the batch, perhaps not: its next sequence is anybody's guess."""
+    """The broker may have the batch or not: the next sequence is unknown."""
     log = Log()
     async with producing(log, delivery_timeout_ms=0) as producer:
         log.failures = [HANG_UP]

@@ -1,4 +1,4 @@
-"""What decides without I/O: hashing keys, sharing partitions, sessions, records of an answer."""
+"""Code without I/O: hashing keys, assigning partitions, sessions, records of a response."""
 
 from __future__ import annotations
 

@@ -65,11 +65,11 @@ class RackBench(Bench):
         self.join(broker_id, rack=rack, life=life)
 
     def look(self) -> None:
-        """What the timer does after brokers came or went."""
+        """Run the timer's work after brokers have started or failed."""
         self.run(self.timers[OFFLINE_TIMER].request)
 
     def wait(self, ms: int) -> None:
-        """Let time pass, with heartbeats of all that are alive, and look again."""
+        """Let time pass, with heartbeats of all live brokers, and run the timer's work again."""
         self.now_ms += ms
         for broker_id, broker in tuple(self.image.brokers.by_id.items()):
             if not broker.fenced:
@@ -77,7 +77,7 @@ class RackBench(Bench):
         self.look()
 
     def kill(self, *broker_ids: int) -> None:
-        """They die at once: their sessions expire, the others' do not."""
+        """They fail at the same time: their sessions expire, the others' do not."""
         alive = [
             broker_id
             for broker_id, broker in self.image.brokers.by_id.items()

@@ -49,7 +49,7 @@ DEFAULTS = {
 
 
 class FewConfigs:
-    """Half a dozen topic settings: enough to tell what the controller asks of a schema."""
+    """A few topic settings: what the controller needs of a schema."""
 
     def validate(
         self, resource: ConfigResource, configs: Mapping[str, str], _existing: Mapping[str, str]

@@ -113,7 +113,7 @@ def test_a_session_that_was_renewed_does_not_expire() -> None:
 
 
 def test_a_timer_that_comes_a_moment_early_costs_a_moment() -> None:
-    """Not a whole session more, in which nobody would lead the dead broker's partitions."""
+    """Not a whole session more, during which the dead broker's partitions would have no leader."""
     bench = Bench(brokers=2)
     timer = bench.timers["broker-session", 1]
     bench.now_ms += timer.delay_ms - 1

@@ -208,7 +208,7 @@ def test_added_partitions_cannot_be_assigned_by_hand() -> None:
     assert len(bench.replicas("foo")) == 2
 
 
-# In sync is who is alive ------------------------------------------------------------------------
+# Live replicas are in sync-----------------------------------------------------------------------
 
 
 def test_who_goes_leaves_the_isr_and_who_returns_is_back_at_once() -> None:

@@ -1,4 +1,4 @@
-"""Replicas of diskless partitions whose brokers are away."""
+"""Replicas of diskless partitions whose brokers are offline."""
 
 from __future__ import annotations
 

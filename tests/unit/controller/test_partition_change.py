@@ -1,4 +1,4 @@
-"""Who may lead when nobody is in sync."""
+"""Which replicas may lead when none is in sync."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from skylog.kernel.ids import ZERO_UUID
 
 
 def test_who_is_no_replica_any_more_is_not_eligible() -> None:
-    """It drops its log; added again, it must not lead with an empty one."""
+    """It deletes its log; added again, it must not lead with an empty one."""
     partition = Partition(
         replicas=(1, 2, 3),
         directories=(ZERO_UUID,) * 3,

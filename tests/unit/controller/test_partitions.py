@@ -1,4 +1,4 @@
-"""Elections, reports of leaders and reassignments."""
+"""Elections, AlterPartition and reassignments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cluster(replicas: list[int], brokers: int = 3, **configs: str) -> Bench:
 
 
 def alter(bench: Bench, isr: list[int], *, leader: int | None = None, **changes: Any) -> Any:
-    """A leader's report that is right but for ``changes``."""
+    """A valid AlterPartition of the leader, except for ``changes``."""
     partition = bench.partition("t")
     data = PartitionData(
         0,

@@ -41,7 +41,7 @@ def test_brokers_without_a_rack_are_a_rack() -> None:
 
 
 def test_the_least_loaded_broker_of_a_rack_is_chosen() -> None:
-    # MRF-71: load of everything that is there, then fewest leaders, then the lowest id.
+    # MRF-71: the load of all replicas, then fewest leaders, then the lowest id.
     assert placer(replicas={101: 5, 104: 1}).one_per_rack() == [102, 103, 105]
     assert placer(leaders={101: 1, 102: 0}).one_per_rack() == [103, 105, 102]
     assert placer(replicas={101: 2, 102: 2}, leaders={101: 1}).one_per_rack()[-1] == 102
@@ -79,7 +79,7 @@ def test_replicas_that_are_kept_stay_in_their_rack() -> None:
     ("away", "gone", "replicas", "expected"),
     [
         ((101,), 101, [101, 103, 105], 102),
-        # Its rack has nobody else: a rack without a replica goes before one that has some.
+        # Its rack has no other broker: a rack without a replica is preferred to one with some.
         ((101, 102), 101, [101, 103], 105),
         ((101, 102), 101, [101, 103, 105], 104),
         ((101, 102, 104, 106), 101, [101, 103, 105], None),

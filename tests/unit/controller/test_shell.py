@@ -105,7 +105,7 @@ async def test_a_snapshot_stands_for_the_log_before_it() -> None:
     shell.log.snapshot_wanted = True
     assert await shell.controller.snapshot_if_due()
     shell.controller.stop()
-    shell.log.batches = [[(None, b"")] * shell.log.end_offset]  # read by nobody any more
+    shell.log.batches = [[(None, b"")] * shell.log.end_offset]  # no longer read
 
     again = Shell(shell.log)
     await again.controller.start()

@@ -1,4 +1,4 @@
-"""Files for deployment say what the program understands."""
+"""The program understands the settings in the deployment files."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_compose_hangs_together() -> None:
             source = volume.partition(":")[0]
             assert source in volumes or (DEPLOY / "compose" / source).exists()
         for port in service.get("ports", ()):
-            assert port.startswith("127.0.0.1:"), "nothing is open to the world"
+            assert port.startswith("127.0.0.1:"), "no port is open to other machines"
         if "build" in service:
             assert (DEPLOY / "compose" / service["build"]["context"]).resolve() == ROOT
     secret = services["skylog-1"]["environment"]["SKYLOG_DISKLESS_STORAGE_S3_SECRET_ACCESS_KEY"]
@@ -210,7 +210,7 @@ def test_the_nodes_of_the_chart_understand_their_settings(role: str, tmp_path: P
     template = (CHART / "templates" / f"{role}s.yaml").read_text()
     exported = dict(re.findall(r"export (SKYLOG_[A-Z_]+)=(.*)", template))
     exported["SKYLOG_NODE_ID"] = "1" if role == "controller" else "100"
-    # Whatever is filled in is a name or part of one.
+    # Template expressions are filled with a name or a part of one.
     shell = {
         key: re.sub(r"{{.*?}}|\${.*?}", "x", text).strip('"') for key, text in exported.items()
     }

@@ -1,7 +1,7 @@
-"""Brokers in one process: coordinators on some of them, messages between them that may get lost.
+"""Brokers in one process: coordinators on some of them, and an unreliable network between them.
 
-A metadata partition is one log for all brokers; a new leader may lack what was not replicated. What
-is tried here is everything above it. Messages go through the codec, as on a socket.
+A metadata partition is one log for all brokers; a new leader may lack what was not replicated.
+Everything above the log is real. Messages go through the codec, as on a socket.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ METHODS = {
 
 @dataclass
 class Faults:
-    """How often a message is lost, its answer is lost, it comes twice, or it comes late."""
+    """How often a request is lost, its response is lost, it is duplicated, or it is delayed."""
 
     lost: float = 0.0
     answer_lost: float = 0.0
@@ -96,7 +96,7 @@ class FakePeers:
 
 
 class LaggingPartition(FakePartition):
-    """Followers have what is appended some turns of the loop later, or never."""
+    """Followers get appended records some turns of the loop later, or never."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class LaggingPartition(FakePartition):
 
     def _replicate(self, offset: int, epoch: int, turns: int) -> None:
         if epoch != self.leader_epoch:
-            return  # whoever appended it leads no more
+            return  # its leader was replaced
         if turns:
             loop = asyncio.get_running_loop()
             loop.call_soon(self._replicate, offset, epoch, turns - 1)
@@ -118,7 +118,7 @@ class LaggingPartition(FakePartition):
             self.commit(offset)
 
     def elect(self) -> None:
-        """What was not replicated is gone."""
+        """What was not replicated is lost."""
         self.leader_epoch += 1
         self.truncate(self.log.high_watermark)
 
@@ -176,7 +176,7 @@ class World:
         self._lagging = lagging
         self.sent: Counter[str] = Counter()
         self.lanes: set[tuple[int, str]] = set()
-        # Brokers that nobody reaches.
+        # Unreachable brokers.
         self.cut: set[int] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self.clock = clock or ManualClock()
@@ -195,7 +195,7 @@ class World:
         ]
 
     async def lead(self, coordinator_id: int, node_id: int) -> None:
-        """A broker is elected; whoever led before is unloaded."""
+        """Elect a broker; the previous leader is unloaded."""
         before = self.leaders.get(coordinator_id)
         partition = self.partitions.setdefault(coordinator_id, self._new_partition())
         if before is not None:
@@ -212,7 +212,7 @@ class World:
         return LaggingPartition(self.rng) if self._lagging else FakePartition()
 
     def later(self, work: Awaitable[Any]) -> None:
-        """A message that nobody waits for comes after others."""
+        """A delayed duplicate arrives after other messages."""
 
         async def wait() -> None:
             for _ in range(self.rng.randrange(60)):
@@ -224,7 +224,7 @@ class World:
         task.add_done_callback(self._tasks.discard)
 
     async def settled(self) -> None:
-        """Everything that was sent has come."""
+        """Wait until all messages have arrived."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -247,7 +247,7 @@ async def world(
 
 
 async def until_known(call: Callable[[], Awaitable[Any]], tries: int = 500) -> Any:
-    """As the writer does: the same again until the outcome is known."""
+    """As the writer does: repeat until the outcome is known."""
     for _ in range(tries):
         try:
             return await call()
@@ -259,7 +259,7 @@ async def until_known(call: Callable[[], Awaitable[Any]], tries: int = 500) -> A
 
 
 class Everywhere:
-    """The plane of one broker; what leaders do in the background is done on all of them."""
+    """The plane of one broker; the leaders' background work runs on all of them."""
 
     def __init__(self, members: Sequence[Member]) -> None:
         self._members = members
@@ -278,13 +278,13 @@ class Everywhere:
         return self._one(member.plane.is_caretaker() for member in self._members)
 
     def _one(self, answers: Iterable[bool]) -> bool:
-        """Two brokers that do the same work are one too many."""
+        """Only one broker may do each piece of work."""
         count = sum(answers)
         assert count <= 1
         return count == 1
 
     def other_brokers(self) -> list[int]:
-        """All of them are asked already."""
+        """All of them have been asked."""
         mine, *others = self._members
         assert set(mine.plane.other_brokers()) <= {member.node_id for member in others}
         return []
@@ -295,7 +295,7 @@ class Everywhere:
 
     async def files_to_delete(self, marked_before_ms: int, limit: int) -> list[str]:
         found: dict[str, None] = {}
-        for _ in range(len(self._members)):  # a file may have to go through all hands
+        for _ in range(len(self._members)):  # a file may have to pass through all coordinators
             for member in self._members:
                 free = await member.plane.files_to_delete(marked_before_ms, limit)
                 found.update(dict.fromkeys(free))
@@ -314,7 +314,7 @@ class Everywhere:
         return await self._by_leader("prune_to", requests)
 
     async def _by_leader(self, method: str, requests: Sequence[Any], *more: Any) -> list[Any]:
-        """Each item from the broker that says anything else than that it is not its."""
+        """Each item from the broker that does not answer NOT_COORDINATOR."""
         results: list[Any] = [None] * len(requests)
         for member in self._members:
             answers = await getattr(member.plane, method)(requests, *more)
