@@ -1,4 +1,4 @@
-"""A writer and a reader on memory, for tests."""
+"""A writer and a reader over an in-memory store and plane, for tests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def item(
 
 
 class WatchedPlane(MemoryPlane):
-    """Notes what is committed, and fails as told."""
+    """Records commits, and fails by script."""
 
     def __init__(self, clock: SystemClock) -> None:
         super().__init__(clock)
@@ -59,12 +59,12 @@ class WatchedPlane(MemoryPlane):
             raise failure
         results = await super().commit_file(file)
         if failure is not None:
-            raise failure  # it took effect, and nobody was told
+            raise failure  # it took effect, but the response is lost
         return results
 
 
 class Engine:
-    """Everything but the broker."""
+    """All parts but the broker."""
 
     def __init__(self, store: Any = None, **settings: Any) -> None:
         self.clock = SystemClock()

@@ -1,4 +1,4 @@
-"""A local filler over an engine in memory, with its files in a directory of the test's."""
+"""A local filler over an in-memory engine, with its files in the test's directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a batch keep their fields on every way through messages, records and rows."""
+"""The parts of a batch keep their fields through messages, records and rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from skylog.diskless.rules.offsets import LogState
 from skylog.kernel.ids import Uuid
 from skylog.wire.messages.diskless_find_batches_response import DisklessBatchCoordinate
 
-# No value twice, so that fields which change places are found.
+# All values differ, so that swapped fields are found.
 EXTENT = Extent(object_key="k", byte_offset=32, byte_size=400)
 STAMP = Stamp(
     base_offset=50,

@@ -1,4 +1,4 @@
-"""Coordinators on several brokers: found where they lead, asked again when that changes."""
+"""Coordinators on several brokers: found at their leader, asked again when it changes."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ async def test_commits_for_one_broker_are_one_request(tmp_path: Path) -> None:
         file = sender.home.file((T0, 1), (T1, 2), (T2, 3), owners=(2, 0, 1))
         results = await sender.plane.commit_file(file)
         assert [one.assigned_base_offset for one in results] == [0, 0, 0]
-        # One to the broker of two coordinators, none to itself.
+        # One request to the broker of two coordinators, none to itself.
         assert opened.sent["DisklessCommitFileRequest"] == 1
 
 
 async def test_parts_that_are_ready_together_go_together(tmp_path: Path) -> None:
-    """As the writer sends them, by coordinator. A part without batches goes along."""
+    """As the writer sends them, by coordinator. A part without batches is sent, too."""
     # DC-55 partly, DC-54 partly
     async with three(tmp_path) as opened:
         await opened.lead(0, 1)
@@ -92,7 +92,7 @@ async def test_a_broker_that_leads_no_more_refuses_and_changes_nothing(tmp_path:
 
 
 async def test_nobody_waits_for_a_deposed_leader(tmp_path: Path) -> None:
-    """A commit that is under way there has an unknown outcome; the new leader knows it."""
+    """A commit in flight there has an unknown outcome; the new leader knows it."""
     # DC-24 partly, DC-36 partly
     async with three(tmp_path, 1) as opened:
         await opened.lead(0, 1)
@@ -128,7 +128,7 @@ async def test_a_wait_ends_when_the_leader_does_not_answer_any_more(tmp_path: Pa
         opened.partitions[0].held = True
         commit = asyncio.ensure_future(sender.plane.commit_file(sender.home.file((T0, 1))))
         await eventually(lambda: len(opened.partitions[0].log.batches) == 2)
-        # Broker 1 hears of nothing: it neither unloads nor answers.
+        # Broker 1 is cut off: it neither unloads nor answers.
         opened.leaders[0] = 2
         sender.cluster.leaders_changed()
         with pytest.raises(KafkaError) as unknown:
@@ -172,7 +172,7 @@ async def test_what_was_committed_while_nobody_listened_is_heard(tmp_path: Path)
 
 
 async def test_files_are_handed_over_between_brokers(tmp_path: Path) -> None:
-    """An heir that is away is asked again; a new leader goes on where the old one was."""
+    """An unavailable next owner is asked again; a new leader continues."""
     # DC-44 partly, DC-47, DC-48
     async with three(tmp_path) as opened:
         for number in range(3):
@@ -189,14 +189,14 @@ async def test_files_are_handed_over_between_brokers(tmp_path: Path) -> None:
             return await opened.members[node].plane.files_to_delete(later, 0)
 
         opened.cut.add(1)
-        assert await deletable(0) == []  # the heir is away, so the file stays
+        assert await deletable(0) == []  # the next owner is unavailable, so the file stays
         (held,) = await opened.members[0].cluster.find(0, ask.FindFiles([key]))
         assert held is not None
         opened.cut.clear()
         assert await deletable(0) == []
         (given,) = await opened.members[0].cluster.find(0, ask.FindFiles([key]))
         assert given is None
-        # The second owner's leader falls before it hands the file on.
+        # The second owner's leader fails before it hands the file on.
         await opened.lead(1, 0)
         assert await deletable(0) == []
         assert await deletable(2) == []  # it has a live batch
@@ -228,7 +228,7 @@ async def test_what_only_a_leader_does_is_refused_elsewhere(tmp_path: Path) -> N
 
 
 async def test_a_follower_answers_finds_when_it_is_asked_to(tmp_path: Path) -> None:
-    """A little behind: what it does not have yet is not out of range."""
+    """It lags a little: offsets that it does not have yet are not out of range."""
     # DC-18
     async with three(tmp_path, 1) as opened:
         await opened.lead(0, 1)
@@ -253,7 +253,7 @@ async def test_a_follower_answers_finds_when_it_is_asked_to(tmp_path: Path) -> N
         assert await ask_it(0, allowed=False) == (ErrorCode.NOT_COORDINATOR, 0, -1)
         assert await ask_it(0, allowed=True) == (ErrorCode.NONE, 1, 3)
         assert await ask_it(9, allowed=True) == (ErrorCode.NONE, 0, 3)
-        # Its own consumers are served from there while nobody leads.
+        # Its own consumers are served from it while there is no leader.
         opened.leaders[0] = -1
         (found,) = await follower.plane.find_batches([FindRequest(*T0, 0, PLENTY)], PLENTY)
         assert [batch.stamp.last_offset for batch in found.batches] == [2]

@@ -1,4 +1,4 @@
-"""The rules that all planes share, where the contract suite does not look closely."""
+"""The rules that all planes share, in cases that the contract suite does not cover."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def start(oldest: list[BatchCoordinate], limit: offsets.RetentionLimits, cap: in
 
 
 def test_retention_needs_only_the_oldest_batches() -> None:
-    """Given the first cap + 1 batches of many, the last of them is where the log starts."""
+    """Given the first cap + 1 batches of many, the log starts at the last of them."""
     first_three = [found(0), found(10), found(20)]
     nothing_fits = offsets.RetentionLimits(bytes=0, ms=-1)
     assert start(first_three, nothing_fits, cap=2, byte_size=100_000) == 20

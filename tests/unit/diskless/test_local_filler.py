@@ -1,4 +1,4 @@
-"""The local filler: what is committed is copied, read from the copy, and never depends on it."""
+"""The local filler: committed records are copied and read from the copy, but never depend on it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SMALL = LocalLimits(partition_bytes=64 * 1024, bytes_max=1 << 30)
 
 
 def forget_objects(engine: Engine) -> None:
-    """Nothing of what was written is in memory any more."""
+    """Drop everything from memory."""
     for key in list(engine.cache._objects):
         engine.cache.forget(key)
 
@@ -93,7 +93,7 @@ async def test_a_fetch_at_the_tail_waits_for_the_append(
 
 
 def hold_appends(local: World) -> asyncio.Event:
-    """Threads, on which appends run, wait until the event is set."""
+    """The threads of appends wait until the event is set."""
     threads = local.parts.threads
     run, held = threads.run, asyncio.Event()
 
@@ -188,7 +188,7 @@ async def test_the_budget_is_spent_on_the_first_source_first(tmp_path: Path) -> 
         remote = ReadRequest(TOPIC_ID, 2, 0, 1 << 20)
         for order in ([copied, remote], [remote, copied]):
             first, second = await local.fetcher.fetch(order, 500)
-            assert len(first.records) > 1000  # the first batch comes even so
+            assert len(first.records) > 1000  # the first batch is returned all the same
             assert bytes(second.records) == b""
             assert (second.error, second.high_watermark) == (ErrorCode.NONE, 1)
 
@@ -225,7 +225,7 @@ async def test_a_deleted_topic_takes_its_files_along(tmp_path: Path) -> None:
         await local.append(b"a")
         await local.caught_up(1)
         local.partitions.delete_topic(TOPIC_ID)
-        # One of the same name comes at once: it must not meet the old files.
+        # A topic of the same name is created at once: it must not get the old files.
         again = random_uuid(RNG)
         await local.engine.plane.create_partitions([(again, "t", 1)])
         local.partitions.host("t", again, 0)
@@ -249,7 +249,7 @@ async def test_a_restart_goes_on_with_what_is_there(tmp_path: Path) -> None:
     async with filler_of(engine, tmp_path) as local:
         await local.caught_up(3)
         assert local.region() == Region(0, 3)
-        # One batch to see that the copy is right, and the one that was missing.
+        # One batch to verify the copy, and the missing one.
         assert len(engine.store.gets) <= 2
         assert (await local.fetch(0)).error is ErrorCode.NONE
         assert records((await local.fetch(0)).records) == [(0, b"a"), (1, b"b"), (2, b"c")]
@@ -271,7 +271,7 @@ async def test_a_crash_in_the_middle_of_an_append(tmp_path: Path) -> None:
 
 
 async def test_a_copy_of_another_history_is_not_believed(tmp_path: Path) -> None:
-    """The plane was set back and gave the same offsets to other records."""
+    """The plane was restored and gave the same offsets to other records."""
     engine = await Engine(CountingStore).start()
     async with filler_of(engine, tmp_path) as local:
         await local.append(b"a", b"b")
@@ -307,7 +307,7 @@ def _cut(local: World) -> None:
 
 
 def _misplace(local: World) -> None:
-    """The base offset lies outside the checksum."""
+    """The checksum does not cover the base offset."""
     path = local.segments()[0]
     data = bytearray(path.read_bytes())
     data[7] = 9
@@ -327,7 +327,7 @@ async def test_a_copy_that_is_lost_or_damaged_is_made_anew(
         await local.caught_up(3)
         if running:
             damage(local)
-            # Whatever the copy is like, the answer is right.
+            # The response is right in any case.
             assert records((await local.fetch(0)).records) == values
             assert local.partitions.stats.spoiled == (damage is not _lose)
             await local.caught_up(3)
@@ -345,7 +345,7 @@ async def test_a_copy_that_is_lost_or_damaged_is_made_anew(
 
 
 class FailingFiles(Files):
-    """A disk that is full from some moment on."""
+    """A disk that becomes full."""
 
     full = False
 
@@ -375,7 +375,7 @@ async def test_a_full_disk_costs_the_copy_and_nothing_else(
 
 
 class ColdFiles(Files):
-    """Nothing is in the page cache, and the disk may hang."""
+    """The page cache is empty, and the disk may hang."""
 
     def __init__(self) -> None:
         super().__init__(100)

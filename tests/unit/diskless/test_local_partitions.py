@@ -1,4 +1,4 @@
-"""Which copies fetches wait for, and who has a turn."""
+"""Which copies fetches wait for, and which partition is copied next."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class World:
 
     @property
     def told(self) -> int:
-        """What waiting fetches know."""
+        """The state that waiting fetches use."""
         found = self.seen.get(*KEY)
         assert found is not None
         return found.high_watermark
@@ -85,7 +85,7 @@ def test_commits_are_told_at_once_to_those_that_no_copy_serves(world: World) -> 
 
 def test_a_copy_that_reaches_in_time_what_was_committed_before_is_waited_for(world: World) -> None:
     for number in range(20, 200, 10):
-        # Always a commit behind, never a long one.
+        # Always a commit behind, but never for long.
         world.partitions.committed(KEY, number)
         world.clock.advance(WAIT_MS * 2 // 3)
         world.partitions.give_up_waiting()
@@ -107,7 +107,7 @@ def test_a_copy_that_falls_behind_is_not_waited_for_though_it_moves(world: World
 
 
 def test_high_watermarks_that_are_found_first_are_waited_for_too(world: World) -> None:
-    """A find may know of a commit before its notice comes."""
+    """A find may know a commit before its notification arrives."""
     world.partitions.heard(world.one, 0, 20)
     world.partitions.committed(KEY, 20)
     world.clock.advance(WAIT_MS)

@@ -1,4 +1,4 @@
-"""Where a fetch is answered, how much is kept, and where copying goes on."""
+"""Where a fetch is served, how much is kept, and where copying continues."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_new_copy_begins_where_the_rest_fits() -> None:
         (Region(3, 11), info(0, 10, 10), Resume(0, keep=False)),
         # It ends before the log begins.
         (Region(3, 7), info(8, 10, 10), Resume(8, keep=False)),
-        # What is missing is more than what is kept.
+        # More is missing than is kept.
         (Region(3, 7), info(0, 1000, 100_000), Resume(990, keep=False)),
     ],
 )

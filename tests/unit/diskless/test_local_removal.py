@@ -1,4 +1,4 @@
-"""Local copies of partitions that are gone: removed once, and then forgotten."""
+"""Local copies of deleted partitions: removed once, and then forgotten."""
 
 from __future__ import annotations
 

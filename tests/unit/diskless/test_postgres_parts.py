@@ -39,7 +39,7 @@ class FakeConnection:
 
 
 class FakePool:
-    """Counts what is lent and given back."""
+    """Counts acquired and released connections."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.failure = failure
@@ -57,7 +57,7 @@ class FakePool:
 
 
 class Trial:
-    """A database whose transactions fail as told."""
+    """A database whose transactions fail by script."""
 
     def __init__(self, *failures: Exception, pool: FakePool | None = None) -> None:
         self.failures = list(failures)
@@ -163,7 +163,7 @@ async def test_a_failed_start_does_not_tell_the_password(address: str) -> None:
 
 
 class SilentConnection:
-    """A connection whose peer has vanished, or has not."""
+    """A connection whose peer may have vanished."""
 
     def __init__(self, vanished: bool) -> None:
         self.vanished = vanished
@@ -187,7 +187,7 @@ class SilentConnection:
 
 
 async def test_a_peer_that_vanished_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the first thing that the new connection brings is every high watermark."""
+    """The new connection first returns every high watermark."""
     monkeypatch.setattr(notify, "PING_SECONDS", 0)
     connections = [SilentConnection(True), SilentConnection(False)]
     opened = iter(connections)

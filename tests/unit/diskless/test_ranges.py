@@ -82,7 +82,7 @@ def test_a_database_plans_as_python_does(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_pages_make_the_whole(seed: int) -> None:
-    """However a plan is cut into pages, it covers the same batches, in order, once."""
+    """However a plan is split into pages, it covers the same batches, in order, once."""
     rng = random.Random(seed)
     batches = random_batches(rng)
     state = MemoryState()

@@ -1,4 +1,4 @@
-"""The reader: right offsets, few reads, and one bad object costs only its own partition."""
+"""The reader: right offsets, few reads, and a damaged object affects only its own partitions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.unit.diskless.engine import RNG, TOPIC_ID, Engine, item, records
 
 
 class CountingStore:
-    """Counts gets, and breaks objects as told."""
+    """Counts gets, and damages objects by script."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -271,7 +271,7 @@ def test_batches_that_follow_one_another_are_one_run() -> None:
 
 
 def stored_run(sizes: list[int], first: int = 40) -> tuple[bytes, BatchCoordinate]:
-    """Batches of records of these sizes, and the coordinate of them all."""
+    """Batches of records of these sizes, and their common coordinate."""
     batches = [bytes(item(b"v" * size, count=2).buffer) for size in sizes]
     data = b"".join(batches)
     last = first + 2 * len(batches) - 1
@@ -398,7 +398,7 @@ async def test_an_answer_does_not_hold_an_object_of_which_it_uses_little() -> No
 
 
 class AtHandStore(CountingStore):
-    """Has everything at hand, unless told otherwise; ``wrong`` turns a bit of it each time."""
+    """Has everything at hand by default; ``wrong`` flips a bit each time."""
 
     wrong = False
     nothing = False
@@ -440,7 +440,7 @@ async def test_what_is_at_hand_is_read_by_range_and_neither_kept_nor_waited_for(
 
 
 async def test_the_same_batches_may_be_asked_for_twice_at_once() -> None:
-    """What is changed where it lies is changed to the same."""
+    """Rewriting headers in place is idempotent."""
     engine = await Engine(AtHandStore).start()
     for number in range(2):
         await engine.writer.append(

@@ -1,4 +1,4 @@
-"""Staged objects: what is believed of them, and what becomes of them when something fails."""
+"""Staged objects: what is validated, and what happens to them after failures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ INVALID = ErrorCode.INVALID_REQUEST
 
 
 class Validators:
-    """Counts what it is given to do."""
+    """Counts its work."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -91,7 +91,7 @@ async def test_a_repetition_is_answered_without_a_look_at_the_object() -> None:
     assert [r.assigned_base_offset for r in first] == [0, 1]
     assert world.validators.runs == 1
     await world.memory.delete_many([staged.key])
-    # Nor do the topic's settings of today matter.
+    # Nor do the topic's current settings matter.
     strict = replace(
         staged,
         batches=[replace(b, rules=TopicRules(message_bytes_max=1)) for b in staged.batches],
@@ -114,7 +114,7 @@ async def test_a_store_that_fails_is_asked_again_by_the_writer() -> None:
 
 
 async def test_a_partition_that_comes_later_is_no_reason_to_fail_for_ever() -> None:
-    """Metadata may be ahead of the coordinator that shall have the partition."""
+    """Metadata may be ahead of the partition's coordinator."""
     world = await World().start()
     staged = await world.stage(b"a", topic_id=LATER)
     assert await code_of(world, staged) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -141,7 +141,7 @@ async def test_a_compacted_topic_wants_keys() -> None:
 
 
 async def test_every_record_is_looked_at_and_none_is_compressed_anew() -> None:
-    """Whatever the topic's settings say: the bytes come from elsewhere, and stay as they are."""
+    """Whatever the topic's settings: the bytes come from another process, and are not changed."""
     world = await World().start()
     lying = bytearray(encode_batch([(None, b"v" * 50)], timestamp=world.clock.now_ms()))
     lying[61] = 0x10  # the first record's length
@@ -169,7 +169,7 @@ async def test_pinned_objects_wait() -> None:
 
 
 async def test_timestamps_are_judged_by_when_the_object_was_written() -> None:
-    """An epoch that is completed later is not refused for having waited."""
+    """An epoch that is completed later is not refused for its age."""
     world = await World().start()
     staged = await world.stage(b"a", timestamp_before_max_ms=1000)
     expires_ms = world.clock.now_ms() + 3_600_000

@@ -1,4 +1,4 @@
-"""The writer: nothing is answered before its commit, order holds, failures cost what they must."""
+"""The writer: nothing is acknowledged before its commit, order holds, failures stay contained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.diskless.engine import TOPIC_ID, Engine, item, stored
 
 
 class GatedStore:
-    """Lets puts through one by one."""
+    """Releases puts one by one."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -221,7 +221,7 @@ async def test_a_lost_batch_is_waited_for_however_late_it_comes() -> None:
         return (await engine.writer.append(sequence, [one]))[0].error
 
     assert await send(0) is ErrorCode.KAFKA_STORAGE_ERROR
-    # Nothing is on its way any more; yet 1 and 2 must not be taken for the beginning.
+    # Nothing is in flight any more; yet 1 and 2 must not pass for a beginning.
     assert await send(1) is ErrorCode.KAFKA_STORAGE_ERROR
     assert await send(2) is ErrorCode.KAFKA_STORAGE_ERROR
     assert [await send(number) for number in range(3)] == [ErrorCode.NONE] * 3
@@ -326,7 +326,7 @@ async def test_close_does_not_wait_for_ever_for_a_coordinator(
 
 
 async def test_close_does_not_wait_for_ever_for_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even for one that does not end when it is cancelled."""
+    """Not even for a put that does not end when it is cancelled."""
     monkeypatch.setattr(limits, "DISKLESS_CLOSE_SECONDS_MAX", 0.01)
     monkeypatch.setattr(limits, "CANCELLED_SECONDS_MAX", 0.01)
 

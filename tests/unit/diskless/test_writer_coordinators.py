@@ -1,4 +1,4 @@
-"""The writer over several coordinators: one that is held up holds up nobody else."""
+"""The writer over several coordinators: one that hangs delays no other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Scene:
         return partition[1] if partition[1] < COORDINATORS else None
 
     def hold(self, coordinator: int) -> None:
-        """Followers have stopped: nothing more of its log is committed."""
+        """Followers have stopped: its log is no longer committed."""
         self.home.partitions[coordinator].held = True
         self.home.partitions[coordinator].isr = (0, 1)
 
@@ -101,7 +101,7 @@ async def test_a_file_of_several_coordinators_is_committed_to_all_at_once() -> N
         def appended() -> list[int]:
             return [at.home.partitions[one].log.log_end_offset for one in (0, 1)]
 
-        # Both are under way, and none has ended.
+        # Both are in flight, and none has ended.
         await eventually(
             lambda: all(now > then for now, then in zip(appended(), before, strict=True))
         )
@@ -173,7 +173,7 @@ async def test_a_part_that_is_refused_keeps_the_object_for_the_others() -> None:
 
 
 async def test_files_close_early_though_a_coordinator_is_held_up() -> None:
-    # Nobody could be answered here by age.
+    # Age alone would not allow an answer here.
     async with scene(interval_ms=600_000, adaptive=True) as at:
         at.hold(1)
         held = [at.send(to(1))]
@@ -220,7 +220,7 @@ async def test_requests_to_a_coordinator_keep_their_order_and_others_pass() -> N
     assert all(room.take(r) for r in first)
     both, again, other = await request(c0=1, c1=1), await request(c1=1), await request(c2=1)
     assert not room.take(both)
-    assert not room.take(again)  # there would be room, but its turn comes after that of ``both``
+    assert not room.take(again)  # there would be room, but ``both`` comes first
     assert room.take(other)
     room.give_back(first[0])
     room.give_back(other)

@@ -64,11 +64,11 @@ def test_it_waits_for_a_part_of_what_a_file_takes() -> None:
     closing.closed(5, 0)
     for _ in range(50):
         closing.committed(40.0, 1_000)
-    # It was opened before, but only now nothing is under way.
+    # It was opened before, but only now nothing is in flight.
     assert closing.reason_to_close(1, 980, 0, 4, 1_009) is None
     assert closing.look_again_ms(980, 0, 1_004) == pytest.approx(6, abs=0.1)
     assert closing.reason_to_close(1, 980, 0, 4, 1_010) is Reason.EARLY
-    # Behind another one it gathers for longer.
+    # Behind another file it collects for longer.
     assert closing.reason_to_close(1, 1_000, 1, 5, 1_019) is None
     assert closing.look_again_ms(1_000, 1, 1_004) == pytest.approx(16, abs=0.1)
     assert closing.reason_to_close(1, 1_000, 1, 5, 1_020) is Reason.EARLY
@@ -93,7 +93,7 @@ def test_the_budget_of_uploads_holds_over_ten_seconds() -> None:
         if closing.reason_to_close(1, now_ms, 0, 1, now_ms) is Reason.EARLY:
             closing.closed(1, now_ms)
             early += 1
-    assert 40 <= early <= 44  # four a second, and the burst that was saved
+    assert 40 <= early <= 44  # four a second, and the saved burst
 
 
 def test_an_early_close_waits_for_a_token() -> None:

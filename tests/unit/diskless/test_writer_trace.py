@@ -1,4 +1,4 @@
-"""What happens to a file, step by step: upload, commit, and then everybody who waits is told."""
+"""The steps of a file: upload, commit, and then all acknowledgements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAIT_SECONDS = 30
 
 
 class Traced:
-    """An engine whose store and plane note when they begin and end."""
+    """An engine whose store and plane record when they start and end."""
 
     def __init__(self) -> None:
         self.trace: list[str] = []
@@ -51,7 +51,7 @@ async def test_the_producers_of_a_file_are_answered_together_and_last() -> None:
         request.done.add_done_callback(lambda _, n=number: traced.trace.append(f"told {n}"))  # type: ignore[misc]
     async with asyncio.timeout(WAIT_SECONDS):
         await traced.committing.wait()
-        for _ in range(20):  # whoever is answered too early is answered by now
+        for _ in range(20):  # an early acknowledgement would have happened by now
             await asyncio.sleep(0)
         assert not any(request.done.done() for request in requests)
         traced.commit_gate.set()

@@ -1,4 +1,4 @@
-"""A bench for consumer groups: topics in the test's hand, members that do as they are told."""
+"""A bench for consumer groups: topics and members that the test controls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def topic_id(number: int) -> Uuid:
 
 
 class EditableTopics(FixedTopics):
-    """Topics that come, change and go."""
+    """Topics that are created, changed and deleted."""
 
     def put(self, name: str, topic_id: Uuid, partition_count: int) -> None:
         self.version += 1
@@ -90,19 +90,19 @@ class ConsumerBench(Bench):
         return member
 
     def come_to_rest(self, *members: Any) -> None:
-        """All beat until nobody's partitions change any more."""
+        """All send heartbeats until no assignment changes any more."""
         for _ in range(10):
             before = [(m.epoch, m.owned) for m in members]
             for member in members:
                 member.beat()
             if before == [(m.epoch, m.owned) for m in members]:
                 return
-        raise AssertionError("the group does not come to rest")
+        raise AssertionError("the group does not become stable")
 
 
 @dataclass
 class Member:
-    """What a client does: it owns what it was last told to, and says so."""
+    """A client: it owns its last assignment, and reports it."""
 
     bench: ConsumerBench
     member_id: str

@@ -1,4 +1,4 @@
-"""A group machine without a runtime: time, timers and parked requests under the test's hand."""
+"""A group machine without a runtime: the test controls time, timers and parked requests."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def commit_request(
 
 @dataclass
 class Call:
-    """A request and, once there is one, its answer."""
+    """A request and, once there is one, its reply."""
 
     reply: Any = None
     error: ErrorCode | None = None
 
     @property
     def code(self) -> ErrorCode:
-        """The error, raised or in the reply; fails while there is no answer."""
+        """The error, raised or in the reply; fails while there is no reply."""
         assert self.answered
         return ErrorCode(self.reply.error_code) if self.error is None else self.error
 
@@ -105,7 +105,7 @@ class Call:
 
 
 def fingerprint(machine: GroupMachine) -> str:
-    """All that a machine knows, in text."""
+    """A machine's whole state as text."""
     return repr(
         (machine._groups, machine._written, list(machine._offsets.records()), machine._sessions)
     )
@@ -181,7 +181,7 @@ class Bench:
         self.now_ms = end_ms
 
     def reload(self) -> Self:
-        """What another broker would make of the log."""
+        """The state that another broker would load from the log."""
         other = replace(self, log=list(self.log))
         other.machine = GroupMachine(self.settings, self.world)
         for offset, (key, value) in enumerate(self.log):
@@ -203,7 +203,7 @@ class Bench:
         return self.ask(join_request(member_id, *protocols, **more), version)
 
     def new_member(self, *protocols: str, **more: Any) -> tuple[str, Call]:
-        """A dynamic member's two steps into a group."""
+        """The two joins of a dynamic member."""
         first = self.join("", *protocols, **more)
         assert first.code is ErrorCode.MEMBER_ID_REQUIRED
         member_id = first.reply.member_id

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: how members come, share, give up, are fenced, and go."""
+"""ConsumerGroupHeartbeat: how members join, share, revoke, are fenced, and leave."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_fenced_member_comes_back_with_nothing() -> None:
 def test_a_member_that_rejoins_in_epoch_0_has_given_up_what_it_had() -> None:
     bench = ConsumerBench()
     first, second = bench.member("a"), bench.member("b")
-    first.beat()  # told to give up two
+    first.beat()  # told to revoke two
     again = bench.member("a")
     second.beat()
     assert [again.numbers, second.numbers] == [[0, 1], [2, 3]]
@@ -126,7 +126,7 @@ def test_heartbeats_keep_a_member_and_silence_ends_it() -> None:
         member.beat()
     bench.advance(SESSION_MS)
     assert bench.consumers.state is ConsumerGroupState.EMPTY
-    bench.run(CheckSession(GROUP, "a"))  # a timer that comes late
+    bench.run(CheckSession(GROUP, "a"))  # a late timer
 
 
 def test_a_clock_set_back_does_not_keep_the_dead() -> None:
@@ -181,7 +181,7 @@ def test_topics_that_come_grow_and_go() -> None:
     assert len(member.owned) == 7
     bench.topics.remove("t")
     member.beat()
-    assert len(member.owned) == 7, "nobody has told the group"
+    assert len(member.owned) == 7, "the group does not know yet"
     bench.change_topic("t", 10, 1)  # another topic of the same name
     bench.come_to_rest(member)
     assert member.owned == {(topic_id(9), p) for p in range(3)} | {(topic_id(10), 0)}

@@ -1,4 +1,4 @@
-"""Live groups change their protocol, members of both kinds share a group, and nobody stops."""
+"""Live groups change their protocol, and members of both kinds share a group meanwhile."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_up_and_down_again() -> None:
     assert new.owned == frozenset(), "others have everything"
     assert bench.consumers.classic_count == 2
     assert bench.consumers.target_epoch == 2
-    # Members of the classic protocol are told to join, give up, and join once more.
+    # Members of the classic protocol are told to join, revoke, and join again.
     for member, owned, kept in ((old_a, (0, 1), [0, 1]), (old_b, (2, 3), [2])):
         assert bench.heartbeat(member, 1).code is ErrorCode.REBALANCE_IN_PROGRESS
         first = rejoin(bench, member, *owned)
@@ -88,7 +88,7 @@ def test_up_and_down_again() -> None:
     new.beat()
     assert new.numbers == [3]
     assert bench.machine.offsets_of(GROUP)["topic"][0].offset == 7
-    # The last member of the consumer protocol goes: the group is classic again.
+    # The last member of the consumer protocol leaves: the group is classic again.
     bench.beat("new", -1)
     assert bench.group.state is GroupState.PREPARING_REBALANCE
     assert set(bench.group.members) == {old_a, old_b}
@@ -158,7 +158,7 @@ def test_what_cannot_become_a_consumer_group() -> None:
     for assignment in (b"\0\0\xff", b"\0\0" + encode(ConsumerProtocolAssignment([], b"mine"), 0)):
         odd = ConsumerBench()
         [member], generation = odd.stable(1), odd.group.generation
-        odd.join(member)  # a leader's wish
+        odd.join(member)  # requested by the leader
         odd.sync(member, generation + 1, **{member: assignment})
         assert odd.group.members[member].assignment == assignment
         assert odd.enter("new", "t").code is ErrorCode.GROUP_ID_NOT_FOUND

@@ -134,7 +134,7 @@ def test_offsets_expire_and_the_group_with_them() -> None:
     for _ in range(25):
         bench.advance(40_000)
         member.beat()
-    assert not bench.machine.offsets_of(GROUP), "nobody reads that topic any more"
+    assert not bench.machine.offsets_of(GROUP), "no member subscribes to that topic any more"
     assert bench.consumers.state is ConsumerGroupState.STABLE
     bench.beat("a", -1)
     bench.advance(100_000)

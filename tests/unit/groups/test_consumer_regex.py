@@ -1,4 +1,4 @@
-"""Subscriptions by regular expression: RE2, looked up now and then, with the topics there are."""
+"""Subscriptions by regular expression: RE2, resolved periodically against the existing topics."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_expressions_are_short() -> None:
 
 
 def test_an_expression_that_would_take_for_ever_elsewhere() -> None:
-    # Exponential for engines that go back; a broker must not be stopped by a client's pattern.
+    # Exponential for backtracking engines; a client's pattern must not block a broker.
     assert not compile_regex("(a+)+$")("a" * 200 + "b")
 
 
@@ -68,13 +68,13 @@ def by_regex(bench: ConsumerBench, member: str, regex: str, epoch: int = 0) -> C
 
 
 def resolve(bench: ConsumerBench, **topics: set[str]) -> None:
-    """What the coordinator finds; keyword arguments are expressions."""
+    """The topics that the coordinator finds; keyword arguments are expressions."""
     found = {regex: frozenset(names) for regex, names in topics.items()}
     bench.run(RegexesResolved(GROUP, bench.topics.version, bench.now_ms, found))
 
 
 class Asked(ConsumerBench):
-    """Notes which expressions a heartbeat wants to be looked up."""
+    """Records which expressions a heartbeat wants resolved."""
 
     def ask(self, message: Any, version: int = 5) -> Call:
         call = super().ask(message, version)
@@ -190,7 +190,7 @@ def test_matches_of_a_pattern_that_nobody_has_any_more() -> None:
 
 
 class Machines:
-    """A coordinator's machines, all of which are one bench."""
+    """A coordinator whose machines are all one bench."""
 
     def __init__(self, bench: ConsumerBench) -> None:
         self.bench = bench

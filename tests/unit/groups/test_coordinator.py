@@ -1,4 +1,4 @@
-"""The coordinator finds a group's machine, and answers when there is none."""
+"""The coordinator finds a group's machine, and returns an error if there is none."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SyncedLog(LaggingLog):
 
 
 class Shell:
-    """A coordinator that leads the partitions it is told to."""
+    """A coordinator that leads the given partitions."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -108,7 +108,7 @@ def _fetch(version: int) -> OffsetFetchRequest:
 
 
 async def errors_of(coordinator: GroupCoordinator) -> dict[str, Any]:
-    """The error of every API, from where its response has it."""
+    """The error of every API, from its place in the response."""
     c = coordinator
     commit = await c.offset_commit(commit_request("m", 1), at(8))
     fetch1 = await c.offset_fetch(_fetch(1), at(1))
@@ -216,7 +216,7 @@ async def test_the_empty_group_id() -> None:
         lambda: coordinator.offset_delete(OffsetDeleteRequest(), at(0)),
     ]
     assert [(await send()).error_code for send in refused] == [invalid] * len(refused)
-    # Old clients commit under no name, and may go on to.
+    # Old clients commit without a group id, and still may.
     commit = await coordinator.offset_commit(commit_request(group_id=""), at(8))
     assert commit.topics[0].partitions[0].error_code == ErrorCode.NONE
     deleted = await coordinator.delete_groups(DeleteGroupsRequest([""]), at(2))

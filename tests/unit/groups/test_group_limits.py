@@ -1,4 +1,4 @@
-"""What members say of themselves stays in memory, so there is a limit to it."""
+"""Members' metadata stays in memory, so it is limited."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME_BYTES = len("range")
 
 
 def join(bench: Bench, group_id: str, size: int, member_id: str = "") -> ErrorCode:
-    """Join at once, as the first versions do; NONE also if the answer has to wait."""
+    """Join at once, as the first versions do; NONE also if the response has to wait."""
     request = join_request(member_id, metadata=bytes(size - NAME_BYTES), group_id=group_id)
     call = bench.run(Request(request, 3, "client", "/host", f"{group_id}-suffix"))
     return call.code if call.answered else ErrorCode.NONE
@@ -37,10 +37,10 @@ def test_all_members(monkeypatch: pytest.MonkeyPatch) -> None:
     group = bench.machine.group("first")
     assert group is not None
     (member_id,) = group.members
-    # Who is there may come again, but not with more.
+    # A member may rejoin, but not with more metadata.
     assert join(bench, "first", 601, member_id) is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert join(bench, "first", 500, member_id) is ErrorCode.NONE
-    # What one member gives up, another one may have.
+    # What one member frees, another one may use.
     assert join(bench, "third", 100) is ErrorCode.NONE
     assert join(bench, "fourth", NAME_BYTES) is ErrorCode.GROUP_MAX_SIZE_REACHED
 
@@ -50,7 +50,7 @@ def test_who_leaves_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
     assert join(bench, "first", 1000) is ErrorCode.NONE
     assert join(bench, "second", NAME_BYTES) is ErrorCode.GROUP_MAX_SIZE_REACHED
-    bench.advance(10 * 60_000)  # nobody has heard of the member for longer than its session
+    bench.advance(10 * 60_000)  # the member's session has expired
     assert join(bench, "second", 1000) is ErrorCode.NONE
 
 

@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: every state, every refusal, as Kafka has them."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: every state and every error, as in Kafka."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_without_newcomers_the_initial_delay_is_waited_once() -> None:
     assert bench.group.state is COMPLETING
 
 
-# The way to a stable group
+# Becoming a stable group
 
 
 def test_only_the_leader_is_told_the_members() -> None:
@@ -229,7 +229,7 @@ def test_a_new_member_makes_the_others_rejoin_and_those_who_do_not_are_out() -> 
     rejoined = bench.join(leader)
     for _ in range(REBALANCE_MS // 5_000):
         assert not new.answered
-        bench.heartbeat(follower, 1)  # alive, but not coming
+        bench.heartbeat(follower, 1)  # alive, but not rejoining
         bench.advance(5_000)
     assert new.code is rejoined.code is ErrorCode.NONE
     assert follower not in bench.group.members

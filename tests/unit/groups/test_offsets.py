@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch, OffsetDelete, and how offsets come to an end."""
+"""OffsetCommit, OffsetFetch, OffsetDelete, and how offsets expire."""
 
 from __future__ import annotations
 

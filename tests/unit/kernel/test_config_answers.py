@@ -1,4 +1,4 @@
-"""What we answer about settings is what Kafka 4.3.1 answered (tests/golden/configs)."""
+"""Our responses about settings are those of Kafka 4.3.1 (tests/golden/configs)."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from skylog.kernel.settings.synonyms import Layers
 
 FOLDER = Path(__file__).parents[2] / "golden" / "configs"
 ANSWERS: dict[str, Any] = json.loads((FOLDER / "answers.json").read_text())
-# Kafka's own words for a rule between settings; ours say more, and the code is the same.
+# Kafka's message for a rule between settings; ours says more, and the code is the same.
 OTHER_WORDS = "requirement failed: "
 
 
 def overrides(kind: int, name: str) -> dict[str, str]:
-    """What the golden run had set for a resource."""
+    """The settings of a resource in the golden run."""
     found: dict[str, str] = {}
     if (kind, name) == (TOPIC_RESOURCE, "changed"):
         found["segment.ms"] = "5000"
@@ -118,7 +118,7 @@ def test_described_as_kafka_describes(
     described = {entry.name: shown(entry) for entry in entries if not is_own(entry.name)}
     expected = dict(expected)
     if (kind, name) == (BROKER_RESOURCE, "1"):
-        # The one default that is ours: nothing listens to the world unasked.
+        # The one default that differs: nothing listens on other than the loopback address.
         assert expected["listeners"][5][1:] == [["listeners", "PLAINTEXT://:9092", 5]]
         assert described["listeners"][5][1:] == [["listeners", "PLAINTEXT://127.0.0.1:9092", 5]]
         del expected["listeners"], described["listeners"]
@@ -151,7 +151,7 @@ def test_created_topics_are_answered_as_kafka_answers(topic: str, static: Broker
 def refuse(
     kind: int, name: str, changes: list[tuple[str, int, str | None]], layers: Layers
 ) -> None:
-    """Do what the broker and the controller do with a change, as far as it is about settings."""
+    """Validate and apply a change of settings as the broker and the controller do."""
     settings = built()
     if kind == LOGGER_RESOURCE:
         validate_logger_changes(1, name, changes, Hub())
@@ -166,7 +166,7 @@ def refuse(
 
 
 def settled_elsewhere(kind: int, name: str, message: str | None) -> bool:
-    """Refusals that are about the request's form or its broker, not about settings."""
+    """Errors about the request's form or its broker, not about settings."""
     return bool(message) and (
         message.startswith(("Null value", "Can't APPEND"))
         or (kind == BROKER_RESOURCE and name not in ("", "1"))

@@ -1,4 +1,4 @@
-"""Threads, and their end."""
+"""Threads and their shutdown."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_a_broken_stream_raises_nothing() -> None:
 
 @pytest.fixture
 def process_logging() -> Iterator[io.StringIO]:
-    """The process's own hub, put back afterwards."""
+    """The process's log hub, restored afterwards."""
     root = standard.getLogger()
     handlers = list(root.handlers)
     yield io.StringIO()

@@ -77,4 +77,4 @@ def test_a_buffer_is_let_go_after_the_call_and_after_a_refusal() -> None:
         module.is_plain(data, 0, 0, None, 0)
     with pytest.raises(TypeError):
         module.is_plain(data, 0)
-    data += b"more"  # BufferError if somebody still held it
+    data += b"more"  # BufferError if it were still held

@@ -1,4 +1,4 @@
-"""Counting what is done again and again."""
+"""Metrics of repeated work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for a topic, and what others take from it."""
+"""The effective settings of a topic, and their users."""
 
 from __future__ import annotations
 

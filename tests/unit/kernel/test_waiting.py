@@ -1,4 +1,4 @@
-"""Waiting for what may not happen in time."""
+"""Waiting with a timeout."""
 
 from __future__ import annotations
 

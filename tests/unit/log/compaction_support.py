@@ -1,4 +1,4 @@
-"""A compacted log, its cleaner, and what must be true of it whatever was compacted."""
+"""A compacted log, its cleaner, and the invariants of compaction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPACT = LogConfig(
 
 
 class CompactedLog(LogHost):
-    """One log with a cleaner of its own; it knows every record it was ever given."""
+    """One log with its own cleaner; it knows every record ever appended."""
 
     def __init__(
         self, directory: Path, config: LogConfig = COMPACT, files: Files | None = None
@@ -130,7 +130,7 @@ class CompactedLog(LogHost):
         return [(record.key, record.value) for record in self.records()]
 
     def check(self, *, without_tombstones: bool = True) -> None:
-        """Nothing that counts is lost, nothing is moved or changed, and readers go through."""
+        """Nothing needed is lost, nothing is moved or changed, and it can be read to the end."""
         newest: dict[bytes | None, tuple[int, bytes | None]] = {}
         for offset, (key, value) in self.given.items():
             newest[key] = offset, value
@@ -145,13 +145,13 @@ class CompactedLog(LogHost):
                 found[record.key] = record.offset, record.value
         missing = {key for key, state in newest.items() if found.get(key) != state}
         if without_tombstones:
-            # A key whose tombstone is gone has no older record either.
+            # A key whose tombstone was removed has no older record either.
             missing = {key for key in missing if newest[key][1] is not None or key in found}
         assert not missing
         self.check_segments()
 
     def check_segments(self) -> None:
-        """No hole between segments, and indexes that lead to their batches."""
+        """No gap between segments, and indexes that point to their batches."""
         segments = self.log.segments
         for segment, following in pairwise(segments):
             batches = [header for header, _ in segment.headers(0, segment.size)]

@@ -18,7 +18,7 @@ from skylog.wire.buffers import Buffer
 from skylog.wire.records import decode_records, encode_batch
 
 NOW = 1_700_000_000_000
-# A client whose transactions nobody verifies.
+# A client whose transactions are not verified.
 UNVERIFIED = Origin(is_verified=False)
 
 

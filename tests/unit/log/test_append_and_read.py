@@ -91,7 +91,7 @@ def test_reads_in_order_find_their_place_without_searching(tmp_path: Path) -> No
         info = log.reader.read(offset, 1000, 50, min_one=True, block=False)
         offset = list(split_batches(info.buffer))[-1].next_offset
     reads = sum(call == "peek" for call, _ in files.calls)
-    # One read each, and one more where the first read had to find its place.
+    # One read each, and one more if the first read had to search.
     assert reads <= -(-50 // 5) + 1
 
 

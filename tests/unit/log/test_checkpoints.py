@@ -125,5 +125,5 @@ def test_names_are_kafkas() -> None:
     assert len(doomed) == 255
     assert is_deleted_directory(doomed)
     assert parse_directory_name(doomed) is None
-    # A topic may look like one on its way out, but for the id.
+    # A topic's name may look like that of a deleted one, except for the id.
     assert parse_directory_name("orders-delete-0") == ("orders-delete", 0)

@@ -48,7 +48,7 @@ async def test_what_is_not_on_the_disk_yet_drops_nothing(world: CompactedLog) ->
     world.roll()
     world.append((b"k", b"new"))
     world.log.appender.roll(world.log.log_end_offset, NOW)
-    # A power failure may take the new record: then the old one is what there is.
+    # A power failure may lose the new record: then only the old one is left.
     assert await world.cleaner.run_once() == 1
     assert world.pairs() == [(b"k", b"old"), (b"k", b"new")]
     world.log.durability.sync()
@@ -177,7 +177,7 @@ async def test_the_last_batch_of_a_producer_stays_without_records(
     assert (empty.producer_id, empty.base_sequence, empty.last_sequence) == (7, 1, 2)
     world.check()
 
-    # Without snapshots of the producers' state, the batches are all there is.
+    # Without producer snapshots, there are only the batches.
     for snapshot in world.directory.glob("*.snapshot"):
         snapshot.unlink()
     world.reopen()
@@ -190,7 +190,7 @@ async def test_the_last_batch_of_a_producer_stays_without_records(
 
 
 async def test_a_segment_never_loses_its_end(world: CompactedLog) -> None:
-    """Otherwise a start after a crash would take the hole for a loss."""
+    """Otherwise a start after a crash would treat the gap as a loss."""
     for number in range(100):
         world.append((b"k", b"%d" % number))
     world.roll()
@@ -350,7 +350,7 @@ def damage(path: Path) -> bytes:
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
 async def test_a_damaged_batch_is_left_as_it_is(world: CompactedLog, codec: Compression) -> None:
-    """To write it anew, with a new checksum, would hide the damage from readers."""
+    """Rewriting it with a new checksum would hide the damage from readers."""
     world.append((b"k", b"1"), (b"j", b"2" * 30), codec=codec)
     world.append((b"k", b"3"))
     world.roll()
@@ -406,7 +406,7 @@ async def test_a_truncated_log_is_compacted_again_from_there(world: CompactedLog
 
 
 async def test_batches_without_records_come_with_some_that_have_them(world: CompactedLog) -> None:
-    """A client that gets nothing but empty batches may think that its buffer is too small."""
+    """A client that gets only empty batches may conclude that its buffer is too small."""
     for number in range(150):
         world.append((b"k", b"%d" % number))
     world.roll()
@@ -417,7 +417,7 @@ async def test_batches_without_records_come_with_some_that_have_them(world: Comp
     info = world.log.reader.read(0, 1 << 20, end, min_one=True, block=True)
     found = list(split_batches(info.buffer))
     assert [batch.record_count for batch in found] == [0] * len(hollow) + [1]
-    # As many as fit, and what is not to be read yet is not.
+    # As many as fit, and nothing that may not be read yet.
     info = world.log.reader.read(0, 3 * HEADER_BYTES, end, min_one=True, block=True)
     assert len(info.buffer) >= 3 * HEADER_BYTES
     limit = hollow[2].base_offset

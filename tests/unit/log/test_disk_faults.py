@@ -1,4 +1,4 @@
-"""A disk that is full, broken, or lies."""
+"""A disk that is full, broken, or loses synced data."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_torn_bytes_that_stay_take_the_log_offline(tmp_path: Path) -> None:
     files.fail = failing("none")
     storage_error(lambda: log.appender.append([batch(b"b")], 0, NOW))
     storage_error(lambda: log.reader.read(0, 1000, 1, min_one=True, block=True))
-    # Whoever opens the directory again finds what was acknowledged.
+    # Reopening the directory finds everything acknowledged.
     assert read_values(open_log(tmp_path)) == [(0, b"a")]
 
 

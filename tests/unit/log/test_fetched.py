@@ -1,4 +1,4 @@
-"""What a follower takes from its leader: whole batches, in one write, as they are."""
+"""What a follower appends from its leader: whole batches, in one write, unchanged."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_whether_a_batch_holds_an_offset(tmp_path: Path) -> None:
 
 
 def test_an_epoch_without_records_is_cut_off_too(tmp_path: Path) -> None:
-    """Who led and wrote nothing has an epoch that the next leader may not have."""
+    """A leader that wrote nothing has an epoch that the next leader may not know."""
     log = open_log(tmp_path / "t-0")
     log.appender.append([batch(b"one")], 3, 1)
     log.companions.assign_epoch(5)

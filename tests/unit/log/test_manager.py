@@ -34,13 +34,13 @@ async def started(path: Path, clock: ManualClock | None = None) -> AsyncIterator
 
 
 async def turns() -> None:
-    """Let the background get to its work."""
+    """Let background tasks run."""
     for _ in range(100):
         await asyncio.sleep(0)
 
 
 def crash(manager: LogManager) -> None:
-    """What the end of the process does, and nothing more."""
+    """Only what the end of the process does."""
     manager.unlock()
 
 
@@ -343,7 +343,7 @@ async def test_creating_partitions_waits_for_no_disk(tmp_path: Path) -> None:
     for index in range(10):
         manager.get_or_create("t", index, FIRST, CONFIG).companions.assign_epoch(0)
     assert not [path for call, path in files.calls if call == "fsync"]
-    # Of what each partition needs, only the segment is created at once.
+    # Only the segment of each partition is created at once.
     assert len(list(tmp_path.glob("t-*/*"))) == 10
     await manager.write_companions()
     assert len(list(tmp_path.glob("t-*/*"))) == 30

@@ -1,4 +1,4 @@
-"""Markers are read as they are written, and those of other shapes as well."""
+"""Markers survive a round trip, and other forms of them are read as well."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ def test_what_is_no_marker() -> None:
     assert marker_of(control_batch(b"\x00\x00\x00\x09", VALUE)) is None
     assert marker_of(control_batch(KEY, b"")) is None
     assert marker_of(control_batch(b"", VALUE)) is None
-    # As long as a marker, and shaped otherwise.
+    # As long as a marker, with another structure.
     assert marker_of(control_batch(KEY + b"\x00", VALUE[:-1])) is None

@@ -1,4 +1,4 @@
-"""The C map and filter of compaction against those in Python, on sound and on hostile input."""
+"""The C map and filter of compaction against those in Python, on valid and damaged input."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def batches(draw: st.DrawFn) -> list[Batch]:
         if draw(st.booleans()):
             data[22] |= 0x40
         batch = Batch(memoryview(data))
-        # The horizon came after the checksum.
+        # The horizon was set after the checksum.
         crc = crc32c(bytes(data[21:]))
         data[17:21] = crc.to_bytes(4, "big")
         found.append(Batch(batch.buffer))
@@ -115,7 +115,7 @@ def check_kept(batch: Batch, kept: Batch, count: int, rule: Rule) -> None:
         if record.value is None and record.offset <= rule.latest_offset:
             horizon = kept.delete_horizon_ms
             assert horizon is not None
-            # One that was there stays; what is kept in spite of it has not come to its time.
+            # An existing horizon stays; a record that is kept beyond it is not due yet.
             assert horizon == (rule.new_horizon if batch.delete_horizon_ms is None else horizon)
             assert horizon > rule.now_ms
 
@@ -156,7 +156,7 @@ def test_a_map_takes_as_many_keys_as_its_memory_allows(load: float) -> None:
         assert offsets.note(body(b"%d" % number), 1, number, 0)
     assert not offsets.note(body(b"one more"), 1, 5000, 0)
     assert len(offsets) == limit
-    # Keys that are known have room for ever.
+    # Known keys always have room.
     assert offsets.note(body(b"0"), 1, 6000, 0)
 
 

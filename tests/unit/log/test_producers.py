@@ -83,7 +83,7 @@ def test_they_are_known_again_after_a_clean_start(tmp_path: Path, config: LogCon
         put(log, sequence, producer_id=6)
     log.close()
     again = open_log(tmp_path, config, clean=True)
-    # Of large segments, all that are remembered; of small ones, what the last two have.
+    # With large segments, all that are remembered; with small ones, those of the last two.
     known = REMEMBERED_BATCHES if config.segment_bytes > 1000 else 2
     for sequence in range(10 - known, 10):
         assert put(again, sequence) == (2 * sequence, 2 * sequence, True)

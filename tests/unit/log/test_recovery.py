@@ -78,7 +78,7 @@ def test_the_first_bad_batch_ends_the_log(tmp_path: Path) -> None:
     log = open_log(tmp_path, SMALL)
     assert read_values(log) == expected(7)
     assert [s.base_offset for s in log.segments] == [0, 5]
-    # Snapshots of what is gone must not come back with other records.
+    # Snapshots of lost records must not be used with other records.
     assert all(int(p.stem) <= 7 for p in tmp_path.glob("*.snapshot"))
 
 

@@ -21,7 +21,7 @@ def written(
     retention_bytes: int = -1,
     cleanup_policy: frozenset[str] = frozenset({"delete"}),
 ) -> Log:
-    """Segments at 0, 5 and 10; record n is of the time NOW + n."""
+    """Segments at 0, 5 and 10; record n has the time NOW + n."""
     config = LogConfig(
         segment_bytes=FIVE_PER_SEGMENT,
         retention_ms=retention_ms,

@@ -1,4 +1,4 @@
-"""Offsets by timestamp, to the record."""
+"""Offsets by timestamp, exact to the record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.log.support import NOW, batch, open_log
 
 @pytest.fixture(params=[0, 1])
 def log(tmp_path: Path, request: pytest.FixtureRequest) -> Log:
-    """Two segments and more; the times of the records are 10 apart, in pairs out of order."""
+    """More than two segments; timestamps are 10 apart, with swapped pairs."""
     found = open_log(tmp_path, LogConfig(segment_bytes=700, index_interval_bytes=100))
     for number in range(30):
         times = [NOW + 20 * number + 10, NOW + 20 * number]

@@ -1,4 +1,4 @@
-"""The broker may die before any step of a swap, and of the start that follows: nothing is lost."""
+"""The broker may crash before any step of a swap, and of the next start: nothing is lost."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.unit.log.support import NOW, FaultyFiles
 
 
 class Died(BaseException):
-    """As after kill −9: what was done is done, nothing else will be."""
+    """As after kill −9: completed steps stay, nothing else happens."""
 
 
 class MortalFiles(Files):
-    """Dies before the change of the given number; afterwards nothing can be changed."""
+    """Crashes before the change of the given number; afterwards nothing can be changed."""
 
     def __init__(self, changes: int) -> None:
         super().__init__(16)
@@ -98,7 +98,7 @@ async def test_the_broker_may_die_at_every_step_of_a_pass(tmp_path: Path) -> Non
         assert world.log.log_end_offset == 24
         world.check()
         assert not [p for p in world.directory.iterdir() if p.suffix in (".cleaned", ".swap")]
-        # The next pass does what this one could not.
+        # The next pass does what this one did not.
         world.cleaner.stats.uncleanable.clear()
         await world.compact()
         world.check()
@@ -148,7 +148,7 @@ def swap_files(directory: Path, marker: str) -> list[Path]:
 
 
 async def test_files_of_kafka_s_compaction_are_settled_as_kafka_does(tmp_path: Path) -> None:
-    """Kafka renames the log first: with parts that still say .cleaned it is not complete."""
+    """Kafka renames the log first: with parts still named .cleaned it is not complete."""
     world = filled(tmp_path, Files(16))
     first = tmp_path / "00000000000000000000.log"
     content = first.read_bytes()
@@ -233,7 +233,7 @@ async def test_segments_that_change_meanwhile_are_not_replaced(tmp_path: Path, c
 
 
 async def test_readers_on_other_threads_see_no_other_file(tmp_path: Path) -> None:
-    """A segment's name means another file after the swap, with batches at other places."""
+    """A segment's name refers to another file after the swap, with batches at other positions."""
     world = filled(tmp_path, Files(16))
     faults: list[str] = []
     enough = threading.Event()

@@ -1,4 +1,4 @@
-"""Readers on threads while the log is appended to, rolled and cut at its start."""
+"""Readers on threads while the log is appended to, rolled and trimmed."""
 
 from __future__ import annotations
 

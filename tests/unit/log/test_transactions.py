@@ -1,4 +1,4 @@
-"""Transactions in a local log: what is stable, what was aborted, what of it outlives a crash."""
+"""Transactions in a local log: the stable offset, aborted transactions, crashes."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_transaction_opens_only_with_its_guard(tmp_path: Path) -> None:
     assert guard is not None
     no_entry(Origin())
     write(0, Origin(guard=guard))
-    # The rest of the transaction needs none, and after its end the old one is worth nothing.
+    # The rest of the transaction needs no verification, and after its end the old one is void.
     assert log.appender.start_verification(6, 1, 0, epoch_grows=False, now_ms=NOW) is None
     write(1, Origin())
     log.appender.append_marker(TransactionEnd(6, 0, Marker(0, False)), 0, NOW)
@@ -180,7 +180,7 @@ def test_a_marker_takes_the_guard_of_its_own_epoch_only(tmp_path: Path) -> None:
             [batch(b"v", producer=(6, 0, 0), transactional=True)], 0, NOW, Origin(guard=old)
         )
     assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
-    # The next transaction has begun before the marker of the last one comes again.
+    # The next transaction has begun before the marker of the last one is repeated.
     new = log.appender.start_verification(6, 0, 1, epoch_grows=True, now_ms=NOW)
     log.appender.append_marker(TransactionEnd(6, 1, Marker(0, False), 2), 0, NOW)
     log.appender.append(
@@ -285,7 +285,7 @@ def test_a_reader_of_many_segments_gets_what_touches_its_batches(tmp_path: Path)
         needed = {one for one in everything if one[1] < end and one[2] >= at}
         given = {(one.producer_id, one.first_offset, one.last_offset) for one in info.aborted}
         assert needed <= given <= set(everything)
-        # Nothing that ended before, and little of what begins after the batches.
+        # None that ended before, and few that begin after the batches.
         assert all(one[2] >= at for one in given)
         assert all(one[1] < end + 12 for one in given)
         at = end
@@ -375,7 +375,7 @@ def test_recovery_rebuilds_every_index_as_it_was(tmp_path: Path, snapshots: bool
     bases = [segment.base_offset for segment in log.segments]
     for point in (0, *bases[1::3], log.log_end_offset):
         for path in tmp_path.glob("*.txnindex"):
-            # What lies below the recovery point is on the disk; the rest may be anything.
+            # Everything below the recovery point is durable; the rest may be anything.
             following = [base for base in bases if base > int(path.stem)]
             if not following or following[0] > point:
                 path.write_bytes(b"left over" * 20)

@@ -1,4 +1,4 @@
-"""Stores around stores: retries, limits, counts and faults."""
+"""Decorators of stores: retries, limits, counts and faults."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def error(kind: Outcome, *, throttled: bool = False) -> ObjectError:
 
 
 class Pauses:
-    """Sleeps without taking time: the clock moves instead."""
+    """Sleeps by advancing the clock."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -133,7 +133,7 @@ async def test_attempts_end() -> None:
 
 @pytest.mark.parametrize("last", [NOT_DONE, REFUSED])
 async def test_a_doubt_stays_a_doubt(last: Outcome) -> None:
-    """The first attempt may have worked; that the second did not says nothing about it."""
+    """The first attempt may have succeeded, whatever the result of the second."""
     inner = Scripted(error(AMBIGUOUS), error(last))
     with pytest.raises(ObjectError) as raised:
         await retrying(inner, attempts_max=2).put(KEY, b"data")
@@ -460,7 +460,7 @@ async def history(seed: int) -> list[object]:
 
 
 async def test_what_errors_say_is_true_under_all_faults_at_once() -> None:
-    """A model that believes every outcome never meets a surprise."""
+    """A model that trusts every outcome always matches the store."""
     outcomes: set[object] = set()
     for seed in range(60):
         outcomes |= set(await history(seed))

@@ -1,4 +1,4 @@
-"""Object keys: what they look like, and what is none."""
+"""Object keys: their format, and invalid ones."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_staged_key_tells_its_owner_and_its_time() -> None:
     manifest = ObjectKey.named("staging", owner, "w", "ab" * 16, "12.manifest")
     assert (manifest.owner, manifest.created_ms) == (owner, None)
     assert ObjectKey.new("wal", NOW, random.Random(1)).owner is None
-    # Without an owner it is only a name, and no commit takes a name.
+    # Without an owner it is only a name, which no commit accepts.
     nobody = ObjectKey.parse(key.text.replace(f"{owner}/", ""))
     assert (nobody.owner, nobody.created_ms) == (None, None)
 
@@ -100,7 +100,7 @@ ALPHABET = "wal/staging/backup/.././%2e\\\0\n0189abcdefAF~:é \t-_"
 
 
 def mutated(rng: random.Random) -> str:
-    """A real key with a few characters changed, or characters that hurt, in any order."""
+    """A valid key with a few characters changed, or malicious characters in any order."""
     if rng.random() < 0.5:
         text = list(ObjectKey.new("wal", NOW, rng).text)
         for _ in range(rng.randrange(4)):
@@ -125,7 +125,7 @@ def test_whatever_is_accepted_is_harmless_as_a_path() -> None:
         assert text.isprintable()
         assert not {"", ".", ".."} & set(text.split("/"))
         assert not set(text) & set("\\%:~ \0") and text == text.lower()
-    assert accepted > 1000  # the test looks at real keys too
+    assert accepted > 1000  # valid keys are tested too
 
 
 @given(st.text(max_size=600))

@@ -1,4 +1,4 @@
-"""The local store: nothing leads out of its directory, and a put is whole or absent."""
+"""The local store: no path leads out of its directory, and a put is atomic."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class FaultyFiles(Files):
-    """Notes each changing step, and lets the one with number ``fail_at`` fail."""
+    """Records each changing step, and fails the one with number ``fail_at``."""
 
     def __init__(self, fail_at: int = -1, code: int = errno.EIO) -> None:
         self.steps: list[str] = []
@@ -67,7 +67,7 @@ def opened(root: Path, files: Files | None = None) -> LocalStore:
 
 
 def open_folders(root: Path) -> int:
-    """Of this directory alone: what earlier tests left may be closed at any moment."""
+    """Only of this directory: files of earlier tests may be closed at any moment."""
     links = [path.resolve() for path in Path("/proc/self/fd").iterdir()]
     return sum(link.is_relative_to(root) for link in links)
 
@@ -195,14 +195,14 @@ async def test_a_put_that_fails_at_any_step_is_whole_or_absent_and_says_so(
             assert await again.get(KEY) == data
             assert raised.value.kind is Outcome.AMBIGUOUS
         assert not list((root / TEMPORARY).iterdir())
-        await again.put(KEY, data, if_absent=if_absent)  # the repetition settles it
+        await again.put(KEY, data, if_absent=if_absent)  # a retry settles it
         assert await again.get(KEY) == data
     assert Outcome.AMBIGUOUS in kinds
     assert len(kinds) == 2
 
 
 async def test_a_directory_that_somebody_else_made_is_synced_too(tmp_path: Path) -> None:
-    """Its maker may not have come to that yet."""
+    """Its writer may not have reached that step yet."""
     store = opened(tmp_path, files := FaultyFiles())
     (tmp_path / "backup" / "a" / "b").mkdir(parents=True)
     files.steps.clear()
@@ -260,12 +260,12 @@ def snapshot(folder: Path, but: Path) -> dict[str, bytes]:
 
 
 def forged(text: str) -> ObjectKey:
-    """A key that no constructor of ours would make."""
+    """A key that our constructors would not create."""
     return ObjectKey(text, None)
 
 
 async def test_hostile_keys_do_not_leave_the_root(tmp_path: Path) -> None:
-    """Even keys that went around ``parse``."""
+    """Even keys that bypassed ``parse``."""
     root = tmp_path / "outer" / "root"
     store = opened(root, UnsyncedFiles())
     (tmp_path / "outer" / "victim").write_bytes(b"secret")
@@ -312,7 +312,7 @@ async def test_links_are_not_followed(tmp_path: Path, where: str) -> None:
     with pytest.raises(ObjectError):
         await store.put(KEY, b"evil", if_absent=True)
     if where == "object":
-        await store.put(KEY, b"mine")  # takes the link's place
+        await store.put(KEY, b"mine")  # replaces the link
         assert await store.get(KEY) == b"mine"
     else:
         with pytest.raises(ObjectError):
@@ -405,7 +405,7 @@ async def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
 
 @pytest.fixture
 def all_cached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is in the page cache, on a file system that can say so."""
+    """Everything is in the page cache, on a file system that supports RWF_NOWAIT."""
     preadv = os.preadv
 
     def unflagged(file: int, buffers: list[bytearray], position: int, flags: int) -> int:

@@ -33,13 +33,13 @@ from skylog.wire.messages.api_versions_response import (
 )
 
 SERVED = (52, 53, 54, 1, 59, 80, 81, 82, 18)
-# Generous on a busy machine; all waiting is for an event, not for time to pass.
+# Generous for a busy machine; tests wait for events, not for time to pass.
 PATIENCE_SECONDS = 60.0
 TIMEOUTS = Timeouts(election_ms=500, fetch_ms=1500, request_ms=1500, retry_ms=20)
 
 
 class Member:
-    """One node, its server and what it has seen committed."""
+    """One node, its server and its committed records."""
 
     def __init__(self, cluster: Cluster, node_id: int, port: int) -> None:
         self.cluster = cluster
@@ -113,7 +113,7 @@ class Member:
             await node.close()
         assert self._server is not None
         await stop_accepting([self._server])
-        await asyncio.sleep(0)  # who was accepted last is known by then
+        await asyncio.sleep(0)  # the last accepted connection is known by then
         for writer in tuple(self._writers):
             writer.transport.abort()
         for task in self._serving:
@@ -195,7 +195,7 @@ class Cluster:
             member.format(known)
 
     async def until(self, what: Callable[[], Any]) -> Any:
-        """What holds, once it holds."""
+        """Wait until the condition holds, and return its value."""
         loop = asyncio.get_running_loop()
         end = loop.time() + PATIENCE_SECONDS
         while not (found := what()):
@@ -209,7 +209,7 @@ class Cluster:
         return max(leading, key=lambda member: member.node.epoch, default=None)  # type: ignore[union-attr]
 
     async def commit(self, *values: KeyValue) -> None:
-        """Through whoever leads, again where it loses office on the way."""
+        """Append through the leader; retry if it loses leadership meanwhile."""
         for value in values:
             while True:
                 leader = await self.until(self.leader)
@@ -222,7 +222,7 @@ class Cluster:
             await self.until(lambda: leader.node is None or value in leader.seen)  # noqa: B023
 
     async def agree(self, values: list[KeyValue]) -> None:
-        """Everybody who is up has seen just this."""
+        """Wait until all running nodes have exactly these records."""
         up = [member for member in self.members.values() if member.node is not None]
         await self.until(lambda: all(member.seen == values for member in up))
 

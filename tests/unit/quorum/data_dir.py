@@ -1,6 +1,6 @@
 """Makes the data directory under ``tests/golden/data-dir-v1``: ``python -m`` this, from the root.
 
-Every release must open it. It is never made anew; a new format gets a directory of its own.
+Every release must open it. It is never regenerated; a new format gets a new directory.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def open_storage(directory: Path, seed: int = 7) -> NodeStorage:
 
 
 class Rig:
-    """A node on a directory, and what it said of its failures."""
+    """A node on a directory, and the failures that it reported."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Rig:
         )
 
     async def commit(self, *batches: list[KeyValue]) -> None:
-        """Append and wait until all is committed."""
+        """Append and wait until everything is committed."""
         for batch in batches:
             self.node.append(batch)
         await self.settle()
@@ -69,7 +69,7 @@ class Rig:
             await self.node.driver.syncing
 
     def kill(self) -> None:
-        """The process is gone in the middle of whatever it did; its lock is gone with it."""
+        """Kill the process at this point; its lock is released."""
         if self.node.driver.syncing is not None:
             self.node.driver.syncing.cancel()
         self.node._unlock()
@@ -85,7 +85,7 @@ _running: dict[Path, Rig] = {}
 
 
 async def started(directory: Path, **options: object) -> Rig:
-    """A node that leads. One that still ran on the directory is killed first."""
+    """A leading node. One that still runs on the directory is killed first."""
     before = _running.pop(directory, None)
     if before is not None:
         before.kill()
@@ -96,7 +96,7 @@ async def started(directory: Path, **options: object) -> Rig:
 
 
 def tree(directory: Path) -> dict[str, bytes]:
-    """Every file below, for comparing before and after."""
+    """Every file below, to compare before and after."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in sorted(directory.rglob("*"))

@@ -41,7 +41,7 @@ async def cluster(tmp_path: Path, request: Any) -> AsyncIterator[Cluster]:
 
 
 class Gated(ThreadExecutor):
-    """Begins no work while its gate is closed."""
+    """Starts no work while its gate is closed."""
 
     def __init__(self) -> None:
         super().__init__(4, "gated")
@@ -205,7 +205,7 @@ async def test_a_single_node_grows_into_a_cluster_and_shrinks(tmp_path: Path) ->
             assert (await leader.node.serve(request, 1)).error_code == ErrorCode.DUPLICATE_VOTER
         await cluster.commit(value(2))
         await cluster.agree([value(1), value(2)])
-        # The one that began leaves, although it leads.
+        # The first node leaves, although it leads.
         leader = await cluster.until(cluster.leader)
         key = cluster.keys[leader.node_id]
         gone = RemoveRaftVoterRequest(cluster.cluster_id, key.id, key.directory_id)

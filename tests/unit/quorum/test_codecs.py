@@ -1,4 +1,4 @@
-"""What replicas say survives the wire, both ways, and what is not for us is refused."""
+"""Messages of replicas survive a round trip, and messages for others are refused."""
 
 from __future__ import annotations
 

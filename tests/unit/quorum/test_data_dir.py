@@ -1,4 +1,4 @@
-"""Today's code opens the directories of every release before it."""
+"""The current code opens the directories of all earlier releases."""
 
 from __future__ import annotations
 

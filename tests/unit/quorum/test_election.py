@@ -1,4 +1,4 @@
-"""What a node remembers of an election."""
+"""The stored election state of a node."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def test_every_flipped_byte_before_the_last_batch_is_found(tmp_path: Path)
                 break
             within -= size
         if 12 <= within < 16:
-            continue  # the epoch of a batch lies outside its checksum
+            continue  # the checksum does not cover the epoch of a batch
         flip(path, position)
         before = tree(tmp_path)
         with pytest.raises(StorageError, match="is damaged at position"):

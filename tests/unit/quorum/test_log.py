@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log: when one is due, what it lets go, what a restart finds."""
+"""Snapshots of the metadata log: when one is due, what it prunes, what a restart finds."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_segments_before_a_kept_snapshot_are_deleted(tmp_path: Path) -> No
     first = rig.node.end_offset
     assert names(rig, ".log")[0] == f"{0:020d}"
     await rig.node.write_snapshot(first, STATE)
-    assert names(rig, ".checkpoint") == [f"{first:020d}-{1:010d}"], "the one of formatting is gone"
+    assert names(rig, ".checkpoint") == [f"{first:020d}-{1:010d}"], "the first one is deleted"
     assert all(int(name) > 0 for name in names(rig, ".log"))
     await fill(rig, 20)
     second = rig.node.end_offset

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class GatedExecutor:
-    """Work waits until the test lets it through."""
+    """Work waits until the test releases it."""
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Which snapshots may go."""
+"""Which snapshots may be deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replicated machine on the metadata log: what was answered survives, snapshots hold it all."""
+"""A replicated machine on the metadata log: acknowledged writes survive, snapshots are complete."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_every_flipped_byte_that_matters_is_found(tmp_path: Path) -> None:
             found = read_snapshot(path)
         except StorageError:
             continue
-        # Offsets and epochs lie outside the checksum, and nothing is taken from them.
+        # The checksum does not cover offsets and epochs, and they are not used.
         assert found == SNAPSHOT
 
 

@@ -1,4 +1,4 @@
-"""A register machine and a log with a slow high watermark: small subjects for the runtime."""
+"""A register machine and a log with a slow high watermark, for tests of the runtime."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A volatile event: adds to what a snapshot never holds."""
+    """A volatile event: changes state that is in no snapshot."""
 
     amount: int
 
@@ -61,7 +61,7 @@ class Never:
 
 
 class Broken:
-    """A request that the machine stumbles over."""
+    """A request that makes the machine fail."""
 
 
 class Register:
@@ -112,7 +112,7 @@ class IntCodec:
 
 
 class LaggingLog:
-    """A log in memory whose high watermark moves when told, and which fails when told."""
+    """A log in memory whose high watermark and failures the test controls."""
 
     def __init__(self) -> None:
         self.batches: list[list[KeyValue]] = []
@@ -139,7 +139,7 @@ class LaggingLog:
             listener(self.high_watermark)
 
     def lose_tail(self) -> None:
-        """What another leader would have done: the uncommitted tail is gone."""
+        """As after another leader: the uncommitted tail is lost."""
         kept: list[list[KeyValue]] = []
         end = 0
         for batch in self.batches:
@@ -205,7 +205,7 @@ class ManualTimers:
 
 @dataclass
 class Bench:
-    """A runtime with everything around it under the test's hand."""
+    """A runtime whose environment the test controls."""
 
     pending_max: int = 1000
     write_timeout_ms: int = 0

@@ -142,7 +142,7 @@ async def test_timers_fire_are_replaced_and_cancelled() -> None:
     assert bench.register.total == 1010
     await started(bench, AddLater("d", 1, 50))
     bench.runtime.unload()
-    bench.timers.advance(1000)  # a timer of a machine that is gone does nothing
+    bench.timers.advance(1000)  # a timer of a replaced machine does nothing
     assert bench.runtime.machine is None
 
 
@@ -287,7 +287,7 @@ async def test_who_waits_too_long_for_the_high_watermark_is_told_that_nothing_is
     (error,) = await settled(first)
     assert isinstance(error, KafkaError)
     assert (error.code, error.ambiguous) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, True)
-    # What it wrote stands, and those who came later still have their time.
+    # Its write stays, and later callers still have their timeouts.
     bench.log.commit(2)
     assert await settled(second) == [3, (3, 0)]
     bench.timers.advance(1000)

@@ -1,4 +1,4 @@
-"""A partition's surroundings, without a broker."""
+"""A partition's host, without a broker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def state(
     version: int | None = None,
     **more: Any,
 ) -> Any:
-    """What metadata says of a partition; its version grows with the leader's epoch unless given."""
+    """A partition's metadata; its version follows the leader epoch unless given."""
     return SimpleNamespace(
         leader=leader,
         leader_epoch=epoch,
@@ -37,7 +37,7 @@ def state(
 
 @dataclass
 class Host:
-    """Implements ``PartitionHost``; what is asked of the controller is kept."""
+    """Implements ``PartitionHost``; records requests to the controller."""
 
     node_id: int = NODE
     clock: ManualClock = field(default_factory=ManualClock)
@@ -59,13 +59,13 @@ class Nobody:
     """Fetches nothing and asks for nothing."""
 
     def follow(self, partition: Partition) -> None:
-        """As a fetcher would."""
+        """Called by a fetcher."""
 
     def forget(self, partition: Partition) -> None:
-        """As a fetcher would."""
+        """Called by a fetcher."""
 
     def broker_epoch(self) -> int:
         return 1
 
     def submit(self, partition: Partition, change: IsrChange) -> None:
-        """As who asks the controller would."""
+        """Called with the controller's response."""

@@ -40,7 +40,7 @@ SETTINGS = FetchSettings(node_id=OWN, wait_ms_max=0, backoff_ms=1)
 
 
 class Leader:
-    """Answers fetches from a script; what it has no answer for waits for ever."""
+    """Answers fetches from a script; others wait for ever."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
@@ -159,7 +159,7 @@ async def test_records_are_appended_and_watermarks_followed(world: World, tmp_pa
     world.leader.say(answer(high_watermark=2, log_start_offset=1))
     request = await world.requests(3)
     assert (world.log.high_watermark, world.log.log_start_offset) == (2, 1)
-    # The leader hears where this log begins now; a move of the watermark alone is not worth a word.
+    # The leader learns the new log start; a change of the high watermark alone is not sent.
     assert request.topics[0].partitions[0].log_start_offset == 1
     world.leader.say(FetchResponse(session_id=7))
     assert said(await world.requests(4)) is None
@@ -175,11 +175,11 @@ async def test_a_log_that_parts_is_cut_and_asked_about_again(world: World, tmp_p
     world.leader.say(answer(diverging_epoch=diverging, high_watermark=9))
     assert said(await world.requests(2)) == (1, 1, 5)
     assert world.log.log_end_offset == 1
-    assert world.log.high_watermark == 0  # nothing else of that answer counts
+    assert world.log.high_watermark == 0  # the rest of that response is ignored
 
 
 async def test_an_answer_that_comes_too_late_is_dropped(world: World, tmp_path: Path) -> None:
-    """The leader is a new one since, though it is the same broker."""
+    """The leader epoch has changed since, though it is the same broker."""
     world.follow(4)
     await world.requests(1)
     world.follow(5)

@@ -1,4 +1,4 @@
-"""Where a follower cuts its log, and from where it goes on."""
+"""Where a follower truncates its log, and where it resumes."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Log:
         (Log(20, (1, 0), (2, 10)), EpochEnd(2, 15), 15),
         (Log(20, (1, 0), (2, 10)), EpochEnd(1, 12), 10),
         (Log(20, (1, 0), (2, 10)), EpochEnd(1, 7), 7),
-        # We have never heard of its epoch: back to the end of the one before, and ask again.
+        # We do not know its epoch: truncate to the end of the one before, and ask again.
         (Log(20, (1, 0), (3, 10)), EpochEnd(2, 15), 10),
         # Our log is shorter than all of it.
         (Log(5, (1, 0)), EpochEnd(1, 9), 5),
-        # It knows of nothing so old, or we of no epoch at all.
+        # It knows nothing so old, or we know no epoch at all.
         (Log(20, (3, 0)), EpochEnd(1, 12), 0),
         (Log(20), EpochEnd(1, 12), 12),
         (Log(20, (1, 0), high_watermark=4), EpochEnd(-1, -1), 4),

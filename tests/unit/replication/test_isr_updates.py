@@ -1,4 +1,4 @@
-"""Changes of ISRs on their way to the controller."""
+"""Sending ISR changes to the controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions that a partition has open for too long are counted, and told once."""
+"""Transactions that are open for too long are counted, and logged once."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_what_counts_is_the_latest_batch_of_the_oldest_transaction(
     write(partition, 7, 1, NOW + 10)
     clock.advance(LATE_MS + 5)
     await late.review()
-    assert late.partition_count == 0  # as with Kafka, though that of 8 would be late
+    assert late.partition_count == 0  # as in Kafka, though that of 8 would be late
     end_transaction(partition.log, 7, commit=True)
     await late.review()
     assert (late.partition_count, told.offsets) == (1, [1])

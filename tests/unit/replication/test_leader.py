@@ -1,4 +1,4 @@
-"""Who is in sync and what is committed, decided without a log."""
+"""Which replicas are in sync and what is committed, decided without a log."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def led(isr: tuple[int, ...] = (1, 2, 3)) -> World:
 def test_what_all_in_sync_have_is_committed() -> None:
     world = led()
     world.end_offset = 10
-    assert world.move() == 0  # nobody has fetched yet
+    assert world.move() == 0  # no follower has fetched yet
     world.fetch(2, 10)
     assert world.high_watermark == 0
     world.fetch(3, 7)
@@ -90,14 +90,14 @@ def test_who_is_out_of_sync_does_not_hold_it_back() -> None:
     world.end_offset = 10
     world.fetch(2, 10)
     assert world.high_watermark == 10
-    # One that has nearly caught up is waited for, or it would never get in.
+    # The leader waits for a replica that has nearly caught up, or it would never join.
     world.fetch(3, 10)
     world.end_offset = 20
     world.fetch(2, 20)
     assert world.high_watermark == 10
     world.now_ms += LAG + 1
     assert world.move() == 20
-    # Nor is one waited for that may not join.
+    # It does not wait for a replica that may not join.
     world.fetch(3, 20)
     world.end_offset = 30
     world.members[3] = Membership(13, active=False)
@@ -113,7 +113,7 @@ def test_a_replica_joins_when_it_has_reached_the_leaders_epoch() -> None:
     world.fetch(2, 10)
     change = world.expand(2)
     assert change == IsrChange(5, 0, ((1, OWN_EPOCH), (2, 12)), added=2)
-    assert world.expand(2) is None  # it is being asked for
+    assert world.expand(2) is None  # the change is pending
 
 
 def test_while_a_replica_is_added_it_counts_already() -> None:
@@ -150,7 +150,7 @@ def test_who_has_everything_lags_never() -> None:
     world.now_ms += 100 * LAG
     assert world.shrink() is None
     world.end_offset = 6
-    assert world.shrink() is not None  # nobody fetched for so long
+    assert world.shrink() is not None  # no fetch for so long
 
 
 def test_a_quiet_follower_in_a_session_was_there_all_the_time() -> None:
@@ -161,7 +161,7 @@ def test_a_quiet_follower_in_a_session_was_there_all_the_time() -> None:
     world.now_ms += 100 * LAG
     for replica in (2, 3):
         world.leader.seen(replica, world.now_ms - 1, world.end_offset)
-    world.leader.seen(9, world.now_ms, world.end_offset)  # nobody we know
+    world.leader.seen(9, world.now_ms, world.end_offset)  # an unknown replica
     world.end_offset = 6
     assert world.shrink() is None
     world.now_ms += LAG
@@ -182,7 +182,7 @@ def test_a_follower_of_a_busy_leader_is_caught_up() -> None:
 def test_a_slow_follower_leaves() -> None:
     world = led(isr=(1, 2))
     world.end_offset = 100
-    for offset in range(10):  # it fetches all the time, but gets no nearer
+    for offset in range(10):  # it keeps fetching, but does not catch up
         world.now_ms += LAG // 4
         world.end_offset += 10
         world.fetch(2, offset)
@@ -196,8 +196,8 @@ def test_a_restarted_follower_is_told_apart() -> None:
         world.fetch(2, 0)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     world.fetch(2, 0, epoch=20)
-    world.fetch(2, 0, epoch=-1)  # an old broker tells no epoch
-    world.fetch(2, 0, epoch=21)  # newer than what we have heard
+    world.fetch(2, 0, epoch=-1)  # an old broker sends no epoch
+    world.fetch(2, 0, epoch=21)  # newer than our metadata
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_a_new_leader_knows_nothing_of_others() -> None:
     world.lead(epoch=4)
     assert world.move() == 3
     world.fetch(2, 10)
-    assert world.shrink() is None  # they have time to come
+    assert world.shrink() is None  # they have time to join
     world.now_ms += LAG + 1
     change = world.shrink()
     assert change is not None
@@ -243,7 +243,7 @@ def test_a_new_epoch_of_the_same_leader_keeps_what_is_known() -> None:
     world.lead(epoch=1, version=1, isr=(1, 2))
     assert world.leader.epoch_start_offset == 5
     assert [each.end_offset for each in world.leader.followers.values()] == [5, 5]
-    # Who is not in sync must fetch before it counts.
+    # A replica that is not in sync must fetch before it counts.
     assert world.leader.followers[3].caught_up_ms == 0
     world.lead(epoch=1, version=2, isr=(1, 2), replicas=(1, 2, 4))
     assert set(world.leader.followers) == {2, 4}
@@ -280,7 +280,7 @@ def test_what_may_have_happened_stays_pending(error: ErrorCode, again: bool) -> 
     assert world.leader.answered(change, error) is again
     assert world.leader.pending is change
     assert world.leader.maximal_isr == {1, 2, 3}
-    # Metadata ends it, and the controller's answer comes too late then.
+    # Metadata ends it, and the controller's response comes too late.
     world.lead(version=1, isr=(1, 2))
     assert world.leader.pending is None
     assert world.leader.answered(change, IsrAnswer(0, 1, (1, 2, 3))) is False
@@ -288,7 +288,7 @@ def test_what_may_have_happened_stays_pending(error: ErrorCode, again: bool) -> 
 
 
 def test_metadata_that_tells_what_the_controller_has_answered_is_no_news() -> None:
-    """What was asked for since then may have happened: it counts until it is answered."""
+    """A later request may have taken effect: it counts until there is a response."""
     world = led(isr=(1,))
     world.fetch(2, 0)
     first = world.expand(2)

@@ -21,7 +21,7 @@ A, B, C = 1, 2, 3
 
 
 class Replica:
-    """One broker's copy of the partition."""
+    """One broker's replica of the partition."""
 
     def __init__(self, directory: Path, node_id: int, config: LogConfig | None = None) -> None:
         self.host = Host(node_id)
@@ -81,7 +81,7 @@ def test_records_are_committed_when_all_have_fetched_them(
     assert a.log.high_watermark == 0
     for follower in (b, c, b):
         follower.fetch_from(a)
-    assert a.log.high_watermark == 0  # they have got it; that they have it they say next
+    assert a.log.high_watermark == 0  # they have it; their next fetch reports it
     c.fetch_from(a)
     assert a.log.high_watermark == 2
     b.fetch_from(a)
@@ -175,7 +175,7 @@ def test_too_few_in_sync_take_no_writes_for_all(tmp_path: Path) -> None:
     assert (a.log.log_end_offset, a.log.high_watermark) == (1, 0)  # nothing is committed
     a.partition.configure(LogConfig(min_insync_replicas=1))
     assert a.log.high_watermark == 1
-    # More replicas than there are cannot be asked for.
+    # min.insync.replicas is limited to the number of replicas.
     a.partition.configure(LogConfig(min_insync_replicas=9))
     a.partition.update(state(A, 1, (A, B), (A, B)))
     a.partition.require_in_sync()
@@ -199,7 +199,7 @@ def test_replicas_leave_and_come_back(trio: tuple[Replica, Replica, Replica]) ->
     assert not a.partition.isr_answered(change, IsrAnswer(0, 1, (A, B)))
     assert (a.partition.isr, a.partition.partition_epoch) == ((A, B), 1)
     assert a.log.high_watermark == 1
-    # Older metadata comes after the controller's answer.
+    # Older metadata arrives after the controller's response.
     a.lead(0, version=0)
     assert a.partition.isr == (A, B)
     trio[2].fetch_from(a)
@@ -248,13 +248,13 @@ def test_a_quiet_follower_joins_when_its_broker_is_back(
     a.host.members.clear()
     a.partition.expand_isr()
     assert [change.added for change in a.host.asked] == [C]
-    # Refused once more, it is asked for the next time, not at once.
+    # Refused again, it is requested at the next tick, not at once.
     a.partition.isr_answered(a.host.asked[-1], ErrorCode.INELIGIBLE_REPLICA)
     assert len(a.host.asked) == 1
     a.partition.expand_isr()
     assert len(a.host.asked) == 2
     a.partition.isr_answered(a.host.asked[-1], ErrorCode.INELIGIBLE_REPLICA)
-    # One that has not been heard of for long does not join.
+    # A replica that has not fetched for long does not join.
     a.host.clock.advance(LAG_MS + 1)
     a.partition.expand_isr()
     assert len(a.host.asked) == 2

@@ -1,4 +1,4 @@
-"""What a follower says to its leader, and what it need not say again."""
+"""What a follower sends to its leader, and what a session lets it omit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that wait to be committed, and replication within a rate."""
+"""Bytes that wait to be committed, and throttled replication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients are told of diskless partitions."""
+"""Metadata of diskless partitions as clients see it."""
 
 from __future__ import annotations
 

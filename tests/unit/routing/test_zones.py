@@ -1,4 +1,4 @@
-"""Which zone a client is in."""
+"""The zone of a client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RACKS = {"a", "b", "us-east-1a", "us-east-1a-x"}
         ("app,diskless_az=b", "b"),
         ("app diskless_az=b,more=c", "b"),
         ("app|diskless_az=b|x", "b"),
-        # Frameworks add their own to the id that they are given.
+        # Frameworks append to the client id.
         ("diskless_az=us-east-1a-producer-3", "us-east-1a"),
         ("diskless_az=us-east-1a-x-3", "us-east-1a-x"),
         ("diskless_az=ab", None),
@@ -43,7 +43,7 @@ def test_the_zone_in_a_client_id(client_id: str | None, zone: str | None) -> Non
         ("diskless_az=a", "INSIDE_B", "a"),
         ("diskless_az=nowhere", "INSIDE_B", "b"),
         ("app", "OTHER", None),
-        # A zone that only the map knows is a zone: its brokers may all be away.
+        # A zone that only the map names is valid: all its brokers may be offline.
         ("diskless_az=c", "OTHER", "c"),
     ],
 )

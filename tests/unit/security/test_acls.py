@@ -1,4 +1,4 @@
-"""ACLs: what may be stored, what filters choose, how principals and super users are read."""
+"""ACLs: validation, filters, parsing of principals and super users."""
 
 from __future__ import annotations
 

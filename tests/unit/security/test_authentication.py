@@ -1,4 +1,4 @@
-"""The state of a connection: which request may come next, and what a failure looks like."""
+"""The authentication state of a connection: allowed requests and failures."""
 
 from __future__ import annotations
 

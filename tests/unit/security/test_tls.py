@@ -35,7 +35,7 @@ def der(name: str) -> bytes:
 async def handshake(
     listener: ListenerTls, client: dict[str, str], host: str = "localhost"
 ) -> tuple[str, dict[str, object]]:
-    """Connect once; the principal that the server sees, and the certificate the client sees."""
+    """Connect once; returns the server's principal and the client's certificate."""
     seen: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     opened: list[asyncio.StreamWriter] = []
 
@@ -52,7 +52,7 @@ async def handshake(
             "127.0.0.1", port, ssl=client_context(TlsSettings.of(client)), server_hostname=host
         )
         opened.append(writer)
-        # With TLS 1.3 the server judges the client's certificate after the client is done.
+        # With TLS 1.3 the server checks the client's certificate after the client is done.
         if await reader.read(1) != b"!":
             raise ConnectionError("refused")
         certificate = writer.get_extra_info("peercert")
@@ -66,7 +66,7 @@ async def handshake(
 
 
 async def cancel_others() -> None:
-    """Whoever is in the middle of a handshake gives up."""
+    """Cancel handshakes in progress."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
@@ -79,7 +79,7 @@ def common_name(certificate: dict[str, object]) -> object:
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """Refused handshakes are logged by asyncio; they are what is tested."""
+    """asyncio logs refused handshakes, which are expected here."""
     caplog.set_level("CRITICAL", logger="asyncio")
 
 

@@ -1,4 +1,4 @@
-"""Forty records into a table without Spark, by a process that ends itself before a step."""
+"""Forty records into a table without Spark, by a process that kills itself before a step."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def target(form: str, to: str, before: Before) -> Target:
 
 
 def write(form: str, to: str, step: str | None = None, times: int = 1) -> None:
-    """Bring the table to its end, or die when a step comes so often."""
+    """Write the whole table, or crash at the given occurrence of a step."""
     left = times
 
     def before(next_step: str) -> None:

@@ -1,4 +1,4 @@
-"""Files of jobs are there whole or not at all, whoever writes them beside whom."""
+"""Files of jobs are complete or absent, also with concurrent writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks, files and schemas that jobs find."""
+"""Chunks, files and schemas of jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_chunks_take_of_each_partition_in_proportion_and_all_in_the_end() -> Non
     position = dict(start)
     chunks = 0
     while chunk := next_chunk(position, ends, 110):
-        assert chunk.size <= 111  # nobody starves
+        assert chunk.size <= 111  # no partition starves
         position |= chunk.end
         chunks += 1
     assert position == ends

@@ -1,4 +1,4 @@
-"""Options of reads: what Spark's Kafka source takes, ours take; what is wrong is named."""
+"""Options of reads: those of Spark's Kafka source are accepted; invalid ones are named."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_stream_starts_at_the_latest_offsets() -> None:
         ),
         ({"startingTimestamp": "1000"}, "starting", AtTime(1000)),
         ({"startingOffsetsByTimestamp": '{"t":{"0":7}}'}, "starting", AtTimes({T0: 7})),
-        # One time for all goes before times, times before offsets.
+        # A global time has precedence over times, times over offsets.
         (
             {"startingTimestamp": "1", "startingOffsetsByTimestamp": '{"t":{"0":7}}'},
             "starting",

@@ -1,4 +1,4 @@
-"""Reports are whole documents, whatever the names in them."""
+"""Reports are valid documents, whatever the names in them."""
 
 from __future__ import annotations
 

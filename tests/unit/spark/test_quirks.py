@@ -1,4 +1,4 @@
-"""What Spark's quirks cost is avoided, can be left alone, and is still needed."""
+"""Workarounds for Spark's quirks work, can be switched off, and are still needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from skylog.spark.quirks import (
 )
 
 ROOT = Path(__file__).resolve().parents[3]
-# What eight megabytes at a time cost in page faults, the second time.
+# The page faults of allocations of eight megabytes, the second time.
 FAULTS = """
 import resource
 from skylog.spark.quirks import settle
@@ -57,14 +57,14 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="others have no such 
 
 
 class Task(SentToWorkers):
-    """As readers are: plain state, sent to a worker."""
+    """Like a reader: plain state that is sent to a worker."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 def main(infile: Any) -> Task:
-    """As PySpark's workers begin: what is to be done comes through ``infile``."""
+    """Like the start of PySpark's workers: the task arrives through ``infile``."""
     task = pickle.load(infile)
     assert isinstance(task, Task)
     return task
@@ -113,7 +113,7 @@ def test_a_task_that_came_another_way_is_the_same() -> None:
 
 
 def in_worker(script: str, **variables: str) -> str:
-    """What a new process prints: what is settled is settled for good."""
+    """The output of a new process: settings of a process cannot be undone."""
     command = [sys.executable, "-c", script]
     environment = {**os.environ, **variables}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -148,7 +148,7 @@ def test_imports_are_frozen_unless_that_is_turned_off() -> None:
     assert in_worker(FREEZES, **{FREEZE_IMPORTS.variable: "false"}) == "False"
 
 
-# Still needed? Whatever fails here goes, with its quirk and its row in docs/spark.md ------------
+# Still needed? If a test fails here, delete its quirk and its row in docs/spark.md ------------
 
 
 def test_spark_still_collects_garbage_after_every_task() -> None:

@@ -1,4 +1,4 @@
-"""Columns come and widen, and are never lost or mixed up."""
+"""Columns are added and widened, and never lost or mixed up."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_types_that_change_otherwise_are_told() -> None:
     more = pa.struct([("a", pa.list_(pa.string())), ("b", pa.int32())])
     columns, conflicts = columns.merge([field("x", more)])
     assert conflicts == ["x.a[] is string, the table has int64"]
-    # What is new beside it comes all the same.
+    # New columns beside it are added all the same.
     assert columns.fields[0].type.field("b").type == pa.int32()
 
 

@@ -1,4 +1,4 @@
-"""Tables whose writer is killed before any step have every record once afterwards."""
+"""Tables have every record once, before whatever step their writer is killed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_killed_before_each_step(
     write(form, str(tmp_path))
     check(form, tmp_path)
     if form == "iceberg":
-        # What the killed ones had written aside is gone.
+        # Temporary files of killed runs are deleted.
         chunks = [path.name for path in (tmp_path / "default" / "t" / "data").iterdir()]
         assert len(chunks) == len({name.rpartition("-")[0] for name in chunks})
     write(form, str(tmp_path))

@@ -1,4 +1,4 @@
-"""Options and schemas of writes: what is taken, what is refused by its name before a job runs."""
+"""Options and schemas of writes: accepted ones, and errors before a job runs."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_schemas_that_can_be_written() -> None:
     check_schema(everything, parse())
     check_schema(fields(value=StringType(), timestamp=LongType()), parse(topic="t"))
     check_schema(fields(value=NullType(), key=NullType()), parse(topic="t"))
-    # The option wins: what the column holds does not matter.
+    # The option takes precedence over the column.
     check_schema(fields(value=StringType(), topic=IntegerType()), parse(topic="t"))
 
 

@@ -1,4 +1,4 @@
-"""A segment that is assembled and one that was appended to are the same files."""
+"""An assembled segment has the same files as an appended one."""
 
 from __future__ import annotations
 

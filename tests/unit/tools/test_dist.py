@@ -1,4 +1,4 @@
-"""What the check of a wheel reads out of a module."""
+"""What the check of a wheel reads from a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client's suite says is compared with what is expected, and every difference is told."""
+"""A suite's results are compared with the expected ones, and every difference is reported."""
 
 from __future__ import annotations
 

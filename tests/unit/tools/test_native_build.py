@@ -1,4 +1,4 @@
-"""Building the extension modules: with whatever compiler there is, and without any."""
+"""Building the extension modules: with any compiler, and without one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODULES = {f"_{path.stem}.abi3.so" for path in SOURCES if path.suffix == ".c"}
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """What the build looks at, in a place of its own, with a module that an older source left."""
+    """A copy of the build's inputs, with a module that an older source left."""
     for path in (*SOURCES, ROOT / "setup.py", ROOT / "pyproject.toml", ROOT / "README.md"):
         copy = tmp_path / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The run under sanitizers: some rounds of it, and a compiler that has none."""
+"""The run under sanitizers: some rounds, and a compiler without them."""
 
 from __future__ import annotations
 

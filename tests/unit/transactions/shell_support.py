@@ -1,4 +1,4 @@
-"""A coordinator over logs in memory, and partitions that take down the markers they get."""
+"""A coordinator over logs in memory, and partitions that record their markers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIMEOUT_MS = 60_000
 
 @dataclass(frozen=True)
 class Marker:
-    """What one partition was told."""
+    """The markers of one partition."""
 
     partition: TopicPartition
     producer_id: int
@@ -58,18 +58,18 @@ def told(marker: WritableTxnMarker) -> list[Marker]:
 
 @dataclass
 class Partitions:
-    """Implements ``MarkerSender``; fails as it is told to."""
+    """Implements ``MarkerSender``; fails by script."""
 
     markers: list[Marker] = field(default_factory=list)
     requests: list[tuple[int, WriteTxnMarkersRequest]] = field(default_factory=list)
-    # What partitions answer, until it is taken away.
+    # The partitions' errors, until they are removed.
     errors: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
     # Whether the network fails: before the request arrives, or on the way back.
     lost: str = ""
     # Requests wait while this is not set.
     open: asyncio.Event = field(default_factory=asyncio.Event)
     on_marker: Callable[[Marker], None] = lambda marker: None
-    # The latest coordinator that each partition has heard of, for each producer.
+    # The latest coordinator epoch that each partition knows, for each producer.
     terms: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class Shell:
         self.clock = ManualClock()
         self.timers = ManualTimers(self.clock)
         self.partitions = Partitions()
-        # Partitions that are not led by this node: None where they are gone.
+        # Partitions that other nodes lead; None for deleted ones.
         self.leaders: dict[TopicPartition, int | None] = {}
         self.version = 2
         self.log = LaggingLog() if lagging else SyncedLog()
@@ -139,7 +139,7 @@ class Shell:
         return self.coordinator
 
     async def fail_over(self) -> TransactionCoordinator:
-        """Another broker takes over, with what was committed."""
+        """Another broker takes over with what was committed."""
         self.coordinator.partition_resigned(0)
         self.log.lose_tail()
         self.coordinator = self._new()

@@ -1,4 +1,4 @@
-"""A transaction machine without a runtime: time and producer ids under the test's hand."""
+"""A transaction machine without a runtime: the test controls time and producer ids."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ CODEC = TransactionRecordCodec()
 
 
 def fingerprint(machine: TransactionMachine) -> str:
-    """All that a machine knows, in text."""
+    """A machine's whole state as text."""
     return repr((machine._transactions, sorted(machine._open), sorted(machine._prepared)))
 
 
 @dataclass
 class Bench:
-    """Checks for every request that ``handle`` changes nothing, and that the log says it all."""
+    """Checks for every request that ``handle`` changes nothing, and that the log is complete."""
 
     version: int = 2
     settings: TransactionSettings = field(default_factory=TransactionSettings)
@@ -52,7 +52,7 @@ class Bench:
         return TransactionMachine(self.settings, lambda: self.version)
 
     def run(self, request: TransactionRequest) -> Any:
-        """The reply; ids that the machine wants are given to it. Raises what it raises."""
+        """The reply; provides producer ids that the machine requests. Raises its errors."""
         reply = self._run(request)
         if reply is NEEDS_PRODUCER_ID:
             again: Any = request
@@ -140,6 +140,6 @@ class Bench:
         self.mark(A)
 
     def set_epoch(self, epoch: int) -> None:
-        """Skip a long life."""
+        """Move close to the last epoch."""
         self.machine._put(replace(self.transaction, producer_epoch=epoch))
         self.log.append(CODEC.encode(next(iter(self.machine.snapshot()))))

@@ -1,4 +1,4 @@
-"""The coordinator carries its decisions out, whatever fails on the way."""
+"""The coordinator carries out its decisions, whatever fails meanwhile."""
 
 from __future__ import annotations
 
@@ -235,13 +235,13 @@ async def test_a_log_that_fails_is_loaded_again(shell: Shell) -> None:
 
 
 async def test_what_is_left_of_an_earlier_try_spares_the_next_transaction(shell: Shell) -> None:
-    """Without version 2 the next transaction has the same epoch: a marker too many would end it."""
+    """Without version 2 the next transaction has the same epoch: an extra marker would end it."""
     coordinator = shell.coordinator
     shell.partitions.lost = "response"
     producer = await begin(shell)
     asked = (ID, producer.producer_id, producer.producer_epoch)
     assert (await coordinator.end_txn(*asked, commit=True, client_version=0)).error is NONE
-    await turn()  # the answer is lost: the marker is to be sent once more, later
+    await turn()  # the response is lost: the marker is sent again later
     shell.log.failure = OSError("disk")
     await coordinator.init_producer_id("other", TIMEOUT_MS, None)
     shell.partitions.lost = ""

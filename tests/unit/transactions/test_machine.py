@@ -1,4 +1,4 @@
-"""The rules of a transactional id, one by one; those of Kafka 4.3.1 where a client can see them."""
+"""The rules of a transactional id, one by one; visible ones are those of Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_without_version_2_fencing_raises_the_epoch_as_well() -> None:
 def test_a_producer_goes_on_after_an_error(bench: Bench) -> None:
     bench.init()
     assert bench.init((1000, 0)).producer_epoch == 1
-    assert bench.init((1000, 0)).producer_epoch == 1, "it asks again for what it did not hear"
+    assert bench.init((1000, 0)).producer_epoch == 1, "a retry after a lost response"
     assert bench.init((1000, 1)).producer_epoch == 2
     assert bench.code(InitProducerId(ID, TIMEOUT_MS, (1000, 0))) is FENCED
     assert bench.code(InitProducerId(ID, TIMEOUT_MS, (1001, 2))) is FENCED
@@ -164,7 +164,7 @@ def test_verification_tells_what_is_missing(bench: Bench) -> None:
 def test_while_markers_are_written_nothing_can_be_added(bench: Bench) -> None:
     bench.began(A)
     bench.end()
-    # Whoever asks: the transaction's end may be about to change the producer id.
+    # For any producer: the transaction's end may be about to change the producer id.
     assert bench.code(AddPartitions(ID, 7, 7, frozenset({B}))) is CONCURRENT
 
 
@@ -183,7 +183,7 @@ def test_the_epoch_stays_without_version_2(bench: Bench) -> None:
     assert bench.end(version=0) == Outcome()
 
 
-# (state, commit) → what a producer with the present epoch is told.
+# (state, commit) → the response to a producer with the current epoch.
 OLD_ENDS = {
     ("empty", True): INVALID,
     ("empty", False): INVALID,
@@ -234,7 +234,7 @@ def test_the_end_raises_the_epoch(bench: Bench) -> None:
 
 
 NONE = ErrorCode.NONE
-# (state, commit) → what is told: to a repeated request, to one with the present epoch.
+# (state, commit) → the responses to a retry, and to a request with the current epoch.
 ENDS = {
     ("empty", False): (FENCED, NONE),
     ("empty", True): (FENCED, INVALID),
@@ -263,7 +263,7 @@ def test_ends_with_version_2(bench: Bench, state: str, commit: bool) -> None:
     assert bench.code(EndTxn(ID, producer_id, epoch, commit, 2)) is current
     if current is NONE:
         assert bench.producer == (producer_id, epoch + 1)
-        assert bench.state is State.COMPLETE_ABORT, "without partitions nobody has to be told"
+        assert bench.state is State.COMPLETE_ABORT, "without partitions there are no markers"
 
 
 def test_a_repeated_end_hears_the_epoch_again(bench: Bench) -> None:
@@ -433,7 +433,7 @@ def test_describe(bench: Bench) -> None:
         (ListFilter(states=frozenset({"Unheard"})), set()),
         (ListFilter(producer_ids=frozenset({1001})), {"idle"}),
         (ListFilter(duration_ms=4), {ID, "idle"}),
-        # An id without a transaction is as old as time, as in Kafka.
+        # An id without a transaction counts from time 0, as in Kafka.
         (ListFilter(duration_ms=5), {"idle"}),
         (ListFilter(matches=lambda name: name.startswith("id")), {"idle"}),
     ],

@@ -1,4 +1,4 @@
-"""The records of ``__transaction_state``: Kafka's bytes, and what older and later ones become."""
+"""The records of ``__transaction_state``: Kafka's bytes, and older and later versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of records made by hand, and both walkers under one shape."""
+"""Handmade bodies of records, and both walkers behind one interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buffers that reads are made into."""
+"""Buffers for reads."""
 
 from __future__ import annotations
 

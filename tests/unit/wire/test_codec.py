@@ -1,4 +1,4 @@
-"""The codec where it may refuse: lengths, nulls, tags, versions; and what it does not copy."""
+"""Errors of the codec: lengths, nulls, tags, versions; and what it does not copy."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ HEARTBEAT = encode(HeartbeatRequest("g", 1, "m"), 4)
         b"\x02\x63\x00\x63\x01z",  # the same twice
         b"\x02\x09\x00\x01\x00",  # out of order
         b"\x01\xff\xff\xff\xff\x0f\x00",  # the highest tag
-        b"\x80\x00",  # none, said at length
+        b"\x80\x00",  # none, in a longer encoding
     ],
 )
 def test_unknown_tags_are_skipped(tags: bytes) -> None:

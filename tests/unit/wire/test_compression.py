@@ -1,4 +1,4 @@
-"""Every codec both ways, at its limits, and with input that is none."""
+"""Every codec in both directions, at its limits, and with invalid input."""
 
 from __future__ import annotations
 
@@ -130,14 +130,14 @@ def test_unknown_codec(codec: int) -> None:
 
 
 def zstd_bomb(blocks: int) -> bytes:
-    """A frame of run-length blocks, 128 KiB out of four bytes each."""
+    """A frame of run-length blocks, each 128 KiB from four bytes."""
     block = struct.pack("<I", 128 * 1024 << 3 | 1 << 1)[:3] + b"a"
     last = struct.pack("<I", 1)[:3]
     return b"\x28\xb5\x2f\xfd\x00\x58" + block * blocks + last
 
 
 def snappy_bomb(size: int) -> bytes:
-    """Raw snappy: one literal, then copies of 64 bytes out of three each."""
+    """Raw snappy: one literal, then copies of 64 bytes from three bytes each."""
     preamble, rest = b"", size
     while rest >= 0x80:
         preamble, rest = preamble + bytes((rest & 0x7F | 0x80,)), rest >> 7
@@ -186,7 +186,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 def test_no_bomb_takes_more_memory_than_the_cap() -> None:
-    """In a process of its own, because only the system sees what C libraries allocate."""
+    """In a separate process, because only the system sees what C libraries allocate."""
     lines = "".join(f"{codec} {bomb.hex()}\n" for codec, bomb in BOMBS.values())
     child = subprocess.run(
         [sys.executable, "-c", DEFUSE], input=lines, capture_output=True, text=True, check=True

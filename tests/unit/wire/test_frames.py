@@ -1,4 +1,4 @@
-"""Frames out of a byte stream: what arrives together, in pieces, too large."""
+"""Frames from a byte stream: together, in pieces, too large."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def framed(body: bytes) -> bytes:
 
 
 def feed(assembler: FrameAssembler, data: bytes) -> list[memoryview]:
-    """Bring data as a socket does: into whatever room there is."""
+    """Deliver data as a socket does: into the buffer that is offered."""
     frames: list[memoryview] = []
     while data:
         room = assembler.get_buffer(-1)
@@ -68,7 +68,7 @@ def test_a_large_frame_is_received_into_its_own_buffer() -> None:
 
 
 def test_no_read_goes_past_a_frame_that_is_received_into_its_own_buffer() -> None:
-    """What follows a large frame is a frame of its own, at its first byte."""
+    """The byte after a large frame starts a new frame."""
     assembler = FrameAssembler(MEBIBYTE)
     frames = feed(assembler, framed(b"L" * 200_000) + framed(b"next"))
     assert [len(f) for f in frames] == [200_000, 4]

@@ -1,4 +1,4 @@
-"""What logs hold besides client data: metadata, coordinator and control records."""
+"""Records of logs besides client data: metadata, coordinator and control records."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_transaction_markers() -> None:
     assert transaction_marker(True, 7) == (b"\0\0\0\x01", b"\0\0\0\0\0\x07")
     assert transaction_marker(False, 7) == (b"\0\0\0\0", b"\0\0\0\0\0\x07")
     assert parse_control(*transaction_marker(True, 7)) == (ControlType.COMMIT, EndTxnMarker(7))
-    # A marker of a later version is read as ours, whatever is added to it.
+    # A marker of a later version is read like ours, whatever is added to it.
     assert parse_control(b"\0\0\0\0", b"\0\x05\0\0\0\x07more") == (0, EndTxnMarker(7))
 
 

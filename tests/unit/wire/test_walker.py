@@ -1,4 +1,4 @@
-"""The walker in C and in Python: the same answers, on sound and on broken records."""
+"""The walker in C and in Python: the same results, on valid and damaged records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_sound_walk(any_walker: Walker) -> None:
 
 def test_timestamps_outside_of_a_range(any_walker: Walker) -> None:
     data = body([(0, b"a"), (1, b"a"), (2, b"a"), (-BASE - 1, b"a")])
-    assert any_walker.walk(data, 4, BASE, BASE, BASE + 2).outside == 0  # −1 is no time at all
+    assert any_walker.walk(data, 4, BASE, BASE, BASE + 2).outside == 0  # −1 means no timestamp
     assert any_walker.walk(data, 4, BASE, BASE + 1, BASE + 1).outside == 2
 
 

@@ -1,4 +1,4 @@
-"""A metadata partition in memory, whose high watermark and disk obey the test."""
+"""A metadata partition in memory, whose high watermark and disk the test controls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FakeRead:
 
 
 class FakeLog:
-    """Batches in a list. ``synced`` is what a power cut leaves."""
+    """Batches in a list. ``synced`` is what a power failure leaves."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
@@ -48,7 +48,7 @@ class FakeLog:
         self.high_watermark = 0
         self.synced = 0
         self.sync_error: Exception | None = None
-        self.reader = self.durability = self  # it is all its parts
+        self.reader = self.durability = self  # it plays all parts of a log
 
     @property
     def size(self) -> int:
@@ -119,11 +119,11 @@ class FakePartition:
             raise self.in_sync_error
 
     def elect(self) -> None:
-        """A new leader, which has everything."""
+        """Elect a new leader that has everything."""
         self.leader_epoch += 1
 
     def truncate(self, offset: int) -> None:
-        """What a new leader does not have is gone."""
+        """Elect a new leader; what it lacks is lost."""
         log = self.log
         log.batches = [batch for batch in log.batches if batch.next_offset <= offset]
         log.log_end_offset = offset
@@ -132,7 +132,7 @@ class FakePartition:
 
 
 class FakeTimers:
-    """Fires nothing by itself."""
+    """Timers that fire only when the test says so."""
 
     def __init__(self) -> None:
         self.actions: list[Callable[[], None]] = []
@@ -183,7 +183,7 @@ class Home:
         return self.coordinators.get(index)
 
     async def digest(self, index: int = 0) -> str:
-        """Of the cache, once it has taken up all that is committed."""
+        """The cache's digest, once it has applied everything committed."""
         await self.runtime(index).caught_up()
         machine = self.runtime(index).machine
         assert machine is not None
@@ -206,7 +206,7 @@ class Home:
         owners: Sequence[int] = (0,),
         **more: Any,
     ) -> FileToCommit:
-        """Batches of so many records each."""
+        """Batches with these numbers of records."""
         placed = []
         key = key or self.key()
         for index, ((topic_id, partition), count) in enumerate(batches):

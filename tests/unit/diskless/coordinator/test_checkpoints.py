@@ -1,4 +1,4 @@
-"""Checkpoints beside the turns, and between them when those are not enough."""
+"""Checkpoints during idle time, and between turns when that is not enough."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ async def test_a_long_write_ahead_log_is_brought_in_order_between_turns(
         await checkpoints.between_turns(as_state, between)
     await checkpoints.settled()
     assert (beside.runs, between.runs) == (1, 0)
-    for _ in range(3):  # once, though it is as long until somebody writes
+    for _ in range(3):  # once, though its size stays until the next write
         await checkpoints.between_turns(as_state, between)
     assert (beside.runs, between.runs) == (1, quiet)

@@ -1,4 +1,4 @@
-"""The wire APIs: every error in its item, positions kept, time-outs of unknown outcome."""
+"""The wire APIs: every error in its item, order kept, timeouts of unknown outcome."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 @asynccontextmanager
 async def served() -> AsyncIterator[tuple[Home, DisklessApi]]:
-    """Two coordinators, the partitions of one topic by turns."""
+    """Two coordinators, with alternating partitions of one topic."""
     async with home() as opened:
         await opened.lead(0, 1)
 

@@ -1,4 +1,4 @@
-"""Cache, snapshot and log: whatever is lost or damaged, the same state comes back."""
+"""Cache, snapshot and log: whatever is lost or damaged, the same state is restored."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PRODUCER = {"producer_id": 9, "producer_epoch": 1}
 
 
 async def fill(opened: Home) -> None:
-    """Something of everything: producers, deletions, a refusal, a duplicate, files without life,
-    pins of objects that are committed or not."""
+    """Some of everything: producers, deletions, a refusal, a duplicate, files without live batches,
+    pins of committed and uncommitted objects."""
     await opened.lead(0)
     runtime = opened.runtime()
     await runtime.submit(ask.CreatePartitions([(TOPIC, "a", [0, 1])]))
@@ -78,7 +78,7 @@ def tear(opened: Home) -> None:
 
 
 def spoil(opened: Home, statement: str) -> None:
-    """Wrong content, and what must give it away."""
+    """Wrong content, and how it must be detected."""
     db = sqlite3.connect(opened.database)
     db.execute("UPDATE partitions SET name = 'wrong'")
     db.execute(statement)
@@ -103,7 +103,7 @@ def diverged(opened: Home) -> None:
 
 
 def garbled_schema(opened: Home) -> None:
-    """SQLite's complaint quotes bytes that are no text."""
+    """SQLite's error message contains bytes that are not text."""
     db = sqlite3.connect(opened.database)
     db.execute("PRAGMA writable_schema = ON")
     db.execute(
@@ -115,7 +115,7 @@ def garbled_schema(opened: Home) -> None:
 
 
 def kept(opened: Home) -> None:
-    """Nothing happens to it."""
+    """Leave it unchanged."""
 
 
 DAMAGES = [remove, corrupt, tear, foreign, other_version, ahead, diverged, garbled_schema, kept]

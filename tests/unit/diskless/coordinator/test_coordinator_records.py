@@ -1,4 +1,4 @@
-"""What a commit costs in the metadata log, and what its record says."""
+"""The size of a commit in the metadata log, and the contents of its record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runtime: order of append, high watermark, apply and reply; what a lost leader answers."""
+"""The runtime: order of append, high watermark, apply and reply; replies after lost leadership."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LATEST_OF_T0 = ask.ListOffsets([(*T0, LATEST)])
 
 
 async def settle() -> None:
-    """Let everything run that can."""
+    """Run everything that is ready."""
     for _ in range(50):
         await asyncio.sleep(0)
 
@@ -114,7 +114,7 @@ async def test_a_find_waits_for_nothing() -> None:
 
 
 async def test_whoever_was_told_of_a_commit_finds_it() -> None:
-    # The reply does not wait for the cache; questions that come after it do.
+    # The reply does not wait for the cache; later reads do.
     async with home() as opened:
         runtime = await started(opened)
         request = ask.FindBatches([FindRequest(*T0, 0, 1000)], 1000)
@@ -163,7 +163,7 @@ async def test_what_followers_had_stays_committed_without_them() -> None:
 
 
 async def test_a_refusal_waits_for_what_it_rests_on() -> None:
-    # Q14: a pending deletion makes the commit fail, and may itself be lost.
+    # Q14: a pending deletion makes the commit fail, and may be lost itself.
     async with home() as opened:
         runtime = await started(opened)
         opened.partitions[0].held = True
@@ -255,7 +255,7 @@ async def test_leadership_that_is_lost_at_once_can_be_won_again() -> None:
     async with home() as opened:
         await started(opened)
         partition = opened.partitions[0]
-        # All in one turn, as when a broker reads several changes of metadata together.
+        # All in one turn, as when a broker applies several metadata changes together.
         for _ in range(3):
             opened.coordinators.partition_led(0, partition)
             opened.coordinators.partition_resigned(0)
@@ -265,7 +265,7 @@ async def test_leadership_that_is_lost_at_once_can_be_won_again() -> None:
 
 
 async def test_what_is_led_after_the_end_is_not_loaded() -> None:
-    # The others are stopped, too: what it has could not be committed any more.
+    # The others are stopped, too: its records could no longer be committed.
     async with home() as opened:
         await started(opened)
         partition = opened.partitions[0]
@@ -307,7 +307,7 @@ async def test_nothing_counts_before_it_is_synced_while_there_is_one_replica() -
         log.sync_error = OSError("no space")
         task = submit(runtime, ask.CommitFile(opened.file((T0, 1))))
         await settle()
-        assert log.high_watermark == log.log_end_offset  # the partition alone would answer
+        assert log.high_watermark == log.log_end_offset  # the partition alone would accept it
         assert await outcome_of(task) == (ErrorCode.REQUEST_TIMED_OUT, True)
         assert runtime.state is State.UNLOADED
 
@@ -341,7 +341,7 @@ async def test_a_failing_cache_is_dropped_and_built_again() -> None:
         before = await opened.digest()
         runtime.machine.state._db.execute("DROP TABLE batches")
         (committed,) = await runtime.submit(ask.CommitFile(opened.file((T0, 1))))
-        assert committed.assigned_base_offset == 4  # whatever becomes of the cache
+        assert committed.assigned_base_offset == 4  # even if the cache fails
         with pytest.raises(KafkaError):
             await runtime.caught_up()
         opened.timers.fire()

@@ -1,4 +1,4 @@
-"""Commits go to the cache together: what is known before, and when they go."""
+"""Commits are applied to the cache together: what is visible before, and when they are applied."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIND = ask.FindBatches([FindRequest(*T0, 0, 1 << 20)], 1 << 20)
 
 @pytest.fixture
 def forever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time alone ends no waiting."""
+    """A clock that does not end any wait."""
     monkeypatch.setattr(gathering, "DISKLESS_GATHERED_SECONDS_MAX", 3600.0)
 
 
@@ -72,7 +72,7 @@ async def test_a_commit_is_found_before_the_cache_has_it() -> None:
         await runtime.caught_up()
         assert runtime.applied_offset == 5
         assert await runtime.find(FIND) == [found]
-        assert len(moved) == 3  # nobody hears of it twice
+        assert len(moved) == 3  # no listener is notified twice
 
 
 @pytest.mark.usefixtures("forever")
@@ -95,7 +95,7 @@ async def test_offsets_that_have_names_are_known_without_the_cache() -> None:
         listed = await runtime.submit(ask.ListOffsets([(*T0, LATEST), (*T0, EARLIEST)]))
         assert [one.offset for one in listed] == [2, 0]
         assert runtime.applied_offset == 2
-        # A deletion is known once it is applied.
+        # A deletion is visible once it is applied.
         await runtime.submit(ask.DeleteRecords([(*T0, 1)]))
         listed = await runtime.submit(ask.ListOffsets([(*T0, LATEST), (*T0, EARLIEST)]))
         assert [one.offset for one in listed] == [2, 1]
@@ -112,7 +112,7 @@ async def test_offsets_that_have_names_show_what_was_asked_for_before() -> None:
         listing = asyncio.ensure_future(runtime.submit(ask.ListOffsets([(*T0, LATEST)])))
         for _ in range(50):
             await asyncio.sleep(0)
-        # Nor before anybody knows whether that will stay.
+        # Nor before it is certain that it stays.
         late = asyncio.ensure_future(runtime.submit(ask.ListOffsets([(*T0, LATEST)])))
         for _ in range(50):
             await asyncio.sleep(0)
@@ -198,7 +198,7 @@ async def test_short_turns_do_not_leave_the_loop(handed_over: list[Turn]) -> Non
 async def test_a_few_offsets_that_have_names_do_not_leave_the_loop(
     handed_over: list[Turn],
 ) -> None:
-    """Of a partition that nobody has written to, so that only the cache knows it."""
+    """Of a partition without writes, so that only the cache knows it."""
     named, unknown = (TOPIC, 1, LATEST), (TOPIC, 7, EARLIEST)
     async with home() as opened:
         runtime = await started(opened)
@@ -229,5 +229,5 @@ async def test_what_expires_once_an_hour_does_not_hold_up_the_loop(handed_over: 
             async with asyncio.timeout(30):
                 while runtime.applied_offset != end_offset:  # noqa: ASYNC110 - nothing tells of it
                     await asyncio.sleep(0)
-        (turn,) = handed_over  # of two that have applied as much
+        (turn,) = handed_over  # of two that have applied the same
         assert [batch.end_offset for batch in turn.committed] == [3]

@@ -1,4 +1,4 @@
-"""Files of several coordinators: who has them, who may delete them, and when."""
+"""Files of several coordinators: which one owns them, and which may delete them when."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_a_handover_outlasts_the_receiver() -> None:
             path.unlink()
         await opened.lead(1)
         assert await opened.runtime(1).find(ask.FindFiles([file.object_key])) == [state]
-        # The same again does no harm.
+        # A repeat is harmless.
         await opened.runtime(1).submit(ask.ReceiveFile(state))
         await empty(plane, 1)
         await empty(plane, 2)
@@ -140,7 +140,7 @@ async def test_an_heir_that_does_not_know_the_file_takes_it_after_the_window() -
         received_ms = opened.clock.now_ms()
         assert await plane.files_to_delete(received_ms, 0) == []
         assert await deletable(opened, plane) == [file.object_key]
-        # A commit that comes later is refused, though its object is still there.
+        # A later commit is refused, though its object is still there.
         late = replace(file, batches=[replace(file.batches[0], partition=1)])
         (result,) = await opened.runtime(1).submit(ask.CommitFile(late))
         assert result.error is ErrorCode.KAFKA_STORAGE_ERROR
@@ -154,9 +154,9 @@ async def test_a_coordinator_that_is_away_holds_up_its_own_files_only() -> None:
         await empty(plane, 0)
         opened.partitions[2].isr = (0, 1)
         opened.partitions[2].commit(0)
-        opened.coordinators.partition_led(2, opened.partitions[2])  # and goes on loading
+        opened.coordinators.partition_led(2, opened.partitions[2])  # and is still loading
         assert await deletable(opened, plane) == [file.object_key]
-        with pytest.raises(KafkaError):  # who cannot answer may know the file
+        with pytest.raises(KafkaError):  # a coordinator that cannot answer may know the file
             await plane.describe_files([file.object_key])
         opened.partitions[2].commit()
 

@@ -1,4 +1,4 @@
-"""Looking inside coordinators: what is loading says so, what is not committed is not counted."""
+"""Inspection of coordinators: loading ones are reported, uncommitted data is not counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pins of a coordinator: what it promises before and after its log, its cache and its snapshots."""
+"""Pins of a coordinator: in its log, its cache and its snapshots."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ async def known(opened: Home, *keys: str) -> list[DescribeFileResult]:
 
 
 async def again(opened: Home, *, cache: bool, snapshot: bool) -> None:
-    """The coordinator is loaded anew, with or without what it had."""
+    """Reload the coordinator, with or without its cache."""
     if snapshot:
-        # The log is shortened to the first of two.
+        # The log is pruned up to the first of two snapshots.
         for _ in range(2):
             await opened.runtime().snapshot()
             await opened.runtime().submit(tick(opened))
@@ -69,7 +69,7 @@ async def again(opened: Home, *, cache: bool, snapshot: bool) -> None:
 
 
 def tick(opened: Home) -> Any:
-    """A record that changes nothing that is looked at here."""
+    """A record that changes nothing of interest."""
     return ask.CommitFile(opened.file((T1, 1)))
 
 
@@ -101,7 +101,7 @@ async def test_pins_outlast_everything(cache: bool, snapshot: bool) -> None:
 
 @pytest.mark.parametrize("snapshot", [True, False])
 async def test_a_pins_answer_outlasts_its_file(snapshot: bool) -> None:
-    """Also when cleaning, which is not logged, and a rebuild come in between."""
+    """Also when cleaning, which is not logged, and a rebuild happen in between."""
     async with home() as opened:
         await start(opened)
         key = opened.staged()
@@ -136,7 +136,7 @@ async def test_pins_expire_by_the_time_of_the_log() -> None:
 
 
 async def test_a_pinned_file_is_not_handed_over() -> None:
-    """The heir may still be asked to commit its part: nobody deletes the object before."""
+    """The next owner may still have to commit its part: the object is not deleted before."""
     async with home(settings=RuntimeSettings(rules=RULES)) as opened:
         await opened.lead(0, 1)
         plane = TopicPlane(opened.coordinators, lambda at: at[1], opened.rng)
@@ -146,7 +146,7 @@ async def test_a_pinned_file_is_not_handed_over() -> None:
         pinned = [PinRequest(key, "w", 1, expires_ms, [T0, T1])]
         assert await plane.pin_files(pinned) == [None]
         file = opened.file((T0, 1), (T1, 1), key=key)
-        # The first broker dies after one of the coordinators has its part.
+        # The first broker fails after one of the coordinators has its part.
         half = replace(file, batches=file.batches[:1], coordinator_ids=(0, 1))
         await opened.runtime(0).submit(ask.CommitFile(half))
         await plane.delete_records([(*T0, -1)])
@@ -163,7 +163,7 @@ async def test_a_pinned_file_is_not_handed_over() -> None:
 
 
 async def test_a_repeated_commit_has_the_same_owners() -> None:
-    """Whoever repeats it may not know of the first try."""
+    """A retry may not know of the first attempt."""
     async with home() as opened:
         await opened.lead(0, 1, 2)
         orders = set()
@@ -209,7 +209,7 @@ async def test_a_coordinator_that_is_away_refuses_its_pins_only() -> None:
         ]
 
 
-# --- The machine alone: what is on its way ----------------------------------------------------
+# --- The machine alone: uncommitted writes ----------------------------------------------------
 
 
 NOW_MS = 1_700_000_000_000

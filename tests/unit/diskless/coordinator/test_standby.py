@@ -33,7 +33,7 @@ LEADER, FOLLOWER = 1, 2
 
 
 class Peers:
-    """What the follower asks goes to the leader's own API; ``spoil`` changes the answers."""
+    """The follower's requests go to the leader's API; ``spoil`` changes the responses."""
 
     def __init__(self, leader: Home) -> None:
         self._api = OwnApi(leader.coordinators, InlineExecutor())
@@ -62,9 +62,9 @@ class Pair:
         self.follower.rng.seed(8)  # no two brokers make the same keys
 
     def replicate(self, *, known: int | None = None) -> None:
-        """What the follower's fetches bring; ``known``: how far it is told to be committed."""
+        """Replicate to the follower; ``known`` is the high watermark that it learns."""
         log, own = self.leader.partitions[0].log, self.replica.log
-        if log.log_start_offset > own.log_end_offset:  # too far behind: it begins anew
+        if log.log_start_offset > own.log_end_offset:  # too far behind: it starts over
             own.batches, own.log_end_offset = [], log.log_start_offset
         own.log_start_offset = log.log_start_offset
         own.batches = [
@@ -148,7 +148,7 @@ async def test_a_new_leader_applies_only_the_rest(tmp_path: Path) -> None:
         runtime = opened.follower.coordinators.get(0)
         assert runtime.state is State.ACTIVE
         assert runtime.applied_offset == 7
-        assert min(reads) >= 4  # the batch that was applied last, to compare, and what follows
+        assert min(reads) >= 4  # the last applied batch, to compare, and what follows
         file = opened.follower.file((T0, 1), key=opened.follower.key())
         (result,) = await opened.follower.coordinators.submit(0, ask.CommitFile(file))
         assert result.assigned_base_offset == 12
@@ -203,7 +203,7 @@ async def test_an_empty_follower_of_a_pruned_log_fetches_a_snapshot(tmp_path: Pa
         assert state_of(standby) == await opened.leader.digest()
         assert len(opened.peers.asked) > 1  # in pieces
         assert [one.offset for one in standby.snapshots.ids()] == [10]
-        # From now on it could do without its cache.
+        # From now on it could restart without its cache.
         opened.follower.coordinators.partition_resigned(0)
         await opened.follower.coordinators.loaded()
         opened.follower.database.unlink()
@@ -291,15 +291,15 @@ async def test_a_copy_finds_what_it_has(tmp_path: Path) -> None:
         assert (ahead.error, ahead.high_watermark) == (ErrorCode.NONE, 4)
 
 
-# --- Who leads ------------------------------------------------------------------------------------
+# --- Leadership -----------------------------------------------------------------------------------
 
 
-# A replica that says this says nothing.
+# A replica with this value knows nothing.
 HANGS = ErrorCode.REQUEST_TIMED_OUT
 
 
 class Replicas:
-    """In-sync replicas, which say what they know of the leader's epoch."""
+    """In-sync replicas, which return the leader epoch that they know."""
 
     def __init__(self, *codes: ErrorCode | None) -> None:
         self.codes = list(codes)
@@ -358,7 +358,7 @@ async def test_a_deposed_leader_does_not_answer_strict_reads(
         code = error.code
         assert not error.ambiguous
     assert code is expected
-    # Nobody is asked by whoever is alone, and finds need nobody.
+    # A single replica asks no other, and finds need no confirmation.
     assert replicas.asked == len(codes) - 1
     await home.coordinators.find(0, ask.KnownTopics())
     assert replicas.asked == len(codes) - 1

@@ -1,4 +1,4 @@
-"""The tail in memory: it answers as the state would, or not at all, and stays small."""
+"""The in-memory tail: it answers as the state would, or not at all, and stays small."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_gap_begins_anew() -> None:
     assert found(tail, 5) == [5]
     with pytest.raises(NotInTail):
         found(tail, 1)
-    # A state that is ahead of what was told is not followed.
+    # A state that is ahead of the tail is not used.
     tail.follow({T0: Changed(LogState(high_watermark=9), [added(6)])}, ())
     with pytest.raises(NotInTail):
         tail.log(T0)
@@ -163,6 +163,6 @@ async def test_whoever_was_told_of_a_commit_finds_it() -> None:
             await asyncio.sleep(0)
         request = ask.FindBatches([FindRequest(*T0, 0, 1000)], 1000)
         assert (await runtime.find(request))[0].high_watermark == 1
-        opened.partitions[0].commit()  # told, and not yet applied
+        opened.partitions[0].commit()  # acknowledged, and not yet applied
         assert (await runtime.find(request))[0].high_watermark == 2
         await commit

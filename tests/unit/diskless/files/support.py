@@ -19,11 +19,11 @@ BATCH_BYTES = 100
 
 
 async def no_rest(_seconds: float) -> None:
-    """Passes need not rest in tests."""
+    """Passes do not pause in tests."""
 
 
 class Bucket:
-    """What maintenance works on."""
+    """The store and plane of maintenance."""
 
     def __init__(
         self, seed: int = 1, *, clock: ManualClock | None = None, plane: Any = None
@@ -76,7 +76,7 @@ class Bucket:
         return {info.key.text async for info in self.store.list(prefix)}
 
     async def live(self) -> set[str]:
-        """Objects that the plane would send a reader to."""
+        """Objects with live batches."""
         found: set[str] = set()
         partitions = [(self.topic_id, index) for index in range(2)]
         for partition, info in zip(partitions, await self.plane.log_info(partitions), strict=True):

@@ -1,4 +1,4 @@
-"""Backups: each is whole or does not exist, adds only what is new, and old ones go."""
+"""Backups: each is complete or does not exist, adds only what is new, and old ones are deleted."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Node:
         return {info.key.text async for info in self.store.list("backup/")}
 
     async def restored(self) -> list[tuple[int, bytes]]:
-        """Offsets and bytes of what the latest backup has behind its snapshot."""
+        """Offsets and bytes of the log in the latest backup after its snapshot."""
         (log,) = (await latest_backup(self.store, 1)).logs
         found = []
         for piece in log.pieces:

@@ -150,7 +150,7 @@ async def test_a_plane_that_does_not_forget_is_not_asked_for_ever() -> None:
     bucket.clock.advance(GRACE_MS + 1)
 
     async def forget_nothing(_keys: Sequence[str]) -> None:
-        """As a coordinator that has just moved."""
+        """Like a coordinator that has just moved."""
 
     bucket.plane.confirm_deleted = forget_nothing  # type: ignore[method-assign]
     await cleaner(bucket, chunk=1).run_once()

@@ -184,7 +184,7 @@ def _pin(bucket: Bucket, key: ObjectKey, lifetime_ms: int) -> PinRequest:
 
 async def test_staged_objects_go_when_they_can_neither_be_pinned_nor_committed() -> None:
     bucket = await Bucket().start()
-    await bucket.write()  # an old file holds up nothing here
+    await bucket.write()  # an old file delays nothing here
     orphan = await _stage(bucket)
     work = scanner(bucket, page=1)
     bucket.clock.advance(STAGED_PIN_AGE_MS_MAX)
@@ -215,7 +215,7 @@ async def test_pinned_and_committed_objects_are_no_orphans() -> None:
     bucket.clock.advance(DAY_MS)
     await work.run_once()
     assert await bucket.objects("staging/") == {pinned.text, committed.text}
-    # What the scan has spared can still be committed.
+    # What the scan kept can still be committed.
     await bucket.commit(pinned)
     bucket.clock.advance(9 * DAY_MS)
     await work.run_once()
@@ -245,7 +245,7 @@ async def _mark(bucket: Bucket, writer: str, epoch: int, what: str = "done") -> 
 
 
 async def test_the_marks_of_a_writers_last_epoch_stay() -> None:
-    """Others go once no pin of theirs can live: a day after that."""
+    """Others are deleted a day after the last possible end of a pin."""
     bucket = await Bucket().start()
     first, second = "11" * 16, "22" * 16
     for epoch in (8, 9, 10, 11):
