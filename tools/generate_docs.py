@@ -41,8 +41,8 @@ A node is configured by Kafka's settings, in three layers; later ones take prece
 3. `--override name=value` on the command line.
 
 Kafka's tools can change some settings while the node runs. A node does not start with an invalid
-value, an unknown name or contradictory settings; the error names the setting, its value and what is
-allowed. Unknown names are accepted if they begin with
+value, an unknown name or contradictory settings; the error names the setting, its value and the
+allowed values. Unknown names are accepted if they begin with
 {prefixes}.
 
 Without a file, the node is a cluster by itself, with these settings:
@@ -53,8 +53,8 @@ Without a file, the node is a cluster by itself, with these settings:
 
 With a file, `process.roles`, `node.id` and `controller.listener.names` must be in it, as in Kafka.
 A node with both roles and neither `controller.quorum.voters` nor
-`controller.quorum.bootstrap.servers` is the only voter of its quorum. One default
-differs from Kafka's: `listeners` binds the loopback address.
+`controller.quorum.bootstrap.servers` is the only voter of its quorum. One default differs from
+Kafka's: `listeners` binds the loopback address.
 
 The internal topics have three replicas by default, as in Kafka. If a node is the whole cluster when
 it creates one of them (the only voter and the only registered broker), the topic gets one replica
@@ -65,11 +65,11 @@ instead, and a warning is logged. An explicit setting is always used: set
 broker; empty – needs a restart.
 """
 LISTENER_INTRODUCTION = """
-Each can be set for one listener as `listener.name.<listener in lower case>.<setting>`. Security is
-that of Kafka: a listener's protocol is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+Each can be set for one listener as `listener.name.<listener in lower case>.<setting>`. As in Kafka,
+a listener's security protocol is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
 """
 UNUSED_INTRODUCTION = """
-These settings of Kafka's are accepted, validated and described, so that a `server.properties` made
+These Kafka settings are accepted, validated and described, so that a `server.properties` made
 for Kafka works unchanged, but they have no effect in skylog. Settings that would weaken security if
 they were ignored (Java plugins, for instance) are refused instead.
 """

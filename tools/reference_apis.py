@@ -8,11 +8,11 @@ from skylog.wire.apis import ApiKey
 
 INTRODUCTION = """# APIs
 
-Every API that a listener of a broker or of a controller serves: the versions, and the permission
-that a client needs if an authorizer is configured. A permission on the cluster is checked
-before the handler runs, one on topics or groups for each of them in the request. ApiVersions does
-not offer an API or version that is not in this table, and a request for it closes the connection,
-as in Kafka. *unlisted*: for skylog's own tools; ApiVersions does not offer it, either.
+Every API that brokers and controllers serve: its versions, and the permission that a client needs
+if an authorizer is configured. A permission on the cluster is checked before the handler runs, one
+on topics or groups for each of them in the request. ApiVersions does not list an API or version
+that is not in this table, and a request for it closes the connection, as in Kafka. *unlisted*: for
+skylog's own tools; ApiVersions does not list it, either.
 """
 
 

@@ -17,7 +17,7 @@ shows the same text as this page.
   go to standard error.
 - **Exit code**: 0 – success; 1 – failure, and one line on standard error says why and what to do;
   2 – the command is invalid and did nothing; 130, 143 – ended by Ctrl-C, by SIGTERM.
-- **Security**: `--client-config FILE` takes the file of `--command-config` of Kafka's tools:
+- **Security**: `--client-config FILE` takes the same file as `--command-config` of Kafka's tools:
 
 ```properties
 security.protocol=SASL_SSL
@@ -49,7 +49,7 @@ def command_section(command: Any, name: str, parent: Any, level: int) -> list[st
             lines += command_section(command.get_command(context, child), child, context, level + 1)
         return lines
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
-    lines += ["```text", usage, "```", "", "| Option | What it does |", "|---|---|"]
+    lines += ["```text", usage, "```", "", "| Option | Description |", "|---|---|"]
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is not None and "--help" not in record[0]:

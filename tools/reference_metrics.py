@@ -8,11 +8,11 @@ from node_metrics import Family, families
 
 INTRODUCTION = """# Metrics
 
-What `/metrics` of a node shows, in the text format of Prometheus. Names do not change without a
-note in the changelog. A counter starts at 0 when the node starts; a histogram has `_bucket`,
-`_sum` and `_count`. [monitoring.md](../monitoring.md) says what to watch.
+The metrics that a node serves at `/metrics`, in Prometheus' text format. The changelog notes every
+change of a name. Counters start at 0 when the node starts; histograms have `_bucket`, `_sum` and
+`_count`. [monitoring.md](../monitoring.md) says what to watch.
 """
-HEAD: Final = ("", "| Metric | Type | Labels | What it says |", "|---|---|---|---|")
+HEAD: Final = ("", "| Metric | Type | Labels | Description |", "|---|---|---|---|")
 # Sections, by collector. A collector that is not listed here is an error.
 TITLES: Final = {
     "RequestsCollector": "Requests and connections (every node)",
@@ -35,13 +35,13 @@ def metrics_page(generated: str) -> str:
     found = families()
     unplaced = found.keys() ^ TITLES.keys()
     if unplaced:
-        raise SystemExit(f"{__file__} does not say where to put metrics of {sorted(unplaced)}")
+        raise SystemExit(f"{__file__} has no section for the metrics of {sorted(unplaced)}")
     lines = [generated, "", INTRODUCTION]
     for collector, title in TITLES.items():
         lines += [
             f"## {title}",
             "",
-            "| Metric | Type | Labels | What it says |",
+            "| Metric | Type | Labels | Description |",
             "|---|---|---|---|",
         ]
         lines += [row(family) for family in found[collector]]
