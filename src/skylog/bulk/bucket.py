@@ -254,8 +254,8 @@ class BucketSource:
         return [found[place] for place in range(len(batches))]
 
     def _get_now(self, extent: Extent) -> bytearray | None:
-        """What is in the page cache of this machine: a thread for each read takes several times
-        as long as to copy it, for whoever decodes and the threads wait for each other."""
+        """From this machine's page cache: a thread for each read would take several times as long
+        as copying, because the decoder and the threads would wait for each other."""
         if self._at_hand is None:
             return None
         return self._at_hand.get_now(ObjectKey.parse(extent.key), extent.start, extent.end)

@@ -1,4 +1,4 @@
-"""Record batches as they lie in objects, decoded into Arrow record batches.
+"""Decodes record batches, as stored in objects, into Arrow record batches.
 
 A batch in an object has its producer's own offsets; its offset in the partition and its append time
 are in its coordinates. Records outside the requested range are skipped, as are control batches; the

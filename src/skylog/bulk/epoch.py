@@ -7,7 +7,7 @@ Tasks stage objects. Then the driver of an epoch goes through these steps:
 1. PIN the objects at their coordinators, so that they can be committed for the next seven days;
 2. CLAIM the epoch: put its manifest, which lists the objects, unless there is one;
 3. LOOK which epochs are done. Looking comes after claiming: a manifest is removed only when its
-   epoch is done, so whoever could claim an epoch a second time sees here that it is done;
+   epoch is done, so an attempt that could claim an epoch again sees here that it is done;
 4. FETCH the manifest if another attempt had claimed the epoch: its objects count, not ours;
 5. COMMIT the manifest's objects, which is idempotent by key;
 6. MARK_DONE; then RELEASE the pins, DISCARD our objects if they were not the ones that count,
@@ -31,7 +31,7 @@ from skylog.kernel.errors import KafkaError, SkylogError
 from skylog.objects.keys import ObjectKey
 
 PIN_LIFETIME_MS: Final = 7 * 24 * 60 * 60 * 1000
-# Marks of so many epochs are kept for those who want to look, and then removed so many at a time.
+# The marks of this many epochs are kept for inspection; older ones are removed in groups.
 EPOCHS_KEPT: Final = 8
 EPOCHS_SWEPT_AT_ONCE: Final = 8
 _KEYS_SWEPT_MAX: Final = 1000
@@ -100,7 +100,7 @@ class Attempt:
     writer: str
     epoch: int
     objects: tuple[StagedObject, ...]
-    single: bool = False  # the writer has no other epoch, and nobody comes back to it
+    single: bool = False  # the writer's only epoch, which is never resumed
     expires_ms: int | None = None  # of the pins on our objects
     claim: Claim | None = None
     marks: Marks | None = None
@@ -114,7 +114,7 @@ class Attempt:
 
     @property
     def is_superseded(self) -> bool:
-        """Somebody else has completed the epoch."""
+        """Another attempt has completed the epoch."""
         return self.marks is not None and self.marks.latest_done >= self.epoch
 
 
@@ -146,7 +146,7 @@ def _conclude(attempt: Attempt) -> Step:
 
 
 def _leave(attempt: Attempt) -> Step:
-    """Our objects go only if they stand in no manifest: else somebody may have committed them."""
+    """Discard our objects only if no manifest lists them: otherwise they may be committed."""
     if attempt.claim is Claim.OTHERS and Step.DISCARD not in attempt.performed:
         return Step.DISCARD
     return Step.FINISHED
@@ -193,9 +193,9 @@ def marks_of(keys: Iterable[ObjectKey]) -> Marks:
 
 
 def marks_to_sweep(prefix: str, attempt: Attempt) -> Sequence[ObjectKey]:
-    """Marks that nobody needs now that the attempt's epoch is done; never its own ``done``.
+    """Marks that are not needed once the attempt's epoch is done; never its own ``done``.
 
-    Except where nobody comes back: then all of them.
+    All of them, if the writer never resumes.
     """
     if attempt.single:
         return [manifest_key(prefix, attempt.epoch), done_key(prefix, attempt.epoch)]

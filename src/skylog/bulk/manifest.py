@@ -43,7 +43,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def encode_done(manifest: Manifest) -> bytes:
-    """The mark of a completed epoch: the same from everybody who completes the same manifest."""
+    """The mark of a completed epoch: the same from every attempt that completes the manifest."""
     first = manifest.objects[0].key if manifest.objects else None
     document = {
         "version": VERSION,
@@ -103,11 +103,11 @@ def _objects(document: Any) -> tuple[StagedObject, ...]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not text")
     return value
 
 
 def _number(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return value

@@ -1,7 +1,7 @@
 """Settings of a Kafka client that bulk readers and writers know. Pure.
 
-What our client knows is honoured. What only tunes a Java client has no effect here and is accepted,
-so that a job need not be changed. What nobody knows is refused by its name.
+Settings that our client knows are used. Settings that only tune a Java client are accepted without
+effect, so that a job need not be changed. Unknown settings are refused by name.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ WITHOUT_EFFECT: Final = frozenset(
 
 
 def check_config(config: Mapping[str, str]) -> dict[str, str]:
-    """The settings that are honoured; ConfigError names those that nobody knows."""
+    """The settings that are used; ConfigError names unknown ones."""
     known = sorted(HONOURED | WITHOUT_EFFECT)
     for key, value in config.items():
         if key not in HONOURED and key not in WITHOUT_EFFECT:

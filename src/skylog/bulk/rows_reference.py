@@ -126,5 +126,5 @@ def _string(data: bytes | None) -> bytes:
 
 
 def _wrapped(difference: int) -> int:
-    """As 64 bits hold it: whoever adds it to the base gets the timestamp back."""
+    """Wrapped to 64 bits: added to the base, it gives the timestamp."""
     return (difference + 2**63) % 2**64 - 2**63

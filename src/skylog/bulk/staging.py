@@ -257,7 +257,7 @@ class EpochCommitter:
         try:
             attempt.expires_ms = await area.pin(self._writer, epoch, objects)
         except KafkaError as error:
-            # No manifest lists them, so no one else knows them.
+            # No manifest lists them, so nothing refers to them.
             await area.discard(self._writer, epoch, objects)
             raise NotBegun(error.code, f"nothing is written: {error.message}") from error
 

@@ -100,6 +100,6 @@ class ControllerSettings:
     diskless_coordinators: int = 1
     # Replicas of that topic, created with the first diskless topic; 0 if there is no such topic.
     diskless_metadata_replicas: int = 1
-    # Whether somebody chose that: a cluster of one node takes 1 for Kafka's default.
+    # Whether it was set explicitly: if not, a cluster of one node uses 1 for Kafka's default.
     diskless_metadata_replicas_chosen: bool = True
     replica_pacing: ReplicaPacing = ReplicaPacing()

@@ -5,7 +5,7 @@ state of a group     goes to
 ===================  ==============================================================================
 Empty                PreparingRebalance: a member joins · gone: deleted, or its offsets expired
 PreparingRebalance   CompletingRebalance: all members joined, or the time to join is over ·
-                     Empty: nobody joined
+                     Empty: no member joined
 CompletingRebalance  Stable: the leader synced · PreparingRebalance: a member came, changed or
                      went, or did not sync in time
 Stable               PreparingRebalance: a member came, changed or went, or the leader rejoined

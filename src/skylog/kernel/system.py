@@ -1,6 +1,6 @@
 """What a process takes from its system: time, randomness and threads.
 
-Whoever decides or waits gets it from outside, so that a test or a simulation can bring its own.
+Code that decides or waits gets it as an argument, so that tests and simulations can replace it.
 """
 
 from __future__ import annotations

@@ -34,10 +34,9 @@ async def done_within(future: asyncio.Future[Any], seconds: float) -> None:
 
 
 async def end_tasks(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Cancel tasks and wait until they are over. Whatever came of them is of no interest.
+    """Cancel tasks and wait until they end. Their outcome does not matter.
 
-    One that does not end when it is cancelled is left behind: nobody who closes something waits
-    for ever.
+    A task that does not end when cancelled is abandoned, so that closing never waits for ever.
     """
     cancelled = set(tasks)
     for task in cancelled:
@@ -47,9 +46,9 @@ async def end_tasks(tasks: Iterable[asyncio.Future[Any]]) -> None:
     ended, left = await asyncio.wait(cancelled, timeout=limits.CANCELLED_SECONDS_MAX)
     for task in ended:
         if not task.cancelled():
-            task.exception()  # nobody else will ask for it
+            task.exception()  # mark it as retrieved
     for task in left:
-        _log.warning("work does not end though it was cancelled", work=repr(task))
+        _log.warning("task did not end when cancelled", work=repr(task))
 
 
 async def give_up_after(seconds: float, name: str, work: Coroutine[Any, Any, Any]) -> None:

@@ -194,7 +194,7 @@ class LocalStore(ObjectStore, AtHand):
         return True
 
     def _same(self, key: ObjectKey, data: Payload) -> None:
-        """Whoever put the key first may have died before its directory was synced."""
+        """Compare; the writer of the existing object may have died before its sync."""
         held = self._head(key).size == size_of(data) and self._get(key, 0, None)
         if held != b"".join(parts_of(data)):
             raise Exists(f"{key} has other contents")

@@ -40,7 +40,7 @@ class Refusals:
         return KafkaError(self.loading if state is State.LOADING else self.not_leader)
 
     def unloaded(self, *, appended: bool) -> KafkaError:
-        """For a request that waited; ``appended``: it may take effect, whoever leads next."""
+        """For a request that waited; ``appended``: it may take effect under the next leader."""
         return KafkaError(self.unknown, ambiguous=True) if appended else KafkaError(self.not_leader)
 
 

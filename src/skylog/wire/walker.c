@@ -97,10 +97,10 @@ static int32_t find_timestamp(const uint8_t *data, int32_t size, int32_t count,
     return -(int32_t)error;
 }
 
-/* Whether a whole batch is as nearly all are: one batch of magic 2 and nothing behind it, not
- * compressed, no control batch, in its producer's time, with dense offsets from 0 on and sound
- * records, and a header that tells their largest time. 0 says only that somebody has to look
- * closer. The checksum is the caller's. */
+/* Whether a whole batch is of the most common kind: one batch of magic 2 and nothing after it, not
+ * compressed, no control batch, with its producer's timestamps, dense offsets from 0 and valid
+ * records, and their largest timestamp in the header. 0 only means that Python must check it. The
+ * caller verifies the checksum. */
 static int32_t is_plain(const uint8_t *batch, int32_t size, int64_t size_max, int64_t earliest,
                         int64_t latest, int64_t keyed) {
     enum { HEADER = 61, OVERHEAD = 12, CODEC_TIME_CONTROL_HORIZON = 0x6f };

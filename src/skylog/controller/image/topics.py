@@ -156,12 +156,12 @@ class Partition:
 
     @property
     def is_pure(self) -> bool:
-        """Whether any broker can serve it: who is in sync follows from who is alive."""
+        """Whether any broker can serve it: all live replicas are in sync."""
         return self.kind is PartitionKind.PURE
 
     @property
     def takes_transactions(self) -> bool:
-        """Whether a transaction may come to it: only a log that stays has a place for markers."""
+        """Whether transactions may write to it: markers need a permanent log."""
         return self.kind is PartitionKind.CLASSIC
 
     @property

@@ -134,7 +134,7 @@ class LocalFetch:
     def _went_wrong(
         self, one: LocalPartition, copy: LocalCopy, offset: int, error: Exception
     ) -> None:
-        # While files change, or after retention, this is no sign of damage.
+        # While files change, or after retention, this does not mean damage.
         if one.round is None and copy.region.start <= offset:
             self._partitions.spoiled(one, copy, error)
 
