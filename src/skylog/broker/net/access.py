@@ -29,7 +29,9 @@ def controller_client(settings: BrokerSettings, *, request_timeout_ms: int) -> C
     """For connections to controllers, to follow their log or to send requests."""
     listener = settings.controller_access
     if listener is None:
-        raise ConfigError("controller.listener.names is empty; this node cannot reach controllers")
+        raise ConfigError(
+            "controller.listener.names is empty; its first name is used to reach controllers"
+        )
     who = "broker" if settings.node.is_broker else "controller"
     return _client(settings, listener, CONTROLLER_MECHANISM, who, request_timeout_ms)
 

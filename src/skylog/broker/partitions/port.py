@@ -281,8 +281,7 @@ class ServedPartition(Protocol):
     # Waiting
 
     def watch(self, watcher: Watcher, *, appends: bool = False) -> None:
-        """``appends``: also of records only followers may read; ``watcher`` is a
-        ``FollowerWatcher``."""
+        """``appends``: of what followers may read; ``watcher`` is then a ``FollowerWatcher``."""
 
     def unwatch(self, watcher: Watcher) -> None: ...
 
