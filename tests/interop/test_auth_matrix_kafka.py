@@ -99,7 +99,9 @@ def told(world: World, user: str | None, key: ApiKey, version: int, *, controlle
 
 
 @pytest.mark.parametrize("controller", [False, True])
-def test_who_may_not_is_told_what_kafka_tells(ours: World, kafka: World, controller: bool) -> None:
+def test_responses_without_permission_are_those_of_kafka(
+    ours: World, kafka: World, controller: bool
+) -> None:
     worlds = [(world, world.things()) for world in (ours, kafka)]
     table = compared(controller=controller)
     for key in table.keys() - UNGUARDED:
@@ -115,7 +117,7 @@ def test_who_may_not_is_told_what_kafka_tells(ours: World, kafka: World, control
 
 @pytest.mark.parametrize("user", [ALICE, ADMIN])
 @pytest.mark.parametrize("controller", [False, True])
-def test_who_may_is_told_what_kafka_tells(
+def test_responses_with_permission_are_those_of_kafka(
     ours: World, kafka: World, controller: bool, user: str
 ) -> None:
     table = compared(controller=controller)

@@ -78,7 +78,7 @@ def test_topics(kafka_tool: JavaTools, name: NewName) -> None:
         (["--topic", "ok", "--replica-assignment", "2"], "2"),
     ],
 )
-def test_topics_that_cannot_be(kafka_tool: JavaTools, given: list[str], said: str) -> None:
+def test_invalid_topics(kafka_tool: JavaTools, given: list[str], said: str) -> None:
     ran = kafka_tool.run("topics", "--create", *given)
     assert ran.code == 1
     assert said in ran.text

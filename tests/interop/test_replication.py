@@ -265,7 +265,7 @@ def test_tools_move_a_partition(tool: JavaTools, cluster: Cluster, tmp_path: Pat
     assert "already" in elected.out.lower() or "Valid replica" in elected.out
 
 
-def test_tools_show_who_lags(tool: JavaTools, cluster: Cluster) -> None:
+def test_tools_show_lagging_replicas(tool: JavaTools, cluster: Cluster) -> None:
     tool("topics", "--create", "--topic", "lagging", "--replica-assignment", "1:2:3")
     tool("configs", *("--alter", "--topic", "lagging", "--add-config", "min.insync.replicas=3"))
     shown_everywhere(cluster)

@@ -94,7 +94,7 @@ def test_damage_of_every_kind_is_found(spark: SparkSession, node: Broker, object
     assert kinds(healed) <= {Kind.ORPHAN, Kind.SIZE}
 
 
-def test_what_cannot_be_audited_is_said(spark: SparkSession, node: Broker) -> None:
+def test_errors_of_an_audit_are_named(spark: SparkSession, node: Broker) -> None:
     Topics(node.bootstrap).create("plain", 1, diskless=False)
     with pytest.raises(ConfigError, match="plain is not diskless"):
         look(spark, node, "plain")

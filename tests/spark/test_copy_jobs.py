@@ -145,7 +145,7 @@ def test_a_replay_to_a_classic_topic_keeps_the_order(
     assert bare(topics.rows(target, 3)) == bare(topics.rows(source, 2))
 
 
-def test_what_cannot_be_copied_is_said(
+def test_errors_of_a_replay_are_named(
     spark: SparkSession, broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
     source = topics.create("replay-wrong", 2)
@@ -253,7 +253,7 @@ def test_parquet_csv_and_text(
     assert [row.key for row in found[1:]] == [b"1", b"2", None, None]
 
 
-def test_what_cannot_be_loaded_is_said(
+def test_errors_of_a_load_are_named(
     spark: SparkSession, broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
     target = topics.create("load-wrong", 1)

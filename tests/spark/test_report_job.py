@@ -59,7 +59,7 @@ def test_hours_of_topics(spark: SparkSession, node: Broker) -> None:
     assert "<svg" in html(nothing, "now", Prices(), {})
 
 
-def test_metrics_of_nobody() -> None:
+def test_invalid_metrics_addresses() -> None:
     with pytest.raises(ConfigError, match="not the address of a metrics page"):
         counted_requests(["file:///etc/passwd"])
     with pytest.raises(ConfigError, match="cannot read metrics"):

@@ -83,7 +83,7 @@ def test_deleted_records_are_left_out(
     assert offsets >= {*range(200), *range(400, 500)}
 
 
-def test_what_cannot_be_assembled_is_said(
+def test_errors_of_assembly_are_named(
     spark: SparkSession, broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
     classic = topics.create("classic-to-segments", 1, diskless=False)

@@ -326,7 +326,7 @@ def test_a_killed_job_goes_on(
     assert sorted(bad) == [(row.partition, row.offset) for row in rows if row.value == b"bad"]
 
 
-def test_what_cannot_be_done_is_said(
+def test_errors_of_a_table_are_named(
     spark: SparkSession, broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
     name = topics.create("table-errors", 1)

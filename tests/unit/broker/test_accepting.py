@@ -18,7 +18,7 @@ class Guest(asyncio.Protocol):
 
 
 @pytest.mark.parametrize("turns", range(5))
-async def test_who_is_being_accepted_is_closed_too(turns: int) -> None:
+async def test_connections_being_accepted_are_closed_too(turns: int) -> None:
     server = await asyncio.get_running_loop().create_server(Guest, "127.0.0.1", 0)
     with socket.create_connection(server.sockets[0].getsockname(), timeout=60) as client:
         for _ in range(turns):  # at whatever stage the loop is

@@ -27,7 +27,7 @@ async def test_work_is_done_once_and_a_failure_is_logged(
     await background.stop()
 
 
-async def test_what_is_under_way_is_stopped() -> None:
+async def test_work_in_progress_is_stopped() -> None:
     background, began = Background(), asyncio.Event()
     ended = False
 

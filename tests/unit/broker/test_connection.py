@@ -347,7 +347,7 @@ async def test_connections_may_idle_for_ever() -> None:
     assert not transport.closed
 
 
-async def test_who_does_not_say_who_he_is_has_little_time() -> None:
+async def test_unauthenticated_connections_time_out_soon() -> None:
     world = World(complete=False)
     connection, transport = world.connect()
     for _ in range(3):
@@ -359,7 +359,7 @@ async def test_who_does_not_say_who_he_is_has_little_time() -> None:
     assert transport.closed
 
 
-async def test_who_proves_again_who_he_is_keeps_his_connection() -> None:
+async def test_reauthentication_keeps_the_connection() -> None:
     world = World()
     connection, transport = world.connect()
     connection.authentication.complete = False  # type: ignore[misc]

@@ -96,7 +96,7 @@ def new_link(
     return found  # type: ignore[no-any-return]
 
 
-async def test_who_does_not_lead_is_asked_again_until_somebody_does() -> None:
+async def test_the_request_is_retried_until_there_is_a_leader() -> None:
     lines = FakeLines(ELSEWHERE, REFUSED, LOST, GOOD)
     link = new_link(lines, FakeQuorum())
     assert await soon(link.submit(HEARTBEAT, 1)) is GOOD
@@ -244,7 +244,7 @@ async def test_a_version_that_the_controller_does_not_know_is_told_as_that() -> 
         KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED),
     ],
 )
-async def test_what_is_wrong_between_nodes_is_no_concern_of_clients(answer: Any) -> None:
+async def test_errors_between_nodes_are_hidden_from_clients(answer: Any) -> None:
     with pytest.raises(KafkaError) as failed:
         await soon(new_link(FakeLines(answer), FakeQuorum()).forward(client(), b"frame", here))
     assert failed.value.code is ErrorCode.UNKNOWN_SERVER_ERROR

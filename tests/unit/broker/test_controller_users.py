@@ -40,7 +40,7 @@ def created(name: str = "t", code: ErrorCode = ErrorCode.NONE) -> CreateTopicsRe
     return CreateTopicsResponse(topics=[CreatableTopicResult(name, error_code=code)])
 
 
-async def test_who_ask_at_once_share_the_creation() -> None:
+async def test_concurrent_requests_share_the_creation() -> None:
     controller = FakeController(created())
     auto = AutoCreate(settings(), controller, never)
     outcomes = await soon(asyncio.gather(*(auto.create(["t"]) for _ in range(5))))
@@ -51,7 +51,7 @@ async def test_who_ask_at_once_share_the_creation() -> None:
     assert not auto._under_way
 
 
-async def test_who_goes_away_does_not_end_it_for_the_others() -> None:
+async def test_a_cancelled_caller_does_not_end_it_for_others() -> None:
     controller = FakeController(created())
     controller.hold = asyncio.Event()
     auto = AutoCreate(settings(), controller, never)
@@ -160,7 +160,7 @@ async def test_without_a_block_clients_shall_try_again(refusal: Any) -> None:
     assert await soon(ids.next()) == 100
 
 
-async def test_nobody_waits_long_for_a_controller_that_is_away(
+async def test_the_wait_for_an_unavailable_controller_is_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "PRODUCER_IDS_WAIT_SECONDS_MAX", 0.01)
@@ -175,7 +175,7 @@ async def test_nobody_waits_long_for_a_controller_that_is_away(
     assert len(controller.requests) == 1
 
 
-async def test_a_question_that_nobody_waits_for_ends_with_the_node() -> None:
+async def test_an_abandoned_request_ends_with_the_node() -> None:
     controller = FakeController(block(100))
     controller.hold = asyncio.Event()
     ids = producer_ids(controller)
@@ -187,7 +187,7 @@ async def test_a_question_that_nobody_waits_for_ends_with_the_node() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_who_gives_up_waiting_leaves_the_block_to_others() -> None:
+async def test_a_cancelled_caller_leaves_the_block_to_others() -> None:
     controller = FakeController(block(100))
     controller.hold = asyncio.Event()
     ids = producer_ids(controller)
@@ -252,7 +252,7 @@ async def test_a_broker_of_another_cluster_says_so_at_once() -> None:
         await soon(broker.register([], {}, [], previous_epoch=-1))
 
 
-async def test_a_broker_that_finds_only_strangers_says_so_at_once() -> None:
+async def test_a_broker_that_finds_only_other_clusters_fails_at_once() -> None:
     lost = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     broker = life(FakeController(lost), hopeless="the controllers are of another cluster")
     with pytest.raises(StorageError, match="of another cluster"):

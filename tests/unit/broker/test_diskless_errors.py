@@ -90,7 +90,7 @@ async def fetched(outcome: ErrorCode | KafkaError) -> ErrorCode:
 
 
 @pytest.mark.parametrize("error", [*AWAY, ErrorCode.REQUEST_TIMED_OUT])
-async def test_whoever_reads_asks_again(error: ErrorCode) -> None:
+async def test_reads_are_retried(error: ErrorCode) -> None:
     assert await fetched(error) == AGAIN
     assert await fetched(KafkaError(error)) == AGAIN
     assert await told(partition(error).offset_for(-1, Isolation.UNCOMMITTED)) == AGAIN
@@ -111,7 +111,7 @@ async def test_old_clients_are_not_told_an_epoch(version: int) -> None:
 
 
 @pytest.mark.parametrize("error", [*AWAY, ErrorCode.REQUEST_TIMED_OUT])
-async def test_whoever_deletes_asks_again_and_hears_of_doubt(error: ErrorCode) -> None:
+async def test_deletions_are_retried_and_report_an_unknown_outcome(error: ErrorCode) -> None:
     assert await told(partition(error).delete_before(5), 1.0) == (AGAIN if error in AWAY else error)
 
 

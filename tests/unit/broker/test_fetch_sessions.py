@@ -135,7 +135,7 @@ def test_a_session_tells_what_one_that_looks_at_everything_would(history: list[t
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(2, 6), st.integers(0, 300), st.lists(st.integers(0, 5), max_size=20))
-def test_nobody_waits_longer_than_all_others_once(
+def test_no_partition_waits_for_more_than_one_round_of_others(
     count: int, max_bytes: int, appends: list[int]
 ) -> None:
     world = World()

@@ -160,7 +160,7 @@ def test_what_a_topics_settings_come_to_is_worked_out_once() -> None:
     assert found.log_config("t").retention_ms == 5
 
 
-def test_who_follows_the_nodes_settings_is_told() -> None:
+def test_listeners_of_the_nodes_settings_are_notified() -> None:
     image = ClusterImage()
     found = configs(image)
     heard: list[Any] = []

@@ -46,7 +46,7 @@ def test_a_principal_that_cannot_be_read_is_refused(data: bytes | None) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\1\2\3", b"\0" * 5, b"\0" * 17])
-def test_an_address_that_is_none_is_refused(data: bytes) -> None:
+def test_an_invalid_address_is_refused(data: bytes) -> None:
     with pytest.raises(KafkaError) as refused:
         host_of(EnvelopeRequest(b"", b"", data))
     assert refused.value.code is ErrorCode.INVALID_REQUEST

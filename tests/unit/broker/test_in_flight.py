@@ -38,7 +38,7 @@ def test_beyond_it_the_oldest_go_and_no_more_than_must() -> None:
     assert memory.total == 60
 
 
-def test_who_was_rid_of_it_begins_anew() -> None:
+def test_a_connection_without_bytes_loses_its_age() -> None:
     memory = InFlight("answers", 100, spare_work=False)
     quick, slow = Client(), Client()
     memory.hold(quick, 50)
@@ -58,7 +58,7 @@ def test_work_is_let_finish_where_its_bytes_would_stay_anyway(spare_work: bool) 
     assert new.aborted == spare_work
 
 
-def test_what_is_left_is_told_before_it_is_too_late() -> None:
+def test_the_remaining_budget_shrinks_before_the_limit() -> None:
     memory = InFlight("answers", 100, spare_work=False)
     assert memory.left == 50
     memory.hold(Client(), 30)

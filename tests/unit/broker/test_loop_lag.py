@@ -10,7 +10,7 @@ from skylog.broker.observe import loop_lag
 from skylog.kernel.clock import ManualClock
 
 
-async def test_what_comes_late_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_late_wake_ups_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     lag = loop_lag.LoopLag(clock)
 

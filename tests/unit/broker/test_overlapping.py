@@ -165,7 +165,7 @@ async def test_one_that_must_wait_does_not_overtake() -> None:
     assert transport.written == A + B + C
 
 
-async def test_a_client_that_is_gone_harms_nobody() -> None:
+async def test_a_disconnected_client_is_harmless() -> None:
     dispatcher, connection, transport = world_of(A, B)
     dispatcher.waits = {C: asyncio.Event()}
     receive(connection, A, B, C)

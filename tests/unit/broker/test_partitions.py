@@ -77,7 +77,7 @@ def test_each_leader_epoch_is_noted_once() -> None:
     assert partition.log.epochs == [0, 1, 2]  # type: ignore[attr-defined]
 
 
-async def test_who_waits_for_replicas_is_told_of_every_end() -> None:
+async def test_waits_for_replicas_always_end() -> None:
     world = World()
     partition = world.create("t")
     partition.update(state(NODE, 1, (NODE, 7), (NODE, 7)))  # now a follower must have it, too

@@ -14,7 +14,7 @@ def context() -> Any:
     return SimpleNamespace(principal="User:alice", client_id="c", throttle_ms=0)
 
 
-def test_time_is_measured_only_where_somebody_is_limited() -> None:
+def test_time_is_measured_only_if_there_is_a_quota() -> None:
     quotas = ClientQuotas()
     gate = QuotaGate(quotas, ManualClock())
     assert not gate.counts_time
@@ -22,7 +22,7 @@ def test_time_is_measured_only_where_somebody_is_limited() -> None:
     assert gate.counts_time
 
 
-def test_who_takes_more_than_his_share_waits() -> None:
+def test_a_client_above_its_quota_waits() -> None:
     quotas, clock = ClientQuotas(), ManualClock()
     quotas.update({"user": "alice"}, "request_percentage", 1.0)
     gate = QuotaGate(quotas, clock)

@@ -93,7 +93,7 @@ def test_batches_are_cut_at_the_offsets_asked_for() -> None:
     assert decode(batches, **{**EVERYTHING, "start_offset": 10, "end_offset": 12}).num_rows == 0
 
 
-def test_what_lies_outside_is_not_even_opened() -> None:
+def test_batches_outside_the_range_are_not_decoded() -> None:
     broken = EncodedBatch(b"no batch", 5, 9)
     found = decode([batch(0, 5), broken], **{**EVERYTHING, "end_offset": 5})
     assert found.num_rows == 5

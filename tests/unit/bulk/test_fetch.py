@@ -159,7 +159,7 @@ async def test_bytes_that_are_wrong_once_are_fetched_again() -> None:
         await offsets(FakeCluster(answer(wrong)), split(0, 5))
 
 
-async def test_who_may_not_read_is_told_at_once() -> None:
+async def test_a_reader_without_permission_fails_at_once() -> None:
     cluster = FakeCluster(answer(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     with pytest.raises(KafkaError, match="TOPIC_AUTHORIZATION_FAILED"):
         await offsets(cluster, split(0, 5))

@@ -44,13 +44,13 @@ def test_clusters_not_used_for_long_are_closed(monkeypatch: pytest.MonkeyPatch) 
     assert ours.run(ours.connections(settings[0])) is not first
 
 
-def test_closing_lets_the_next_reader_begin_anew() -> None:
+def test_closing_lets_the_next_reader_start_over() -> None:
     before = this_process()
     close_process()
     assert this_process() is not before
 
 
-def test_closing_ends_what_somebody_waits_for() -> None:
+def test_closing_ends_pending_waits() -> None:
     ours = this_process()
     waiting = ours.start(asyncio.sleep(600))
     close_process()

@@ -77,7 +77,7 @@ def test_a_manifest_comes_back_as_it_was() -> None:
     assert encode_done(manifest()) != encode_done(manifest(0))
 
 
-def test_a_manifest_that_is_none_is_refused() -> None:
+def test_an_invalid_manifest_is_refused() -> None:
     good = encode_manifest(manifest())
     for other in (("other", 3), ("writer", 4)):
         with pytest.raises(EpochFailed, match="is one of epoch 3 of writer writer"):

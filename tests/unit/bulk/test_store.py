@@ -34,7 +34,7 @@ def test_options_that_cannot_be_are_named() -> None:
         storage_settings({"diskless.storage.retries": "many"}, {})
 
 
-def test_memory_is_nobody_elses() -> None:
+def test_a_store_in_memory_is_not_reachable() -> None:
     assert is_reachable("file:///tmp/x")
     assert is_reachable("s3://bucket/prefix")
     assert not is_reachable("memory://")

@@ -42,7 +42,7 @@ def test_times(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-2", "-2w", "2h", "1969-12-31", "@", "2026-13-01"])
-def test_what_is_no_time(text: str) -> None:
+def test_invalid_times(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a time; allowed are|is before 1970"):
         parse_time(text, NOW)
 

@@ -159,7 +159,7 @@ async def test_a_closed_client_says_so() -> None:
 # Nothing stays open
 
 
-async def test_who_is_cancelled_at_the_first_contact_leaves_no_connection() -> None:
+async def test_cancelling_the_first_contact_leaves_no_connection() -> None:
     broker = FakeBroker()
     broker.on(ApiKey.METADATA, SILENCE)
     async with running(broker):
@@ -188,7 +188,7 @@ class Slow(FakeBroker):
 
 
 @pytest.mark.parametrize("turns", range(12))
-async def test_who_is_cancelled_while_connecting_leaves_no_connection(turns: int) -> None:
+async def test_cancelling_a_connect_leaves_no_connection(turns: int) -> None:
     broker = Slow()
     async with running(broker):
         cluster = Cluster(settings(broker))

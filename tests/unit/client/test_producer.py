@@ -179,7 +179,7 @@ async def test_a_refused_batch_fails_alone(code: ErrorCode) -> None:
     assert [(batch.base_sequence, batch.producer_id) for _, batch in log.batches] == [(0, 101)]
 
 
-async def test_a_lost_sequence_begins_anew() -> None:
+async def test_a_lost_sequence_needs_a_new_producer_id() -> None:
     log = Log()
     log.failures = [None, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
     async with producing(log) as producer:
@@ -193,7 +193,7 @@ async def test_a_lost_sequence_begins_anew() -> None:
     ]
 
 
-async def test_an_unknown_end_begins_anew() -> None:
+async def test_an_unknown_outcome_needs_a_new_producer_id() -> None:
     """The broker may have the batch or not: the next sequence is unknown."""
     log = Log()
     async with producing(log, delivery_timeout_ms=0) as producer:

@@ -181,7 +181,7 @@ def test_the_minimum_isr_is_the_clusters_while_leaders_are_eligible() -> None:
     assert alter(plain, (key, SET, "1"), resource=(BROKER, "1")) == 0
 
 
-def test_another_minimum_forgets_who_was_eligible() -> None:
+def test_another_minimum_clears_the_eligible_leaders() -> None:
     bench = Bench(brokers=1)
     bench.create(topic("t"))
     bench.expire(1)

@@ -211,7 +211,7 @@ def test_added_partitions_cannot_be_assigned_by_hand() -> None:
 # Live replicas are in sync-----------------------------------------------------------------------
 
 
-def test_who_goes_leaves_the_isr_and_who_returns_is_back_at_once() -> None:
+def test_a_stopped_broker_leaves_the_isr_and_returns_at_once() -> None:
     bench = RackBench()  # MRF-48 partly
     bench.create(diskless("foo"))
     bench.kill(101)
@@ -222,7 +222,7 @@ def test_who_goes_leaves_the_isr_and_who_returns_is_back_at_once() -> None:
     assert (found.replicas, found.isr) == ((101, 103, 105), (101, 103, 105))
 
 
-def test_the_last_isr_stays_when_nobody_is_left() -> None:
+def test_the_last_isr_stays_when_no_replica_is_left() -> None:
     bench = RackBench({1: "A", 2: "B"})
     bench.create(diskless("foo"))
     bench.kill(1, 2)
@@ -245,7 +245,7 @@ def test_a_controlled_shutdown_moves_leaders_first() -> None:
     assert bench.beat(101, want_shut_down=True).should_shut_down
 
 
-def test_brokers_do_not_report_who_is_in_sync() -> None:
+def test_brokers_do_not_report_isr_changes() -> None:
     bench = RackBench()
     bench.create(diskless("foo"))
     found = bench.partition("foo")
@@ -318,7 +318,7 @@ def test_a_broker_that_is_away_does_not_enter_the_isr() -> None:
     assert (found.isr, found.leader) == ((104, 106), 104)
 
 
-def test_a_reassignment_to_nobody_alive_is_refused() -> None:
+def test_a_reassignment_to_dead_brokers_is_refused() -> None:
     bench = RackBench()
     bench.create(diskless("foo"))
     before = bench.partition("foo")

@@ -57,7 +57,7 @@ def test_living_replicas_of_a_mixed_list_are_kept() -> None:
     assert bench.replaced == 1
 
 
-def test_unregistering_a_broker_makes_it_a_stranger() -> None:
+def test_an_unregistered_broker_is_unknown() -> None:
     bench = RackBench()
     bench.create(diskless("foo"))
     bench.reassign("foo", 0, [101, 103])
@@ -165,7 +165,7 @@ def test_a_lost_rack_goes_elsewhere_with_a_warning() -> None:
     assert bench.replicas("foo")[0] == replicas
 
 
-def test_where_nobody_is_left_a_replica_waits_for_a_broker() -> None:
+def test_without_other_brokers_a_replica_waits_for_one() -> None:
     bench = RackBench({1: "A", 2: "B", 3: "C"}, pacing=AT_ONCE)
     bench.create(diskless("foo"))
     bench.kill(1)

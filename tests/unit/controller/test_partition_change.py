@@ -7,7 +7,7 @@ from skylog.controller.partition_change import PartitionChange, PartitionRules
 from skylog.kernel.ids import ZERO_UUID
 
 
-def test_who_is_no_replica_any_more_is_not_eligible() -> None:
+def test_a_former_replica_is_not_eligible() -> None:
     """It deletes its log; added again, it must not lead with an empty one."""
     partition = Partition(
         replicas=(1, 2, 3),

@@ -121,7 +121,7 @@ def test_old_reports_name_no_epochs() -> None:
     assert bench.ask(request, 2).topics[0].partitions[0].isr == [1]
 
 
-def test_reports_of_strangers_are_refused() -> None:
+def test_reports_of_unknown_brokers_are_refused() -> None:
     bench = cluster([1, 2])
     unknown = TopicData(Uuid(b"x" * 16), [PartitionData(0)])
     response = bench.ask(AlterPartitionRequest(1, bench.epochs[1], [unknown]))
@@ -192,7 +192,7 @@ def test_an_unclean_leader_is_elected_only_when_asked_for() -> None:
     assert unclean.leader_recovery_state == RECOVERING
 
 
-def test_nobody_is_elected_where_nobody_is_alive() -> None:
+def test_no_leader_is_elected_without_a_live_replica() -> None:
     bench = cluster([1], brokers=1)
     bench.expire(1)
     assert elect(bench, UNCLEAN, 0) == [ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE]

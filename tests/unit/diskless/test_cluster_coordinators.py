@@ -91,7 +91,7 @@ async def test_a_broker_that_leads_no_more_refuses_and_changes_nothing(tmp_path:
         assert result.assigned_base_offset == 0
 
 
-async def test_nobody_waits_for_a_deposed_leader(tmp_path: Path) -> None:
+async def test_a_deposed_leader_is_not_waited_for(tmp_path: Path) -> None:
     """A commit in flight there has an unknown outcome; the new leader knows it."""
     # DC-24 partly, DC-36 partly
     async with three(tmp_path, 1) as opened:
@@ -136,7 +136,7 @@ async def test_a_wait_ends_when_the_leader_does_not_answer_any_more(tmp_path: Pa
         assert unknown.value.ambiguous
 
 
-async def test_commits_wake_everybody(tmp_path: Path) -> None:
+async def test_commits_wake_all_waiters(tmp_path: Path) -> None:
     """One wait with each coordinator that leads elsewhere, whichever broker commits."""
     async with three(tmp_path) as opened:
         for number in range(3):
@@ -158,7 +158,7 @@ async def test_commits_wake_everybody(tmp_path: Path) -> None:
         assert len(waits) <= 4  # (broker, coordinator): three at first, one after the move
 
 
-async def test_what_was_committed_while_nobody_listened_is_heard(tmp_path: Path) -> None:
+async def test_commits_without_a_listener_are_reported_later(tmp_path: Path) -> None:
     async with three(tmp_path, 1) as opened:
         await opened.lead(0, 1)
         await opened.members[1].plane.create_partitions([(TOPIC, "a", 1)])

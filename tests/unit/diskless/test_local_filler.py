@@ -105,7 +105,7 @@ def hold_appends(local: World) -> asyncio.Event:
     return held
 
 
-async def test_who_waits_too_long_is_answered_from_objects(
+async def test_a_fetch_that_waits_too_long_is_answered_from_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_partitions, "TAIL_WAIT_SECONDS", 0.05)

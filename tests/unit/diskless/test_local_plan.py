@@ -49,7 +49,7 @@ def test_regions_are_half_open(offset: int, source: Source) -> None:
     assert copy_answers(offset, REGION, following=True) is source
 
 
-def test_nobody_waits_for_a_copy_that_does_not_keep_up() -> None:
+def test_fetches_do_not_wait_for_a_copy_that_lags() -> None:
     # ENG-39 partly
     assert copy_answers(5500, REGION, following=False) is Source.WAL
     assert copy_answers(5499, REGION, following=False) is Source.LOCAL

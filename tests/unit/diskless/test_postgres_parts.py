@@ -249,7 +249,7 @@ def test_payloads_hold_everything_and_fit(moved: list[Any]) -> None:
     assert [move for text in texts for move in parse(text)] == moved
 
 
-def test_strange_payloads_are_skipped() -> None:
+def test_invalid_payloads_are_skipped() -> None:
     good = f"{Uuid(16)}:1:2"
     strange = ["", "x", ":::", "::", f"{Uuid(16)}:x:2", f"{Uuid(16)}:1", "€:1:2", good]
     assert list(parse(" ".join(strange))) == [((Uuid(16), 1), 2)]

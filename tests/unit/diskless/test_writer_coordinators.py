@@ -73,7 +73,7 @@ async def acked(*requests: Request) -> list[list[tuple[ErrorCode, int]]]:
     return [[(r.error, r.base_offset) for r in one.results()] for one in requests]
 
 
-async def test_a_coordinator_that_is_held_up_holds_up_no_other() -> None:
+async def test_a_hanging_coordinator_delays_no_other() -> None:
     # ENG-17, DC-21
     async with scene() as at:
         at.hold(1)
@@ -125,7 +125,7 @@ async def test_of_a_request_to_several_the_known_part_is_told() -> None:
         assert at.writer.stats.commits == 3
 
 
-async def test_a_coordinator_that_is_away_fails_nobody_else_and_is_waited_for() -> None:
+async def test_an_unavailable_coordinator_fails_no_other_and_is_waited_for() -> None:
     # DC-21
     async with scene() as at:
         at.home.coordinators.partition_resigned(1)
@@ -150,7 +150,7 @@ async def test_an_unknown_outcome_is_settled_before_later_files_of_its_coordinat
         assert await acked(*sent) == [[(NONE, 0)], [(NONE, 1)], [(NONE, 2)]]
 
 
-async def test_a_partition_that_nobody_coordinates_is_refused_at_once() -> None:
+async def test_a_partition_without_a_coordinator_is_refused_at_once() -> None:
     async with scene() as at:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert await acked(at.send(to(9))) == [[(unknown, -1)]]

@@ -28,7 +28,7 @@ def test_one_member_owns_everything() -> None:
     assert member.beat().reply.assignment is None, "nothing new"
 
 
-def test_nobody_gets_a_partition_before_its_last_owner_has_let_go() -> None:
+def test_a_partition_is_assigned_only_after_its_last_owner_has_revoked_it() -> None:
     bench = ConsumerBench()
     first, second = bench.member("a"), bench.member("b")
     assert second.owned == frozenset()
@@ -137,7 +137,7 @@ def test_a_clock_set_back_does_not_keep_the_dead() -> None:
     assert not bench.consumers.members
 
 
-def test_who_does_not_revoke_in_time_is_out() -> None:
+def test_a_member_that_does_not_revoke_in_time_is_removed() -> None:
     bench = ConsumerBench()
     first, second = bench.member("a"), bench.member("b")
     all_along = first.owned
@@ -238,7 +238,7 @@ def test_groups_have_a_largest_size() -> None:
     member.beat()
 
 
-def test_what_members_say_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_member_metadata_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = ConsumerBench()
     member = bench.member("a")
     monkeypatch.setattr("skylog.groups.consumer.heartbeat.GROUP_METADATA_BYTES_MAX", 100)

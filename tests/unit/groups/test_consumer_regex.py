@@ -179,7 +179,7 @@ def test_a_member_that_changes_to_a_known_pattern_and_to_none() -> None:
     assert bench.of("b").regex == ""
 
 
-def test_matches_of_a_pattern_that_nobody_has_any_more() -> None:
+def test_matches_of_an_unused_pattern() -> None:
     bench = Asked()
     by_regex(bench, "a", "t")
     bench.beat("a", 1, subscribed_topic_regex="", subscribed_topic_names=["t"])

@@ -45,7 +45,7 @@ def test_all_members(monkeypatch: pytest.MonkeyPatch) -> None:
     assert join(bench, "fourth", NAME_BYTES) is ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_who_leaves_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_leaves_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "GROUP_METADATA_BYTES_MAX", 1000)
     bench = Bench()
     assert join(bench, "first", 1000) is ErrorCode.NONE

@@ -334,7 +334,7 @@ def test_commits_keep_a_member_too() -> None:
     assert member in bench.group.members
 
 
-def test_sessions_begin_anew_on_a_new_leader() -> None:
+def test_sessions_restart_on_a_new_leader() -> None:
     bench = Bench()
     [member] = bench.stable()
     bench.advance(SESSION_MS - 1)

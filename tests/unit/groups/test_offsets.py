@@ -135,7 +135,7 @@ def delete(bench: Bench, *topics: str) -> Call:
     return bench.ask(OffsetDeleteRequest(GROUP, asked), 0)
 
 
-def test_offsets_of_topics_that_nobody_is_subscribed_to_are_deleted() -> None:
+def test_offsets_of_topics_without_subscribers_are_deleted() -> None:
     bench = Bench()
     [member] = bench.stable()
     bench.commit(member, 1)

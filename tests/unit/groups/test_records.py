@@ -73,6 +73,6 @@ def test_other_kinds_of_records_are_passed_over(key: bytes | None) -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"\0", b"\x00\x04\x00", b"\x7f\xff" + bytes(40)])
-def test_a_value_that_is_none_is_an_error(value: bytes) -> None:
+def test_an_invalid_value_is_an_error(value: bytes) -> None:
     with pytest.raises(ProtocolError):
         CODEC.decode(bytes.fromhex("0001 0001 67 0001 74 00000003"), value)

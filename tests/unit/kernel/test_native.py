@@ -40,7 +40,7 @@ def functions(module: ModuleType) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_what_is_no_argument_is_refused(name: Library) -> None:
+def test_invalid_arguments_are_refused(name: Library) -> None:
     module = load_native(name)
     assert module is not None
     assert functions(module)

@@ -44,7 +44,7 @@ def test_the_age_grows_until_a_success() -> None:
     assert stage.age_seconds == 0
 
 
-def test_who_is_cancelled_has_neither_failed_nor_succeeded() -> None:
+def test_a_cancelled_call_counts_neither_as_failure_nor_as_success() -> None:
     stage = Stage(ManualClock())
     with pytest.raises(asyncio.CancelledError), stage.run():
         raise asyncio.CancelledError

@@ -82,7 +82,7 @@ def test_a_failed_sync_is_final(tmp_path: Path, part: str) -> None:
     storage_error(log.close)
 
 
-def test_whether_an_append_whose_sync_failed_is_there_nobody_knows(tmp_path: Path) -> None:
+def test_an_append_whose_sync_failed_has_an_unknown_outcome(tmp_path: Path) -> None:
     files = FaultyFiles()
     log = open_log(tmp_path, LogConfig(flush_messages=1), files=files)
     files.fail = failing("fsync")

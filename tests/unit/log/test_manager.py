@@ -98,7 +98,7 @@ async def test_one_broker_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-async def test_whoever_locked_first_unlocks_last(tmp_path: Path) -> None:
+async def test_the_first_lock_is_released_last(tmp_path: Path) -> None:
     manager = new_manager(tmp_path)
     manager.lock()
     await manager.start()

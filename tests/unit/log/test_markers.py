@@ -41,7 +41,7 @@ def test_other_shapes(codec: int) -> None:
     assert marker_of(control_batch(KEY, VALUE, codec=codec)) == Marker(9, True)
 
 
-def test_what_is_no_marker() -> None:
+def test_records_that_are_not_markers() -> None:
     leader = control_record(ControlType.LEADER_CHANGE, LeaderChangeMessage())
     assert marker_of(control_batch(*leader)) is None
     assert marker_of(control_batch(b"\x00\x00\x00\x09", VALUE)) is None

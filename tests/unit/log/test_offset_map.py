@@ -165,7 +165,7 @@ def body(key: bytes) -> bytes:
 
 
 @needs_native
-def test_offsets_beyond_the_last_one_do_no_harm() -> None:
+def test_offsets_beyond_the_last_one_are_harmless() -> None:
     """Only a broken log has them."""
     last = 2**63 - 1
     data = encode_batch([(b"a", b"v"), (b"b", None)], timestamp=NOW, base_offset=last)

@@ -82,7 +82,7 @@ def test_the_first_bad_batch_ends_the_log(tmp_path: Path) -> None:
     assert all(int(p.stem) <= 7 for p in tmp_path.glob("*.snapshot"))
 
 
-def test_what_lies_before_the_recovery_point_is_believed(tmp_path: Path) -> None:
+def test_records_before_the_recovery_point_are_not_checked(tmp_path: Path) -> None:
     log = written(tmp_path)
     log.durability.sync()
     first = min(tmp_path.glob("*.log"))

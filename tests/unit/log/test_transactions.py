@@ -80,7 +80,7 @@ def test_a_restart_remembers_which_markers_may_be_lost(tmp_path: Path) -> None:
     assert again.last_stable_offset == 2
 
 
-def test_ends_that_nobody_asks_for_are_not_kept(tmp_path: Path) -> None:
+def test_unused_ends_are_not_kept(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for number in range(50):
         put(log, 6, number)

@@ -290,7 +290,7 @@ async def test_what_was_at_hand_is_counted_and_what_was_not_is_not() -> None:
 
 
 @pytest.mark.parametrize("far", [MemoryStore(), FaultyStore(MemoryStore(), random.Random(1))])
-async def test_what_is_around_a_store_that_has_nothing_at_hand_has_nothing_either(
+async def test_decorators_have_nothing_at_hand_if_their_store_has_not(
     far: ObjectStore,
 ) -> None:
     assert retrying(LimitedStore(MeteredStore(far), 1)).at_hand is None

@@ -110,7 +110,7 @@ async def test_small_puts_without_syncs_are_done_at_once(tmp_path: Path) -> None
     assert not store.at_hand.put_now(KEY, b"late")
 
 
-async def test_a_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> None:
+async def test_a_removed_folder_is_created_again(tmp_path: Path) -> None:
     store = opened(tmp_path)
     await store.put(KEY, b"data")
     for folder in ("backup", TEMPORARY):
@@ -201,7 +201,7 @@ async def test_a_put_that_fails_at_any_step_is_whole_or_absent_and_says_so(
     assert len(kinds) == 2
 
 
-async def test_a_directory_that_somebody_else_made_is_synced_too(tmp_path: Path) -> None:
+async def test_a_directory_made_by_another_process_is_synced_too(tmp_path: Path) -> None:
     """Its writer may not have reached that step yet."""
     store = opened(tmp_path, files := FaultyFiles())
     (tmp_path / "backup" / "a" / "b").mkdir(parents=True)
@@ -323,7 +323,7 @@ async def test_links_are_not_followed(tmp_path: Path, where: str) -> None:
     assert victim.read_bytes() == b"secret"
 
 
-async def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+async def test_paths_that_are_not_files_are_refused(tmp_path: Path) -> None:
     store = opened(tmp_path)
     (tmp_path / "backup/a/b").mkdir(parents=True)
     os.mkfifo(tmp_path / "backup/a/b/c")
@@ -428,7 +428,7 @@ async def test_what_is_in_memory_is_read_without_a_thread(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("all_cached")
-async def test_what_is_no_file_is_never_at_hand(tmp_path: Path) -> None:
+async def test_paths_that_are_not_files_are_never_at_hand(tmp_path: Path) -> None:
     store = opened(tmp_path)
     await store.put(KEY, b"secret")
     (tmp_path / "backup/a/b/link").symlink_to(tmp_path / "backup/a/b/c")

@@ -51,7 +51,7 @@ def test_urls(text: str, expected: StorageUrl) -> None:
         "memory://name/x", "file:///a%00b", "s3://[", "ftp://bucket",
     ],
 )  # fmt: skip
-def test_urls_that_are_none(text: str) -> None:
+def test_invalid_urls(text: str) -> None:
     with pytest.raises(ConfigError, match=r"diskless\.storage\.url.*s3://bucket/prefix"):
         parse_url(text)
 

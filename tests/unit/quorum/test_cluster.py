@@ -123,7 +123,7 @@ async def test_a_minority_commits_nothing(cluster: Cluster) -> None:
     await cluster.agree(list(leader.seen))
 
 
-async def test_who_was_away_too_long_takes_a_snapshot(tmp_path: Path) -> None:
+async def test_a_follower_offline_for_too_long_takes_a_snapshot(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, [free_port() for _ in range(3)])
     cluster.format(initial=3)
     small = MetadataLogConfig(segment_bytes=2000, retention=Retention(1000, -1))
@@ -152,7 +152,7 @@ async def test_who_was_away_too_long_takes_a_snapshot(tmp_path: Path) -> None:
         await cluster.close()
 
 
-async def test_who_follows_makes_the_leaders_snapshots_too(tmp_path: Path) -> None:
+async def test_followers_write_snapshots_too(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, [free_port() for _ in range(3)])
     cluster.format(initial=3)
     small = MetadataLogConfig(

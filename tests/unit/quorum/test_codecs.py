@@ -44,7 +44,7 @@ PAIRS: list[tuple[m.PeerRequest, m.PeerResponse]] = [
 
 
 @pytest.mark.parametrize(("request_", "response"), PAIRS)
-def test_what_is_said_is_what_is_heard(request_: m.PeerRequest, response: m.PeerResponse) -> None:
+def test_messages_survive_a_round_trip(request_: m.PeerRequest, response: m.PeerResponse) -> None:
     message = to_wire(request_, CLUSTER, 500, 1000)
     version = type(message).VERSIONS.high - type(message).LATEST_UNSTABLE
     heard: Any = decode(type(message), encode(message, version), version)
@@ -90,7 +90,7 @@ def test_what_is_not_for_this_quorum_is_refused() -> None:
     assert refused(add) is ErrorCode.INVALID_REQUEST
 
 
-def test_an_answer_for_other_topics_is_none() -> None:
+def test_a_response_for_other_topics_is_ignored() -> None:
     empty = response_class(52)()
     with pytest.raises(ProtocolError):
         from_wire(PAIRS[0][0], empty, "CONTROLLER")

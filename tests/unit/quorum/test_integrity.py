@@ -50,7 +50,7 @@ async def test_every_flipped_byte_before_the_last_batch_is_found(tmp_path: Path)
     assert len(await (await started(tmp_path)).values()) == 2 * BATCHES
 
 
-async def test_what_never_was_synced_whole_is_cut(tmp_path: Path) -> None:
+async def test_a_torn_unsynced_end_is_truncated(tmp_path: Path) -> None:
     path = await filled(tmp_path)
     last = list(split_batches(path.read_bytes()))[-1].size
     flip(path, path.stat().st_size - last // 2)

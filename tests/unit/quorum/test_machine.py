@@ -293,13 +293,13 @@ class TestVotes:
             (VoteRequest(KEYS[1], 6, 3, 99, False, KEYS[2]), ErrorCode.INVALID_VOTER_KEY),
         ],
     )
-    def test_what_makes_no_sense_gets_none(self, request_: VoteRequest, error: ErrorCode) -> None:
+    def test_invalid_requests_get_no_vote(self, request_: VoteRequest, error: ErrorCode) -> None:
         found = machine()
         found.start(ElectionState(5), 0)
         response, _ = found.receive(request_, 0)
         assert (response.error, response.granted) == (error, False)
 
-    def test_a_pre_vote_binds_nobody(self) -> None:
+    def test_a_pre_vote_is_not_binding(self) -> None:
         found = machine()
         found.start(ElectionState(3), 0)
         response, effects = found.receive(VoteRequest(KEYS[1], 3, 3, 10, True), 0)
@@ -307,20 +307,20 @@ class TestVotes:
         assert found.receive(VoteRequest(KEYS[2], 4, 3, 10, False), 0)[0].granted
 
     @pytest.mark.parametrize("pre", [True, False])
-    def test_a_leader_gives_none_in_its_epoch(self, pre: bool) -> None:
+    def test_a_leader_gives_no_vote_in_its_epoch(self, pre: bool) -> None:
         found = leader()
         response, effects = found.receive(VoteRequest(KEYS[1], 4, 3, 99, pre), LATER)
         assert (response.granted, effects) == (False, [])
         assert isinstance(found.state, Leader)
 
-    def test_who_hears_from_the_leader_helps_nobody_else(self) -> None:
+    def test_a_follower_of_a_live_leader_refuses_pre_votes(self) -> None:
         found, number = follower()
         asked = VoteRequest(KEYS[2], 4, 3, 10, True)
         assert found.receive(asked, 0)[0].granted
         found.answered(number, FetchResponse(ErrorCode.NONE, Leadership(4, 2), 5), 0)
         assert not found.receive(asked, 0)[0].granted
 
-    def test_who_has_led_an_epoch_gives_none_in_it(self) -> None:
+    def test_a_former_leader_gives_no_vote_in_its_epoch(self) -> None:
         found = machine()
         found.start(ElectionState(4, LOCAL.id), 0)
         assert not found.receive(VoteRequest(KEYS[1], 4, 3, 99, False), 0)[0].granted
@@ -360,14 +360,14 @@ class TestLeader:
         assert (response.error, effects) == (error, [])
         assert (response.leadership.epoch, response.leadership.leader_id) == (4, 1)
 
-    def test_who_has_other_records_is_told_where_they_part(self) -> None:
+    def test_a_diverging_follower_learns_where(self) -> None:
         found = leader()
         response, _ = found.receive(FetchRequest(KEYS[1], 4, 9, 2), LATER)
         assert response.diverging == EpochEnd(1, 4)
         response, _ = found.receive(FetchRequest(KEYS[1], 4, 8, 3), LATER)
         assert (response.diverging, response.read_from) == (None, 8)
 
-    def test_who_is_behind_the_log_is_sent_to_the_snapshot(self) -> None:
+    def test_a_follower_behind_the_log_is_sent_to_the_snapshot(self) -> None:
         log = LogEnd(start_offset=5, latest_snapshot=SnapshotId(5, 3))
         found = leader(log)
         response, _ = found.receive(FetchRequest(KEYS[1], 4, 2, 1), LATER)
@@ -390,7 +390,7 @@ class TestLeader:
         assert isinstance(found.state, Resigned)
         assert [each.successors[0] for each in sends(effects)] == [KEYS[1], KEYS[1]]
 
-    def test_who_resigns_waits_for_the_next_epoch(self) -> None:
+    def test_a_resigned_leader_waits_for_the_next_epoch(self) -> None:
         found = leader()
         assert found.resign(LATER) == []
         assert isinstance(found.state, Resigned)
@@ -497,7 +497,7 @@ class TestVoterChanges:
             (UpdateVoterRequest(VOTERS[1], 3), ErrorCode.FENCED_LEADER_EPOCH),
         ],
     )
-    def test_what_cannot_be_is_refused(self, request_: Any, error: ErrorCode) -> None:
+    def test_invalid_voter_changes_are_refused(self, request_: Any, error: ErrorCode) -> None:
         found, _ = self.committed()
         response, effects = found.receive(request_, LATER)
         assert (response.error, effects) == (error, [])

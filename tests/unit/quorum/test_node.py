@@ -267,7 +267,7 @@ class TestFailingDisk:
         assert raised.value.ambiguous
         assert len(rig.failures) == 1
 
-    async def test_an_election_that_cannot_be_saved_leads_nobody(self, tmp_path: Path) -> None:
+    async def test_an_election_that_cannot_be_saved_makes_no_leader(self, tmp_path: Path) -> None:
         await (await started(tmp_path)).node.close()
         files = CrashFiles()
         rig = Rig(tmp_path, files=files)

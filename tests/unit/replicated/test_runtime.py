@@ -277,7 +277,7 @@ async def test_a_snapshot_waits_until_its_state_is_committed() -> None:
     assert state_digest(bench.register, IntCodec()) == digest
 
 
-async def test_who_waits_too_long_for_the_high_watermark_is_told_that_nothing_is_known() -> None:
+async def test_a_timeout_at_the_high_watermark_has_an_unknown_outcome() -> None:
     bench = await loaded(write_timeout_ms=100)
     first = await started(bench, Add(1))
     bench.timers.advance(60)

@@ -138,7 +138,7 @@ def said(request: Any) -> tuple[int, int, int] | None:
     return found.fetch_offset, found.last_fetched_epoch, found.current_leader_epoch
 
 
-async def test_nobody_is_asked_before_the_broker_is_registered(tmp_path: Path) -> None:
+async def test_no_request_is_sent_before_the_broker_is_registered(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.follow(4)
     for _ in range(10):
@@ -199,7 +199,7 @@ async def test_another_leader_is_asked_by_another_fetcher(world: World, tmp_path
     assert world.fetchers.followed_count == 0
 
 
-async def test_out_of_range_the_log_begins_anew(world: World, tmp_path: Path) -> None:
+async def test_out_of_range_the_log_starts_over(world: World, tmp_path: Path) -> None:
     world.log.appender.append([batch(b"old")], 1, 1)
     world.leader.offsets = {-1: 60, -2: 50}
     world.follow(4)

@@ -99,7 +99,7 @@ async def test_a_replica_that_has_caught_up_joins(world: World) -> None:
     assert (world.updates.expands, world.updates.shrinks, world.updates.failed) == (1, 0, 0)
 
 
-async def test_it_is_asked_until_somebody_answers(world: World) -> None:
+async def test_it_is_asked_until_there_is_an_answer(world: World) -> None:
     world.controller.answers = [
         KafkaError(ErrorCode.NOT_CONTROLLER),
         ValueError("a bug"),
@@ -114,7 +114,7 @@ async def test_it_is_asked_until_somebody_answers(world: World) -> None:
     assert world.updates.failed == 4
 
 
-async def test_what_waits_goes_together_and_what_metadata_overtook_goes_not(world: World) -> None:
+async def test_waiting_changes_are_sent_together_without_outdated_ones(world: World) -> None:
     world.controller.answers = [agreed(NODE, 2)]
     world.controller.hold.clear()
     first, second, third = (world.partition(index) for index in range(3))

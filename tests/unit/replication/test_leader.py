@@ -85,7 +85,7 @@ def test_the_high_watermark_never_goes_back() -> None:
     assert world.high_watermark == 10
 
 
-def test_who_is_out_of_sync_does_not_hold_it_back() -> None:
+def test_a_replica_out_of_sync_does_not_delay_it() -> None:
     world = led(isr=(1, 2))
     world.end_offset = 10
     world.fetch(2, 10)
@@ -142,7 +142,7 @@ def test_while_a_replica_is_removed_it_counts_still() -> None:
     assert world.leader.isr == {1, 2}
 
 
-def test_who_has_everything_lags_never() -> None:
+def test_a_replica_with_everything_never_lags() -> None:
     world = led()
     world.end_offset = 5
     world.fetch(2, 5)
@@ -203,7 +203,7 @@ def test_a_restarted_follower_is_told_apart() -> None:
 @pytest.mark.parametrize(
     "member", [None, Membership(13, active=False), Membership(14, active=True)]
 )
-def test_who_may_not_join(member: Membership | None) -> None:
+def test_replicas_that_may_not_join_the_isr(member: Membership | None) -> None:
     world = led(isr=(1, 2))
     world.fetch(3, 0)
     assert world.leader.expansion(3, 0, OWN_EPOCH) is not None
@@ -287,7 +287,7 @@ def test_what_may_have_happened_stays_pending(error: ErrorCode, again: bool) -> 
     assert world.leader.isr == {1, 2}
 
 
-def test_metadata_that_tells_what_the_controller_has_answered_is_no_news() -> None:
+def test_metadata_that_repeats_the_controllers_response_changes_nothing() -> None:
     """A later request may have taken effect: it counts until there is a response."""
     world = led(isr=(1,))
     world.fetch(2, 0)

@@ -181,7 +181,7 @@ def test_too_few_in_sync_take_no_writes_for_all(tmp_path: Path) -> None:
     a.partition.require_in_sync()
 
 
-def test_who_does_not_lead_takes_no_writes(trio: tuple[Replica, Replica, Replica]) -> None:
+def test_a_node_that_does_not_lead_refuses_writes(trio: tuple[Replica, Replica, Replica]) -> None:
     with pytest.raises(KafkaError) as refused:
         trio[1].produce(b"one")
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -86,7 +86,7 @@ def test_an_answer_is_about_what_was_asked_not_about_what_is_wanted_now() -> Non
     assert not session.has_work
 
 
-def test_epochs_begin_anew_after_the_last() -> None:
+def test_epochs_start_over_after_the_last() -> None:
     session = ReplicaSession()
     session.want((A, 0), wanted(0, 5))
     session.answered(33)

@@ -73,7 +73,7 @@ def test_coordinators_that_share_a_broker_share_their_gateways() -> None:
         assert len({hosts[number] for number in numbers} - {broker}) <= 2, "its own is no call"
 
 
-def test_with_enough_brokers_nobody_serves_two_though_they_share_a_broker() -> None:
+def test_with_enough_brokers_none_serves_two_coordinators() -> None:
     found = duties(assign_gateways(cluster(36), [0] * COORDINATORS))  # type: ignore[arg-type]
     assert Counter(map(len, found.values())) == {1: 36}
 

@@ -52,7 +52,7 @@ def test_a_dead_local_replica_counts_as_none() -> None:
     assert (found.route, found.leader, found.offline) == (Route.REMOTE, 103, [101])
 
 
-def test_while_nobody_leads_a_living_replica_is_named() -> None:
+def test_without_a_leader_a_live_replica_is_returned() -> None:
     alive = {broker: rack for broker, rack in F6.items() if broker != 101}
     for leader in (-1, 101):
         found = locate(TOPIC, 0, partition(101, 103, 105, leader=leader), None, alive)

@@ -69,7 +69,7 @@ def test_removing_quotas_uncovers_the_next() -> None:
     assert not quotas.fetch.enabled
 
 
-def test_what_is_no_client_quota_is_refused() -> None:
+def test_invalid_client_quotas_are_refused() -> None:
     quotas = ClientQuotas()
     assert not quotas.update({"ip": "1.2.3.4"}, "connection_creation_rate", 1.0)
     assert not quotas.update({"user": "u"}, "no_such_key", 1.0)

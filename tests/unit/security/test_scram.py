@@ -189,7 +189,7 @@ def test_a_delegation_token_is_no_user() -> None:
         b"",
     ],
 )
-def test_the_client_refuses_a_strange_server(challenge: bytes) -> None:
+def test_the_client_refuses_an_invalid_challenge(challenge: bytes) -> None:
     client = ScramClient(SHA_256, "user", Secret("pencil"), CLIENT_NONCE)
     with pytest.raises(SaslError):
         client.evaluate(challenge)

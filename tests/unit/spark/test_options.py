@@ -212,7 +212,7 @@ def test_what_only_tunes_other_clients_is_accepted() -> None:
         ({"subscribe": "t", "kafka.request.timeout.ms": "1s"}, ["request.timeout.ms", "1s"]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_any_query_is_named(options: dict[str, str], words: list[str]) -> None:
+def test_errors_of_any_query_are_named(options: dict[str, str], words: list[str]) -> None:
     for parse in (parse_batch, parse_stream):
         with pytest.raises(ConfigError) as raised:
             parse({"kafka.bootstrap.servers": "h:9092", **options})
@@ -254,7 +254,7 @@ def test_servers_must_be_given() -> None:
         ({"publish.group.id": "g"}, ["publish.group.id", "streaming"]),
     ],
 )
-def test_what_is_wrong_in_a_batch_query_is_named(options: dict[str, str], words: list[str]) -> None:
+def test_errors_of_a_batch_query_are_named(options: dict[str, str], words: list[str]) -> None:
     with pytest.raises(ConfigError) as raised:
         parse_batch({**BASE, **options})
     for word in words:
@@ -282,7 +282,7 @@ def test_latest_is_no_number_to_compare() -> None:
         ({"publish.group.id": " "}, ["publish.group.id"]),
     ],
 )
-def test_what_is_wrong_in_a_stream_is_named(options: dict[str, str], words: list[str]) -> None:
+def test_errors_of_a_stream_are_named(options: dict[str, str], words: list[str]) -> None:
     with pytest.raises(ConfigError) as raised:
         parse_stream({**BASE, **options})
     for word in words:

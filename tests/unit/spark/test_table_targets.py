@@ -74,7 +74,7 @@ def test_killed_before_each_step(
     check(form, tmp_path)
 
 
-def test_good_files_that_somebody_removed_are_made_again(
+def test_valid_files_that_were_removed_are_created_again(
     processes: multiprocessing.context.ForkServerContext, tmp_path: Path
 ) -> None:
     killed(processes, "iceberg", tmp_path, "good", 2)

@@ -184,7 +184,7 @@ async def test_decisions_that_wait_for_a_node_go_in_one_request(shell: Shell) ->
     assert {m.producer_id for m in shell.partitions.markers} == {1000, 1001, 1002, 1003, 1004}
 
 
-async def test_who_goes_away_does_not_take_the_decision_along(shell: Shell) -> None:
+async def test_a_cancelled_caller_does_not_cancel_the_decision(shell: Shell) -> None:
     producer = await begin(shell)
     ending = asyncio.ensure_future(end(shell, producer))
     await asyncio.sleep(0)

@@ -103,7 +103,7 @@ def test_a_used_up_epoch_brings_a_new_producer_id(bench: Bench) -> None:
     assert bench.code(InitProducerId(ID, TIMEOUT_MS, (1000, LAST_EPOCH))) is FENCED
 
 
-def test_who_did_not_hear_of_its_new_producer_id_asks_again(bench: Bench) -> None:
+def test_a_retry_returns_the_new_producer_id_again(bench: Bench) -> None:
     bench.init()
     bench.set_epoch(LAST_EPOCH)
     assert bench.init((1000, LAST_EPOCH)) == Outcome(producer_id=1001, producer_epoch=0)

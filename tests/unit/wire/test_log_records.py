@@ -54,7 +54,7 @@ def test_a_metadata_record_says_frame_type_and_version() -> None:
         b"\x01\xff\xff\xff\xff\x0f\x00\x00",
     ],
 )
-def test_metadata_records_that_are_none(data: bytes) -> None:
+def test_invalid_metadata_records(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_metadata(data)
 

@@ -23,7 +23,7 @@ def test_varints_are_kafkas() -> None:
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_what_goes_in_comes_out(codec: int) -> None:
+def test_batches_survive_a_round_trip(codec: int) -> None:
     data = encode_batch(PAIRS, timestamp=50, base_offset=7, codec=codec, leader_epoch=3)
     batch = Batch(data)
     assert batch.size == len(data)

@@ -113,7 +113,7 @@ async def test_a_find_waits_for_nothing() -> None:
         assert (found.high_watermark, len(found.batches)) == (3, 1)
 
 
-async def test_whoever_was_told_of_a_commit_finds_it() -> None:
+async def test_an_acknowledged_commit_is_found() -> None:
     # The reply does not wait for the cache; later reads do.
     async with home() as opened:
         runtime = await started(opened)
@@ -312,7 +312,7 @@ async def test_nothing_counts_before_it_is_synced_while_there_is_one_replica() -
         assert runtime.state is State.UNLOADED
 
 
-async def test_with_followers_nobody_waits_for_the_disk() -> None:
+async def test_with_followers_no_append_waits_for_the_disk() -> None:
     async with home() as opened:
         runtime = await started(opened)
         partition = opened.partitions[0]
@@ -366,7 +366,7 @@ async def test_a_cache_that_fails_under_a_commit_is_built_again() -> None:
         assert committed.assigned_base_offset == 4
 
 
-async def test_a_request_that_cannot_be_handled_harms_nobody() -> None:
+async def test_a_request_that_cannot_be_handled_is_harmless() -> None:
     async with home() as opened:
         runtime = await started(opened)
         with pytest.raises(KafkaError) as raised:

@@ -79,7 +79,7 @@ async def test_a_commit_is_found_before_the_cache_has_it() -> None:
 @pytest.mark.parametrize(
     "question", [ask.ListOffsets([(*T0, 0)]), ask.DeleteRecords([(*T0, 1)]), CREATE]
 )
-async def test_whoever_needs_the_cache_does_not_wait(question: Any) -> None:
+async def test_reads_that_need_the_cache_do_not_wait(question: Any) -> None:
     async with home() as opened:
         runtime = await started(opened)
         await runtime.submit(batches(opened, 2))
@@ -219,7 +219,7 @@ async def test_a_few_offsets_that_have_names_do_not_leave_the_loop(
             assert [turn.requests for turn in handed_over] == [[ask.ListOffsets(slow)]]
 
 
-async def test_what_expires_once_an_hour_does_not_hold_up_the_loop(handed_over: list[Turn]) -> None:
+async def test_hourly_expiry_does_not_block_the_loop(handed_over: list[Turn]) -> None:
     async with home() as opened:
         runtime = await started(opened)
         handed_over.clear()

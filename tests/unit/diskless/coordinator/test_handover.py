@@ -146,7 +146,7 @@ async def test_an_heir_that_does_not_know_the_file_takes_it_after_the_window() -
         assert result.error is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def test_a_coordinator_that_is_away_holds_up_its_own_files_only() -> None:
+async def test_an_unavailable_coordinator_delays_only_its_own_files() -> None:
     # DC-21
     async with three() as (opened, plane):
         file = opened.file((P[0], 1), owners=(0,))

@@ -365,7 +365,7 @@ async def test_a_deposed_leader_does_not_answer_strict_reads(
     await home.coordinators.close()
 
 
-async def test_one_round_is_enough_for_all_who_came_before_it() -> None:
+async def test_one_round_is_enough_for_all_earlier_requests() -> None:
     rounds, going = 0, asyncio.Event()
 
     async def ask_all() -> None:

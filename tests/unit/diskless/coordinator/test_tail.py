@@ -65,7 +65,7 @@ def test_it_knows_what_it_was_told_and_nothing_before() -> None:
     assert len(tail) == 0
 
 
-def test_a_gap_begins_anew() -> None:
+def test_a_gap_restarts_the_tail() -> None:
     tail = Tail(10)
     tail.follow(committed(0, 1), ())
     tail.follow(committed(5), ())
@@ -151,7 +151,7 @@ async def test_finds_are_the_same_with_and_without_the_tail(
         assert 0 < to_the_state < finds
 
 
-async def test_whoever_was_told_of_a_commit_finds_it() -> None:
+async def test_an_acknowledged_commit_is_found() -> None:
     async with home(in_memory=True) as opened:
         await opened.lead(0)
         runtime = opened.runtime()
