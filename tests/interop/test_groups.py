@@ -156,7 +156,7 @@ def test_members_of_different_clients_share(
         await_that(lambda: group_now.has_seen(sent), "all is seen")
 
 
-def test_a_member_that_dies_is_replaced(
+def test_a_killed_member_is_replaced(
     bootstrap: str, client: Get, topic: NewTopic, name: Callable[[str], str]
 ) -> None:
     """A killed process does not leave the group: its session expires, and the others take over."""

@@ -59,7 +59,7 @@ def test_describe_shows_the_truth(tool: JavaTools) -> None:
     assert "diskless" not in tool("features", "describe").out  # MRF-01
 
 
-def test_what_is_managed_cannot_be_given(tool: JavaTools) -> None:
+def test_managed_placement_cannot_be_given(tool: JavaTools) -> None:
     base = ("topics", "--create", "--topic", "refused")
     given = tool.run(*base, "--replication-factor", "3")  # MRF-14
     assert given.code == 1

@@ -97,7 +97,7 @@ def test_committed_and_aborted(bootstrap: str, topic: NewTopic, name: Name) -> N
     assert Counter(everything) == expected + Counter({"2": 2, "5": 2})
 
 
-def test_what_is_open_is_not_read(bootstrap: str, topic: NewTopic, name: Name) -> None:
+def test_open_transactions_are_not_read(bootstrap: str, topic: NewTopic, name: Name) -> None:
     subject = topic()
     producer = librdkafka(bootstrap, name("id"))
     producer.begin_transaction()

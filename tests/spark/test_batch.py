@@ -141,7 +141,7 @@ def test_a_load_is_one_snapshot(topics: Topics, reader: Reader) -> None:
     assert reader(subscribe=name).load().count() == 2
 
 
-def test_what_is_gone_fails_the_query_unless_allowed(topics: Topics, reader: Reader) -> None:
+def test_lost_records_fail_the_query_unless_allowed(topics: Topics, reader: Reader) -> None:
     name = topics.create("gone")
     topics.produce(name, [Message(b"%d" % i) for i in range(10)])
     topics.delete_records(name, 0, 4)

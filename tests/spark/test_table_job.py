@@ -274,7 +274,7 @@ def test_avro_of_one_schema(
     assert {row["day"].year for row in rows} == {1970}
 
 
-def test_what_retention_took_is_skipped_and_told(
+def test_records_deleted_by_retention_are_skipped_and_reported(
     spark: SparkSession, broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
     name = topics.create("table-late", 1)

@@ -249,7 +249,7 @@ class Following:
         self.publisher.committed(committed(records, self.publisher.end_offset))
 
 
-def test_topics_come_change_and_go() -> None:
+def test_topics_are_created_changed_and_deleted() -> None:
     world = Following()
     world.happens(*topic("t", 1, partitions=2))
     assert world.replicas.assigned == [("t", 0), ("t", 1)]

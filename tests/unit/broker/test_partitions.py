@@ -132,9 +132,7 @@ async def manager(tmp_path: Path) -> AsyncIterator[ReplicaManager]:
     await logs.close()
 
 
-async def test_partitions_come_and_go_as_metadata_says(
-    manager: ReplicaManager, tmp_path: Path
-) -> None:
+async def test_partitions_follow_metadata(manager: ReplicaManager, tmp_path: Path) -> None:
     config = LogConfig()
     partition = manager.assign("t", 0, TOPIC_ID, state(), config)
     assert partition is not None

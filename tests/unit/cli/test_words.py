@@ -52,7 +52,7 @@ def test_times_are_read_as_they_are_written(time_ms: int) -> None:
     assert abs(parse_time(format_time(time_ms), NOW) - time_ms) <= 1
 
 
-def test_timestamps_that_are_no_times() -> None:
+def test_invalid_timestamps() -> None:
     assert format_time(-1) == "-1"
     assert format_time(2**63 - 1) == str(2**63 - 1)
 

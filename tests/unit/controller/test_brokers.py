@@ -179,7 +179,7 @@ def test_a_broker_goes_when_the_others_know_that_it_leads_no_more() -> None:
     assert bench.image.broker(1).fenced
 
 
-def test_a_broker_that_leads_nothing_goes_at_once() -> None:
+def test_a_broker_that_leads_nothing_stops_at_once() -> None:
     bench = Bench(brokers=1)
     assert bench.beat(1, want_shut_down=True).should_shut_down
     assert bench.beat(1, want_shut_down=True).should_shut_down

@@ -129,7 +129,7 @@ def test_heartbeats_keep_a_member_and_silence_ends_it() -> None:
     bench.run(CheckSession(GROUP, "a"))  # a late timer
 
 
-def test_a_clock_set_back_does_not_keep_the_dead() -> None:
+def test_a_clock_set_back_does_not_keep_dead_brokers() -> None:
     bench = ConsumerBench()
     bench.member("a")
     bench.now_ms -= 10_000_000

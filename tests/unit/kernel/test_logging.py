@@ -160,7 +160,7 @@ def test_configure(process_logging: io.StringIO) -> None:
         configure(format="xml")
 
 
-def test_what_libraries_log_becomes_our_lines(process_logging: io.StringIO) -> None:
+def test_log_lines_of_libraries_have_our_format(process_logging: io.StringIO) -> None:
     configure(format="json", stream=process_logging)
     configure(format="json", stream=process_logging)
     standard.getLogger("asyncio").error("task %s failed", 7)

@@ -86,7 +86,7 @@ async def changes_of_a_pass(directory: Path) -> int:
     return before - mortal(world).left
 
 
-async def test_the_broker_may_die_at_every_step_of_a_pass(tmp_path: Path) -> None:
+async def test_the_broker_may_crash_at_every_step_of_a_pass(tmp_path: Path) -> None:
     count = await changes_of_a_pass(tmp_path / "whole")
     assert count > 20
     for step in range(count):
@@ -107,7 +107,7 @@ async def test_the_broker_may_die_at_every_step_of_a_pass(tmp_path: Path) -> Non
         assert producer.last_sequence == 23
 
 
-async def test_a_start_may_die_at_every_step_too(tmp_path: Path) -> None:
+async def test_a_start_may_crash_at_every_step_too(tmp_path: Path) -> None:
     count = await changes_of_a_pass(tmp_path / "whole")
     deaths = 0
     for step in range(count):

@@ -58,7 +58,7 @@ async def test_a_torn_unsynced_end_is_truncated(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 5000, b"\x02" * 300, b"\0\0" * 8 + b"\x02" * 100])
-async def test_garbage_behind_the_end_is_cut(tmp_path: Path, tail: bytes) -> None:
+async def test_garbage_after_the_end_is_truncated(tmp_path: Path, tail: bytes) -> None:
     path = await filled(tmp_path)
     path.write_bytes(path.read_bytes() + tail)
     assert len(await (await started(tmp_path)).values()) == 2 * BATCHES

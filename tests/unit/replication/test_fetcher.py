@@ -166,7 +166,7 @@ async def test_records_are_appended_and_watermarks_followed(world: World, tmp_pa
     assert world.fetchers.lag_max == 0
 
 
-async def test_a_log_that_parts_is_cut_and_asked_about_again(world: World, tmp_path: Path) -> None:
+async def test_a_diverging_log_is_truncated_and_checked_again(world: World, tmp_path: Path) -> None:
     for epoch in (1, 1, 3):
         world.log.appender.append([batch(b"v")], epoch, 1)
     world.follow(5)

@@ -126,7 +126,7 @@ def test_followers_hear_of_appends_and_consumers_of_commits(
     assert len(follower.heard) == len(consumer.heard) == 1
 
 
-def test_the_loser_of_an_election_cuts_what_it_alone_had(
+def test_the_loser_of_an_election_truncates_its_own_records(
     trio: tuple[Replica, Replica, Replica],
 ) -> None:
     a, b, c = trio

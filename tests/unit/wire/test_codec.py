@@ -132,7 +132,7 @@ def test_strings_up_to_kafkas_limit() -> None:
         decode(HeartbeatRequest, too_long, 4)
 
 
-def test_text_that_is_no_text() -> None:
+def test_invalid_text() -> None:
     data = encode(HeartbeatRequest("group", 1, "m"), 4)
     with pytest.raises(ProtocolError):
         decode(HeartbeatRequest, data.replace(b"group", b"gr\xff\xfep"), 4)
