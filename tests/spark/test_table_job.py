@@ -336,7 +336,7 @@ def test_errors_of_a_table_are_named(
         ({"values": "json", "schema": "a nonsense("}, "not a valid Spark schema"),
         ({"values": "json", "schema": "a interval day"}, "Iceberg does not support it"),
         ({"values": "json", "schema": "no-such-file"}, "No such file"),
-        ({"values": "avro", "schema": '{"type": "x"}'}, "no Avro schema"),
+        ({"values": "avro", "schema": '{"type": "x"}'}, "not a valid Avro schema"),
         ({"form": "parquet", "table": "_x"}, "must begin with a letter"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -114,7 +114,7 @@ def check_new(
         if not is_staged(file.object_key):
             raise
         # Uploading it again would not help: only its writer knows what to do.
-        raise _bad(f"{error.message}: it is not, or no longer, pinned") from error
+        raise _bad(f"{error.message}: it is not pinned, or no longer") from error
 
 
 def check_repeat(file: FileToCommit, size: int, format_: int, batches: int | None) -> None:
