@@ -12,7 +12,7 @@ from skylog.diskless.local.fetch import LocalFetch
 from skylog.diskless.local.filler import LocalFiller
 from skylog.diskless.local.partitions import LocalPartition, LocalPartitions
 from skylog.diskless.local.plan import LocalLimits
-from skylog.diskless.local.round import Parts
+from skylog.diskless.local.round import LocalCopies
 from skylog.diskless.local.threads import Threads
 from skylog.diskless.plane import FindRequest, FindResult
 from skylog.diskless.reader import ReadRequest, ReadResult
@@ -58,8 +58,10 @@ class World:
         self.partitions = LocalPartitions(directory, seen, engine.clock, work.set)
         threads = Threads(executor)
         plane, reader = engine.plane, engine.reader
-        self.parts = Parts(self.partitions, limits, plane, reader, files, threads, engine.clock)
-        self.filler = LocalFiller(self.parts, work)
+        self.copies = LocalCopies(
+            self.partitions, limits, plane, reader, files, threads, engine.clock
+        )
+        self.filler = LocalFiller(self.copies, work)
         self.fetcher = LocalFetch(self.partitions, reader, threads)
         self._task: asyncio.Task[None] | None = None
         self._unwatch = engine.plane.watch(self.partitions.committed)

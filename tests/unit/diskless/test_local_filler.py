@@ -94,7 +94,7 @@ async def test_a_fetch_at_the_tail_waits_for_the_append(
 
 def hold_appends(local: World) -> asyncio.Event:
     """The threads of appends wait until the event is set."""
-    threads = local.parts.threads
+    threads = local.copies.threads
     run, held = threads.run, asyncio.Event()
 
     async def late(work: Any) -> Any:

@@ -12,7 +12,7 @@ from skylog.diskless.local.fetch import LocalFetch
 from skylog.diskless.local.filler import LocalFiller
 from skylog.diskless.local.partitions import LocalPartitions
 from skylog.diskless.local.plan import LocalLimits
-from skylog.diskless.local.round import Parts
+from skylog.diskless.local.round import LocalCopies
 from skylog.diskless.local.threads import Threads
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ def watch_commits(
         diskless.local_retention_bytes, diskless.local_bytes_max, diskless.local_retention_ms
     )
     threads = Threads(executor)
-    parts = Parts(partitions, limits, engine.plane, engine.reader, files, threads, clock)
+    copies = LocalCopies(partitions, limits, engine.plane, engine.reader, files, threads, clock)
     engine.local = LocalSegments(
-        LocalFiller(parts, work),
+        LocalFiller(copies, work),
         partitions,
         settings.node.node_id,
         LocalFetch(partitions, engine.reader, threads),

@@ -21,7 +21,7 @@ from typing import Final
 from skylog.diskless.local import plan
 from skylog.diskless.local.copy import LocalCopy, remove_directory
 from skylog.diskless.local.partitions import LocalPartitions
-from skylog.diskless.local.round import Parts, Round
+from skylog.diskless.local.round import LocalCopies, Round
 from skylog.kernel.logging import get_logger
 from skylog.kernel.waiting import end_tasks
 
@@ -35,10 +35,10 @@ _TICK_SECONDS: Final = 0.25
 class LocalFiller:
     """All calls come from the event loop."""
 
-    def __init__(self, parts: Parts, work: asyncio.Event) -> None:
+    def __init__(self, local: LocalCopies, work: asyncio.Event) -> None:
         """``work`` is set when a partition is queued for a round."""
-        self._parts = parts
-        self._partitions = parts.partitions
+        self._local = local
+        self._partitions = local.partitions
         self._work = work
         self._rounds: dict[asyncio.Task[None], Round] = {}
 
@@ -48,9 +48,9 @@ class LocalFiller:
 
     async def run(self) -> None:
         """Copy what is committed, until cancelled; metadata must have been read before."""
-        partitions, clock = self._partitions, self._parts.clock
+        partitions, clock = self._partitions, self._local.clock
         try:
-            await self._parts.threads.run(
+            await self._local.threads.run(
                 partial(self._remove_strays, {one.place.directory for one in partitions})
             )
             refresh_at = clock.monotonic() + REFRESH_SECONDS
@@ -73,7 +73,7 @@ class LocalFiller:
     async def close(self) -> None:
         """Close the files for the next start; ``run`` has ended."""
         copies = [one.copy for one in self._partitions if one.copy is not None]
-        await self._parts.threads.run(partial(_close_all, copies))
+        await self._local.threads.run(partial(_close_all, copies))
 
     async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -86,7 +86,7 @@ class LocalFiller:
         ready = [(one.following, one) for one in self._partitions.ready()]
         for tail, ones in zip((True, False), plan.next_rounds(ready, under_way), strict=True):
             if ones:
-                started = Round(self._parts, ones, tail=tail)
+                started = Round(self._local, ones, tail=tail)
                 task = asyncio.ensure_future(started.run())
                 self._rounds[task] = started
                 task.add_done_callback(self._ended)
@@ -99,7 +99,7 @@ class LocalFiller:
 
     async def _stop(self) -> None:
         await end_tasks(self._rounds)
-        await self._parts.threads.settled()
+        await self._local.threads.settled()
         for one in self._partitions:
             self._partitions.stop_following(one)
 
@@ -110,7 +110,7 @@ class LocalFiller:
             directory.mkdir(parents=True, exist_ok=True)
             for path in sorted(directory.iterdir()):
                 if path.is_dir() and str(path) not in hosted:
-                    remove_directory(self._parts.files, str(path))
+                    remove_directory(self._local.files, str(path))
         except OSError as error:
             self._partitions.stats.disk_errors += 1
             _log.error("local copies cannot be checked", directory=directory, why=str(error))

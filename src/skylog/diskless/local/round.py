@@ -31,8 +31,8 @@ _NOT_THERE: Final = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.OFFSET_MOVED_TO_TI
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """The components that rounds use."""
+class LocalCopies:
+    """The copies of this broker: how large they are, and what their records are read with."""
 
     partitions: LocalPartitions
     limits: plan.LocalLimits
@@ -68,10 +68,10 @@ class Appended(NamedTuple):
 class Round:
     """Has exclusive use of its partitions until it releases them."""
 
-    def __init__(self, parts: Parts, ones: Sequence[LocalPartition], *, tail: bool) -> None:
+    def __init__(self, local: LocalCopies, ones: Sequence[LocalPartition], *, tail: bool) -> None:
         """``tail``: fetches may be waiting for these."""
-        self._parts = parts
-        self._partitions = parts.partitions
+        self._local = local
+        self._partitions = local.partitions
         self._ones = ones
         self.tail = tail
         for one in ones:
@@ -97,9 +97,9 @@ class Round:
                 self._partitions.release(one, self)
 
     async def _remove(self, one: LocalPartition) -> None:
-        work = partial(_remove_files, one.copy, one.place.directory, self._parts.files)
+        work = partial(_remove_files, one.copy, one.place.directory, self._local.files)
         try:
-            await self._parts.threads.run(work)
+            await self._local.threads.run(work)
         except OSError as error:
             self._partitions.stats.disk_errors += 1
             _log.error("local copy not removed", directory=one.place.directory, why=str(error))
@@ -109,12 +109,12 @@ class Round:
 
     async def _decide_all(self, ones: list[LocalPartition]) -> None:
         if ones:
-            infos = await self._parts.plane.log_info([one.key for one in ones])
+            infos = await self._local.plane.log_info([one.key for one in ones])
             await asyncio.gather(*map(self._decide, ones, infos))
 
     async def _decide(self, one: LocalPartition, info: LogInfo) -> None:
         """Check the existing copy and the plane's state, and choose where to continue."""
-        copy_bytes = self._parts.sizes.copy_bytes
+        copy_bytes = self._local.sizes.copy_bytes
         try:
             if info.error is not ErrorCode.NONE:
                 raise KafkaError(info.error)
@@ -140,22 +140,22 @@ class Round:
             one.next_offset, one.unsure = chosen.offset, False
 
     async def _open(self, one: LocalPartition) -> LocalCopy | None:
-        parts = self._parts
-        work = partial(LocalCopy.open, one.place, parts.files, parts.config, parts.clock.now_ms())
-        return await parts.threads.run(work)
+        local = self._local
+        work = partial(LocalCopy.open, one.place, local.files, local.config, local.clock.now_ms())
+        return await local.threads.run(work)
 
     async def _is_of_this_history(self, one: LocalPartition, copy: LocalCopy) -> bool:
         """A plane restored from a backup reassigns offsets: the last batch must be the same."""
         start, end = copy.region
         if start == end:
             return True
-        found = await self._parts.plane.find_batches([FindRequest(*one.key, end - 1, 1)], 1)
+        found = await self._local.plane.find_batches([FindRequest(*one.key, end - 1, 1)], 1)
         if found[0].error in _NOT_THERE:
             return False
-        result = (await self._parts.reader.read_found(found))[0]
+        result = (await self._local.reader.read_found(found))[0]
         if result.error is not ErrorCode.NONE:
             raise KafkaError(result.error)
-        return await self._parts.threads.run(partial(copy.agrees_with, result.records))
+        return await self._local.threads.run(partial(copy.agrees_with, result.records))
 
     # -- copying -------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class Round:
         up share their reads."""
         # If there are more than a round can take, those that have waited longest go first.
         known.sort(key=lambda one: one.waiting_since or math.inf)
-        found = await self._parts.plane.find_batches(
+        found = await self._local.plane.find_batches(
             [FindRequest(*one.key, one.end, plan.ROUND_PARTITION_BYTES) for one in known],
             plan.ROUND_BYTES,
         )
@@ -187,7 +187,7 @@ class Round:
         self, usable: list[tuple[LocalPartition, FindResult]]
     ) -> list[list[tuple[LocalPartition, FindResult]]]:
         """All whose objects are in memory together, each of the others by itself."""
-        cache = self._parts.reader.objects.cache
+        cache = self._local.reader.objects.cache
         together, apart = [], []
         for pair in usable:
             if all(batch.extent.object_key in cache for batch in pair[1].batches):
@@ -213,7 +213,7 @@ class Round:
 
     async def _read(self, group: list[tuple[LocalPartition, FindResult]]) -> list[Filling]:
         try:
-            results = await self._parts.reader.read_found([found for _, found in group])
+            results = await self._local.reader.read_found([found for _, found in group])
         except KafkaError as error:
             results = [ReadResult(error.code)] * len(group)
         return [
@@ -229,7 +229,7 @@ class Round:
         if self._is_quick(good):
             outcomes = self._append_all(good, trim=False)
         else:
-            outcomes = await self._parts.threads.run(partial(self._append_all, good, trim=True))
+            outcomes = await self._local.threads.run(partial(self._append_all, good, trim=True))
         for (one, _, _), outcome in zip(good, outcomes, strict=True):
             if isinstance(outcome, Appended):
                 self._partitions.appended(one, *outcome)
@@ -243,7 +243,7 @@ class Round:
     def _is_quick(self, fillings: list[Filling]) -> bool:
         """A few bytes for copies with room: a thread would cost more than it saves, as with the
         logs of classic topics."""
-        copy_bytes = self._parts.sizes.copy_bytes
+        copy_bytes = self._local.sizes.copy_bytes
         return 0 < sum(one.result.size for one in fillings) <= INLINE_BYTES_MAX and all(
             one.partition.copy is not None and one.partition.copy.takes(one.result.size, copy_bytes)
             for one in fillings
@@ -252,11 +252,11 @@ class Round:
     def _append_all(self, fillings: list[Filling], *, trim: bool) -> list[Appended | Exception]:
         """Nothing else changes these files meanwhile."""
         outcomes: list[Appended | Exception] = []
-        config, now_ms = self._parts.config, self._parts.clock.now_ms()
+        config, now_ms = self._local.config, self._local.clock.now_ms()
         for one, start, result in fillings:
             try:
                 copy = one.copy or LocalCopy.create(
-                    one.place, self._parts.files, config, now_ms, start
+                    one.place, self._local.files, config, now_ms, start
                 )
                 added_bytes = copy.append(result.records, now_ms)
                 if trim:
@@ -266,7 +266,7 @@ class Round:
                 outcomes.append(error)
                 # If the disk is full, this frees the space of these files.
                 with contextlib.suppress(OSError):
-                    _remove_files(one.copy, one.place.directory, self._parts.files)
+                    _remove_files(one.copy, one.place.directory, self._local.files)
         return outcomes
 
 
