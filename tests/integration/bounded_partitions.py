@@ -98,10 +98,10 @@ class BoundedPartition:
         return Appended(NONE, offset, -1, self.log_start_offset)
 
     def start_verification(self, *_: Any, **__: Any) -> None:
-        raise NotImplementedError
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
 
     def end_transaction(self, *_: Any) -> None:
-        raise NotImplementedError
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def active_producers(self) -> list[Any]:
         return []

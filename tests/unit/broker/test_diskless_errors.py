@@ -96,6 +96,7 @@ async def test_reads_are_retried(error: ErrorCode) -> None:
     assert await told(partition(error).offset_for(-1, Isolation.UNCOMMITTED)) == AGAIN
     assert await told(partition(KafkaError(error)).offset_for(-1, Isolation.UNCOMMITTED)) == AGAIN
     assert await told(partition(error).epoch_end(0)) == AGAIN
+    assert await told(partition(KafkaError(error)).epoch_end(0)) == AGAIN
 
 
 @pytest.mark.parametrize("version", [1, 3, 4, 11])
@@ -112,7 +113,9 @@ async def test_old_clients_are_not_told_an_epoch(version: int) -> None:
 
 @pytest.mark.parametrize("error", [*AWAY, ErrorCode.REQUEST_TIMED_OUT])
 async def test_deletions_are_retried_and_report_an_unknown_outcome(error: ErrorCode) -> None:
-    assert await told(partition(error).delete_before(5), 1.0) == (AGAIN if error in AWAY else error)
+    expected = AGAIN if error in AWAY else error
+    assert await told(partition(error).delete_before(5), 1.0) == expected
+    assert await told(partition(KafkaError(error)).delete_before(5), 1.0) == expected
 
 
 @pytest.mark.parametrize("error", [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.KAFKA_STORAGE_ERROR])

@@ -265,14 +265,23 @@ class PurePartitions:
     async def end_epochs(
         self, asked: Sequence[tuple[TopicPartition, int]]
     ) -> list[EpochEnd | KafkaError]:
-        infos = await self._engine.plane.log_info([place for place, _ in asked])
+        try:
+            infos = await self._engine.plane.log_info([place for place, _ in asked])
+        except KafkaError as error:
+            return [_read_error(error.code)] * len(asked)
         return [
             _read_error(info.error) if info.error else EpochEnd(epoch, info.high_watermark)
             for (_, epoch), info in zip(asked, infos, strict=True)
         ]
 
-    async def delete(self, asked: Sequence[tuple[Any, int, int]], _seconds: float) -> list[Deleted]:
-        results = await self._engine.plane.delete_records(asked)
+    async def delete(
+        self, asked: Sequence[tuple[Any, int, int]], _seconds: float
+    ) -> list[Deleted | KafkaError]:
+        try:
+            results = await self._engine.plane.delete_records(asked)
+        except KafkaError as error:
+            # Classic partitions of the same request have been cut already, and are answered for.
+            return [KafkaError(_change_error(error.code))] * len(asked)
         for (topic_id, index, _), result in zip(asked, results, strict=True):
             if result.error is ErrorCode.NONE:
                 self._engine.records_deleted(topic_id, index, result.low_watermark)
