@@ -2,8 +2,8 @@
 
     python tools/generate_messages.py JSON_DIR [--check]
 
-JSON_DIR holds the ``common/message`` and ``common/metadata`` folders of Kafka's jars (see
-``tools/kafka_jars.sh``). Our own schemas are in ``schemas/``.
+JSON_DIR holds the ``common/message``, ``common/metadata`` and ``message`` folders of Kafka's jars
+(see ``tools/kafka_jars.sh``). Our own schemas are in ``schemas/``.
 ``--check`` writes nothing and fails when the committed files differ.
 """
 
@@ -195,10 +195,13 @@ def extend(fields: list[dict[str, Any]], path: str, extensions: dict[str, Any]) 
 
 def schemas(directory: Path) -> Iterator[dict[str, Any]]:
     """Kafka's schemas and ours; ``extensions`` has tagged fields of ours for Kafka's messages."""
-    paths = [*directory.rglob("common/*/*.json"), *(ROOT / "schemas").glob("*.json")]
+    kafkas = [*directory.rglob("common/*/*.json"), *directory.rglob("message/Remote*.json")]
+    paths = [*kafkas, *(ROOT / "schemas").glob("*.json")]
     extensions = load(ROOT / "schemas" / "extensions" / "extensions.json")
     for path in sorted(paths, key=lambda p: p.name):
         schema = load(path)
+        if schema["name"].startswith("Remote"):
+            schema["type"] = "remote-log-record"  # numbered apart from the cluster's metadata
         extend(schema.get("fields", []), schema["name"], extensions)
         if not SKIPPED.match(schema["name"]) and schema["validVersions"] != "none":
             yield schema
@@ -209,7 +212,7 @@ def index(loaded: list[dict[str, Any]]) -> str:
     needed."""
     out = ['"""Generated: every message by type and key; do not edit."""', "", ""]
     kinds = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
-    for kind in (*kinds, "diskless-record"):
+    for kind in (*kinds, "diskless-record", "remote-log-record"):
         rows = sorted(
             (s["apiKey"], s["name"]) for s in loaded if s["type"] == kind and "apiKey" in s
         )

@@ -1,6 +1,7 @@
 """Records of the metadata logs: frame version, type and version as varints, then the body.
 
-Cluster metadata and the diskless coordinators use the same framing with separate type numbers.
+Cluster metadata, the diskless coordinators and the metadata of remote segments
+(``__remote_log_metadata``) use the same framing with separate type numbers.
 """
 
 from __future__ import annotations
@@ -43,6 +44,16 @@ def encode_diskless(message: Message, version: int | None = None) -> bytes:
 def decode_diskless(data: Buffer | None) -> Message | None:
     """The diskless coordinator's record in a value."""
     return _decode(data, index.DISKLESS_RECORDS)
+
+
+def encode_remote_log(message: Message, version: int | None = None) -> bytes:
+    """The value of a record of ``__remote_log_metadata``."""
+    return _encode(message, version, "remote-log-record")
+
+
+def decode_remote_log(data: Buffer | None) -> Message | None:
+    """The record of ``__remote_log_metadata`` in a value."""
+    return _decode(data, index.REMOTE_LOG_RECORDS)
 
 
 def _encode(message: Message, version: int | None, kind: MessageType) -> bytes:

@@ -19,6 +19,7 @@ MessageType = Literal[
     "coordinator-key",
     "coordinator-value",
     "diskless-record",
+    "remote-log-record",
     "struct",
 ]
 

@@ -308,3 +308,10 @@ DISKLESS_RECORDS: dict[int, tuple[str, ...]] = {
     502: ("ProducerStateRecord",),
     503: ("FilePinnedRecord",),
 }
+
+REMOTE_LOG_RECORDS: dict[int, tuple[str, ...]] = {
+    0: ("RemoteLogSegmentMetadataRecord",),
+    1: ("RemoteLogSegmentMetadataUpdateRecord",),
+    2: ("RemotePartitionDeleteMetadataRecord",),
+    3: ("RemoteLogSegmentMetadataSnapshotRecord",),
+}

@@ -1,0 +1,1 @@
+"""The metadata of remote segments: the machine, the topic, following it."""

@@ -1,0 +1,148 @@
+"""What tiered storage needs of others; ``broker/`` fills these.
+
+The rule that carries the safety of all of it: nothing is done to an object before the record that
+says so was read back from the metadata topic and seen to take effect. The topic's order is the
+lock between an old leader and a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from skylog.log.closed import ClosedSegment
+    from skylog.log.epochs import LeaderEpochs
+    from skylog.tiered.metadata.machine import RemoteLog
+    from skylog.tiered.segments import IndexType, RemoteSegment, TopicIdPartition
+    from skylog.wire.buffers import Buffer
+    from skylog.wire.schema import Message
+
+
+# --- The metadata topic ---------------------------------------------------------------------------
+
+
+class MetadataValue(NamedTuple):
+    offset: int
+    value: bytes | None
+
+
+class MetadataPage(NamedTuple):
+    """Committed records of a partition of the metadata topic, from the offset asked for on."""
+
+    values: Sequence[MetadataValue]
+    # Where to read on; offsets without a value (control records) may lie between.
+    next_offset: int
+    log_start_offset: int
+    high_watermark: int
+
+
+class MetadataTopic(Protocol):
+    """``__remote_log_metadata``, wherever its partitions are led."""
+
+    @property
+    def partition_count(self) -> int:
+        """0 while the topic does not exist."""
+        ...
+
+    async def create(self) -> None:
+        """Create the topic with Kafka's settings, unless it exists."""
+
+    async def append(self, partition: int, values: Sequence[bytes]) -> int:
+        """Append with acks=all; returns the last offset. Errors are ``KafkaError``; after one that
+        is ambiguous the caller appends the same again."""
+        ...
+
+    async def read(self, partition: int, offset: int, max_bytes: int) -> MetadataPage:
+        """Waits a while for records if there are none yet."""
+        ...
+
+
+class Published(Enum):
+    """What a record did once it was read back."""
+
+    EFFECTIVE = "effective"
+    # A newer leader had written before: for every reader, the record never was.
+    VOID = "void"
+
+
+class RemoteLogs(Protocol):
+    """The remote logs of the partitions that this broker hosts, and how to change them."""
+
+    def get(self, partition: TopicIdPartition) -> RemoteLog | None:
+        """None while it is not followed, or not read up to what was its end when that began."""
+        ...
+
+    async def ready(self, partition: TopicIdPartition) -> RemoteLog:
+        """Wait until ``get`` returns one; callers bound the wait."""
+        ...
+
+    async def publish(self, partition: TopicIdPartition, record: Message) -> Published:
+        """Append, read back, apply. The same record again is harmless; an error is ambiguous."""
+        ...
+
+
+# --- The object store -----------------------------------------------------------------------------
+
+
+class SegmentFiles(NamedTuple):
+    """What is copied of a segment: paths of files, and what is made in memory."""
+
+    log: str
+    offset_index: str
+    time_index: str
+    # None: no transaction was aborted.
+    transaction_index: str | None
+    producer_snapshot: str
+    # The text of a leader epoch checkpoint: all epochs up to the segment's end.
+    leader_epochs: bytes
+
+
+class RemoteStorage(Protocol):
+    """Objects of remote segments. Errors are ``objects.store``'s, apart from those named."""
+
+    async def copy(self, segment: RemoteSegment, files: SegmentFiles) -> bytes | None:
+        """Put log, then indexes, then manifest; returns the custom metadata."""
+        ...
+
+    async def fetch(self, segment: RemoteSegment, start: int, end: int) -> Buffer:
+        """Bytes of the log, ``end`` exclusive."""
+        ...
+
+    async def fetch_index(self, segment: RemoteSegment, kind: IndexType) -> Buffer:
+        """``NotFound`` for TRANSACTION if there is none."""
+        ...
+
+    async def delete(self, segment: RemoteSegment) -> None:
+        """Manifest first; what is absent counts as deleted."""
+
+
+# --- The local log --------------------------------------------------------------------------------
+
+
+class CopySource(Protocol):
+    """A log whose closed segments are copied: a classic one now."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def local_log_start_offset(self) -> int: ...
+    @property
+    def log_end_offset(self) -> int: ...
+    @property
+    def last_stable_offset(self) -> int: ...
+    @property
+    def epochs(self) -> LeaderEpochs: ...
+
+    def closed_segments(self, from_offset: int) -> Sequence[ClosedSegment]:
+        """All but the active one that end at or below the last stable offset, oldest first."""
+        ...
+
+    def remote_moved(self, highest_offset: int, remote_end: int) -> None:
+        """The highest remote offset (−1: none), and the end of the gapless run from the local
+        start on; local retention goes by the latter."""
+
+    async def start_at(self, offset: int) -> int:
+        """Move the log start; durable when it returns."""
+        ...

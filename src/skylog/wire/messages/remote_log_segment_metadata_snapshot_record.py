@@ -1,0 +1,70 @@
+"""Generated from RemoteLogSegmentMetadataSnapshotRecord.json; do not edit."""
+
+from __future__ import annotations
+
+from skylog.kernel.ids import ZERO_UUID, Uuid
+from skylog.wire.schema import LAST, UNSET, Field, Message, Struct, Versions
+
+
+class SegmentLeaderEpochEntry(Struct):
+    __slots__ = ("leader_epoch", "offset",)
+    FIELDS = (
+        Field("leader_epoch", "int32", Versions(0, LAST), 0),
+        Field("offset", "int64", Versions(0, LAST), 0),
+    )
+
+    def __init__(
+        self,
+        leader_epoch: int = 0,
+        offset: int = 0,
+    ) -> None:
+        self.leader_epoch = leader_epoch
+        self.offset = offset
+
+
+class RemoteLogSegmentMetadataSnapshotRecord(Message):
+    __slots__ = ("segment_id", "start_offset", "end_offset", "broker_id", "max_timestamp_ms", "event_timestamp_ms", "segment_leader_epochs", "segment_size_in_bytes", "custom_metadata", "remote_log_segment_state", "txn_index_empty",)
+    TYPE = "remote-log-record"
+    API_KEY = 3
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = Versions(0, LAST)
+    FIELDS = (
+        Field("segment_id", "uuid", Versions(0, LAST), ZERO_UUID),
+        Field("start_offset", "int64", Versions(0, LAST), 0),
+        Field("end_offset", "int64", Versions(0, LAST), 0),
+        Field("broker_id", "int32", Versions(0, LAST), 0),
+        Field("max_timestamp_ms", "int64", Versions(0, LAST), 0),
+        Field("event_timestamp_ms", "int64", Versions(0, LAST), 0),
+        Field("segment_leader_epochs", SegmentLeaderEpochEntry, Versions(0, LAST), (), array=True),
+        Field("segment_size_in_bytes", "int32", Versions(0, LAST), 0),
+        Field("custom_metadata", "bytes", Versions(0, LAST), None, nullable=Versions(0, LAST)),
+        Field("remote_log_segment_state", "int8", Versions(0, LAST), 0),
+        Field("txn_index_empty", "bool", Versions(0, LAST), False, tag=0, tagged=Versions(0, LAST)),
+    )
+
+    def __init__(
+        self,
+        segment_id: Uuid = ZERO_UUID,
+        start_offset: int = 0,
+        end_offset: int = 0,
+        broker_id: int = 0,
+        max_timestamp_ms: int = 0,
+        event_timestamp_ms: int = 0,
+        segment_leader_epochs: list[SegmentLeaderEpochEntry] = UNSET,
+        segment_size_in_bytes: int = 0,
+        custom_metadata: bytes | None = None,
+        remote_log_segment_state: int = 0,
+        txn_index_empty: bool = False,
+    ) -> None:
+        self.segment_id = segment_id
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.broker_id = broker_id
+        self.max_timestamp_ms = max_timestamp_ms
+        self.event_timestamp_ms = event_timestamp_ms
+        self.segment_leader_epochs = [] if segment_leader_epochs is UNSET else segment_leader_epochs
+        self.segment_size_in_bytes = segment_size_in_bytes
+        self.custom_metadata = custom_metadata
+        self.remote_log_segment_state = remote_log_segment_state
+        self.txn_index_empty = txn_index_empty
+
