@@ -83,7 +83,24 @@ REFUSED = [
     (["create.topic.policy.class.name=P"], ["create.topic.policy.class.name", "policies"]),
     (["alter.config.policy.class.name=P"], ["alter.config.policy.class.name", "policies"]),
     (["config.providers=file"], ["config.providers", "file", "empty"]),
-    (["remote.log.storage.system.enable=true"], ["remote.log.storage.system.enable", "false"]),
+    (
+        ["remote.log.metadata.manager.class.name=com.example.Mine"],
+        ["remote.log.metadata.manager.class.name", "TopicBasedRemoteLogMetadataManager"],
+    ),
+    (
+        ["remote.log.storage.system.enable=true", "remote.log.metadata.manager.listener.name=X"],
+        ["remote.log.metadata.manager.listener.name", "X", "PLAINTEXT"],
+    ),
+    (
+        ["rlmm.config.remote.log.metadata.topic.num.partition=1"],
+        ["remote.log.metadata.topic.num.partition=1", "remote.log.metadata.topic.num.partitions"],
+    ),
+    (
+        ["rlmm.config.remote.log.metadata.topic.min.isr=0"],
+        ["rlmm.config.", "remote.log.metadata.topic.min.isr", "at least 1"],
+    ),
+    (["tiered.upload.part.bytes=5242879"], ["tiered.upload.part.bytes", "5242880"]),
+    (["remote.log.reader.threads=0"], ["remote.log.reader.threads", "at least 1"]),
     (["http.listener=9464"], ["http.listener", "9464", "host:port"]),
     (["produce.validation=none"], ["produce.validation", "none", "full, header"]),
     (["log.format=xml"], ["log.format", "xml", "auto, text, json"]),

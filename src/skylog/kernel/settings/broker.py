@@ -39,6 +39,7 @@ from skylog.kernel.settings.sections import (
 )
 from skylog.kernel.settings.storage import StorageSettings
 from skylog.kernel.settings.synonyms import Layers
+from skylog.kernel.settings.tiered import TieredSettings, build_tiered
 from skylog.kernel.settings.transactions import TransactionSettings
 
 
@@ -70,6 +71,7 @@ class BrokerSettings:
     storage: StorageSettings
     diskless: DisklessSettings
     managed_replication: ManagedReplicationSettings
+    tiered: TieredSettings
     listener_texts: ListenerTexts = field(repr=False)
     listeners: tuple[ListenerSettings, ...]
     inter_broker_listener: str
@@ -168,6 +170,7 @@ def build_settings(texts: Mapping[str, str]) -> BrokerSettings:
         storage=bind(StorageSettings, effective),
         diskless=bind(DisklessSettings, effective),
         managed_replication=bind(ManagedReplicationSettings, effective),
+        tiered=build_tiered(texts, effective),
         listener_texts=listener_texts,
         listeners=build_listeners(*listeners),
         inter_broker_listener=listener_texts.inter_broker_name,

@@ -17,6 +17,7 @@ from skylog.kernel.settings.consumer_groups import ASSIGNORS
 from skylog.kernel.settings.listeners import ListenerSettings, parse_map
 from skylog.kernel.settings.managed_replication import LISTENER_MAP
 from skylog.kernel.settings.replication import RACK_AWARE_SELECTOR
+from skylog.kernel.settings.tiered import METADATA_MANAGER
 from skylog.kernel.validators import parse_host_port
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _UNSUPPORTED: Final[Mapping[str, tuple[Value, ...]]] = {
     "principal.builder.class": (
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
     ),
-    "remote.log.storage.system.enable": (False,),
+    "remote.log.metadata.manager.class.name": (METADATA_MANAGER,),
     "replica.selector.class": (None, "", RACK_AWARE_SELECTOR),
 }
 
@@ -141,6 +142,7 @@ def check_settings(settings: BrokerSettings) -> None:
     _check_http(settings)
     _check_diskless(settings)
     _check_zones(settings)
+    _check_tiered(settings)
 
 
 def _check_log(settings: BrokerSettings) -> None:
@@ -357,3 +359,15 @@ def _check_zones(settings: BrokerSettings) -> None:
                 settings.managed_replication.listener_map,
                 f"{listener} is not one of the listeners {', '.join(sorted(known))}",
             )
+
+
+def _check_tiered(settings: BrokerSettings) -> None:
+    listener = settings.tiered.metadata_listener
+    known = [listener.name for listener in settings.broker_listeners]
+    if settings.tiered.enabled and settings.node.is_broker and listener not in (None, *known):
+        raise problem(
+            "remote.log.metadata.manager.listener.name",
+            listener,
+            "Should be set as a listener name within valid broker listener name list: "
+            + ",".join(known),
+        )

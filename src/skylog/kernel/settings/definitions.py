@@ -19,6 +19,7 @@ from skylog.kernel.settings import (
     managed_replication,
     replication,
     storage,
+    tiered,
 )
 from skylog.kernel.settings.consumer_groups import GROUP_DOCS
 from skylog.kernel.settings.fields import docs_of
@@ -39,6 +40,7 @@ ALL_SECTIONS: Final = (
     diskless.DisklessSettings,
     managed_replication.ManagedReplicationSettings,
     storage.StorageSettings,
+    tiered.TieredSettings,
 )
 _SECTION_DOCS: Final = docs_of(*ALL_SECTIONS)
 
@@ -101,10 +103,13 @@ KAFKA_BROKER: Final = _schema(
     ((*fact[:2], DEFAULTS.get(fact[0], fact[2]), *fact[3:]) for fact in kafka_broker_facts.BROKER),
     _BROKER_DOCS,
 )
-DISKLESS: Final = tuple(
+_OBJECTS: Final = tuple(
     _key(fact, _SECTION_DOCS)
     for fact in (
-        *((*fact, "MEDIUM", "read-only", False) for fact in (*diskless.FACTS, *storage.FACTS)),
+        *(
+            (*fact, "MEDIUM", "read-only", False)
+            for fact in (*diskless.FACTS, *storage.FACTS, *tiered.FACTS)
+        ),
         *managed_replication.FACTS,
     )
 )
@@ -113,7 +118,7 @@ _LOG_DISKLESS: Final = _key(
     TOPIC_BROKER_DOCS,
 )
 # What Kafka does not have.
-OURS: Final = Schema((*OWN, *DISKLESS, _LOG_DISKLESS))
+OURS: Final = Schema((*OWN, *_OBJECTS, _LOG_DISKLESS))
 BROKER: Final = Schema((*KAFKA_BROKER.values(), *AUTHORIZER, *OURS.values()))
 BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, BROKER_QUOTA_DOCS)
 _OWN_TOPIC: Final = (("diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "read-only", False),)

@@ -16,6 +16,7 @@ from skylog.kernel.errors import ConfigError
 from skylog.kernel.limits import SETTING_VALUE_CHARACTERS_MAX, SETTINGS_FILE_BYTES_MAX
 from skylog.kernel.properties import parse_properties
 from skylog.kernel.settings.listeners import PREFIX, PROTOCOLS, parse_endpoints
+from skylog.kernel.settings.tiered import open_prefixes
 
 ENVIRONMENT_PREFIX: Final = "SKYLOG_"
 # Our environment variables that are not settings.
@@ -33,7 +34,7 @@ ENVIRONMENT_OTHERS: Final = frozenset(
     }
 )
 # Settings passed to plugins or to one listener; their names are not known here.
-OPEN_PREFIXES: Final = (PREFIX, "rsm.config.", "rlmm.config.")
+OPEN_PREFIXES: Final = (PREFIX, *open_prefixes({}))
 
 CONTROLLER: Final = "CONTROLLER"
 EMBEDDED: Final[Mapping[str, str]] = {
@@ -50,6 +51,8 @@ EMBEDDED: Final[Mapping[str, str]] = {
     "diskless.metadata.topic.num.partitions": "1",
     "diskless.metadata.topic.replication.factor": "1",
     "diskless.metadata.topic.min.isr": "1",
+    "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
+    "rlmm.config.remote.log.metadata.topic.min.isr": "1",
 }
 
 
@@ -68,13 +71,15 @@ def gather(
     found = _from_file(path) if path is not None else {}
     found.update(_from_environment(environ))
     found.update(_from_overrides(overrides))
+    texts = {name: given.text for name, given in found.items()}
+    prefixes = (*OPEN_PREFIXES, *open_prefixes(texts))
     for name, given in found.items():
         if len(given.text) > SETTING_VALUE_CHARACTERS_MAX:
             raise ConfigError(
                 f"{name} ({given.where}) has {len(given.text)} characters; "
                 f"at most {SETTING_VALUE_CHARACTERS_MAX} are allowed"
             )
-        if name not in known and not name.startswith(OPEN_PREFIXES):
+        if name not in known and not name.startswith(prefixes):
             raise known.unknown(name, _shown(name, given.text), given.where)
     return found if path is not None else _embedded(found)
 
