@@ -13,6 +13,7 @@ from skylog.kernel.limits import START_LOADING_SECONDS_MAX
 if TYPE_CHECKING:
     from skylog.broker.assembly.diskless_engine import DisklessEngine
     from skylog.broker.assembly.replication import Replication
+    from skylog.broker.assembly.tiered import TieredStorage
     from skylog.broker.handlers.fetch_sessions import FetchSessions
     from skylog.broker.metadata.auto_create import AutoCreate
     from skylog.broker.metadata.configs import Configs
@@ -70,6 +71,8 @@ class Services:
     traffic: Traffic
     memory: Memory
     diskless: DisklessEngine
+    # None: ``remote.log.storage.system.enable`` is false.
+    tiered: TieredStorage | None
     # Routes clients to diskless partitions.
     router: Router
     # Waits for work started by metadata changes: creating diskless partitions at coordinators.

@@ -34,6 +34,16 @@ class Alterations(Protocol):
     def submit(self, partition: Partition, change: IsrChange) -> None: ...
 
 
+class ReplicaListener(Protocol):
+    """Follows the replicas on this broker."""
+
+    def replica_changed(self, partition: Partition) -> None:
+        """Metadata or settings of a replica have changed, or it is new."""
+
+    def replica_dropped(self, partition: Partition, *, deleted: bool) -> None:
+        """It is dropped next, because its topic was ``deleted`` or it is elsewhere now."""
+
+
 class ReplicaManager:
     """Manages the partitions on this broker."""
 
@@ -57,6 +67,10 @@ class ReplicaManager:
         self._topics: dict[str, dict[int, Partition]] = {}
         # Those led by this broker that have other replicas.
         self._led: dict[Partition, None] = {}
+        self._listeners: list[ReplicaListener] = []
+
+    def add_listener(self, listener: ReplicaListener) -> None:
+        self._listeners.append(listener)
 
     # Services for partitions, too (``PartitionHost``).
 
@@ -76,7 +90,7 @@ class ReplicaManager:
         partition = partitions.get(index)
         if self.node_id not in state.replicas:
             if partition is not None:
-                self._drop(partition)
+                self._drop(partition, deleted=False)
             return None
         if partition is None:
             log = self._logs.get_or_create(topic, index, topic_id, config)
@@ -89,19 +103,25 @@ class ReplicaManager:
             self._led[partition] = None
         else:
             self._led.pop(partition, None)
+        for listener in self._listeners:
+            listener.replica_changed(partition)
         return partition
 
     def configure(self, topic: str, config: LogConfig) -> None:
         """A topic's settings changed."""
         for partition in self._topics.get(topic, {}).values():
             partition.configure(config)
+            for listener in self._listeners:
+                listener.replica_changed(partition)
 
     def delete_topic(self, topic: str) -> None:
         for partition in tuple(self._topics.get(topic, {}).values()):
-            self._drop(partition)
+            self._drop(partition, deleted=True)
         self._topics.pop(topic, None)
 
-    def _drop(self, partition: Partition) -> None:
+    def _drop(self, partition: Partition, *, deleted: bool) -> None:
+        for listener in self._listeners:
+            listener.replica_dropped(partition, deleted=deleted)
         self._fetchers.forget(partition)
         self._led.pop(partition, None)
         partition.mark_deleted()

@@ -7,7 +7,7 @@ lock between an old leader and a new one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -69,6 +69,15 @@ class Published(Enum):
 
 class RemoteLogs(Protocol):
     """The remote logs of the partitions that this broker hosts, and how to change them."""
+
+    def follow(self, partition: TopicIdPartition, topic: str) -> None:
+        """Keep its remote log from now on. Harmless if it is kept already."""
+
+    def unfollow(self, partition: TopicIdPartition) -> None: ...
+
+    def on_change(self, listener: Callable[[TopicIdPartition], None]) -> None:
+        """Call ``listener`` after each record that changed a followed remote log, and once when
+        it becomes ready."""
 
     def get(self, partition: TopicIdPartition) -> RemoteLog | None:
         """None while it is not followed, or not read up to what was its end when that began."""

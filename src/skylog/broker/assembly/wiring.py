@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from skylog.broker.assembly.diskless_engine import OBJECTS_DIRECTORY, DisklessFollower, open_engine
+from skylog.broker.assembly.diskless_engine import OBJECTS_DIRECTORY, open_engine
+from skylog.broker.assembly.following import followers_of
 from skylog.broker.assembly.group_world import open_groups
 from skylog.broker.assembly.quorum_part import QuorumPart
-from skylog.broker.assembly.replication import ThrottleFollower, open_replication
+from skylog.broker.assembly.replication import open_replication
 from skylog.broker.assembly.storage import directories, open_storage
+from skylog.broker.assembly.tiered import open_tiered
 from skylog.broker.assembly.transaction_world import open_transactions, start_passes
 from skylog.broker.assembly.translate import (
     advertised_host,
@@ -32,16 +34,10 @@ from skylog.broker.handlers.fetch_sessions import FetchSessions, FetchSessionSet
 from skylog.broker.metadata.auto_create import AutoCreate
 from skylog.broker.metadata.configs import Configs
 from skylog.broker.metadata.features import Features
-from skylog.broker.metadata.followers import (
-    AclFollower,
-    ConfigFollower,
-    PartitionFollower,
-    QuotaFollower,
-    put_strays_aside,
-)
+from skylog.broker.metadata.followers import put_strays_aside
 from skylog.broker.metadata.lifecycle import Lifecycle
 from skylog.broker.metadata.producer_ids import ProducerIds
-from skylog.broker.metadata.publisher import Follower, MetadataPublisher
+from skylog.broker.metadata.publisher import MetadataPublisher
 from skylog.broker.net.access import broker_access, check_access
 from skylog.broker.net.in_flight import Memory
 from skylog.broker.net.listeners import Listeners, listener_securities
@@ -303,28 +299,25 @@ class Node:
             memory=self._memory,
             router=router,
             diskless=engine,
+            tiered=open_tiered(settings),
             settled=self._background.settled,
         )
 
     async def _follow_metadata(self, logs: LogManager) -> None:
         services = self._services
         put_strays_aside(logs, self._image, self.settings.node.node_id)
-        followers: list[Follower] = [ConfigFollower(services.configs), PartitionFollower(services)]
-        if services.authorizer is not None:
-            followers.append(AclFollower(services.authorizer, services.fetch_sessions))
-        followers.append(QuotaFollower(self._client_quotas, self._connections))
-        followers.append(ThrottleFollower(services.replication, self.settings))
+        followers = followers_of(services, self._client_quotas, self._connections, self._background)
         await services.diskless.plane.start()
         self._undo.stop_by(services.diskless.close)
-        until_done = self._background.until_done
-        followers.append(DisklessFollower(services.diskless, services.auto_create, until_done))
-        followers.append(services.router)
         services.configs.on_change(self._limit_connections)
         services.configs.on_change(services.replication.reconfigure)
         followers += self._part.presence(self._listeners, self._background.once)
         self._undo.stop_by(services.replication.close)
         services.replication.fetchers.start()
         self._publisher.start(followers)
+        if services.tiered is not None:
+            self._undo.stop_by(services.tiered.close)
+            await services.tiered.start()
 
     async def _bind(self, securities: Mapping[str, ListenerSecurity]) -> None:
         self._listeners = listeners = Listeners(
