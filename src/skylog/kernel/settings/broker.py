@@ -23,6 +23,7 @@ from skylog.kernel.settings.listeners import (
     is_listener_value,
 )
 from skylog.kernel.settings.managed_replication import ManagedReplicationSettings
+from skylog.kernel.settings.remote_topics import check_local_limits
 from skylog.kernel.settings.replication import ReplicationSettings
 from skylog.kernel.settings.sections import (
     AccessSettings,
@@ -40,6 +41,7 @@ from skylog.kernel.settings.sections import (
 from skylog.kernel.settings.storage import StorageSettings
 from skylog.kernel.settings.synonyms import Layers
 from skylog.kernel.settings.tiered import TieredSettings, build_tiered
+from skylog.kernel.settings.topics import topic_defaults
 from skylog.kernel.settings.transactions import TransactionSettings
 
 
@@ -120,7 +122,10 @@ def load_settings(
     """
     given = gather(path, environ or {}, overrides, BROKER)
     _check_each(given)
-    return build_settings({name: entry.text for name, entry in given.items()})
+    settings = build_settings({name: entry.text for name, entry in given.items()})
+    if settings.node.is_broker and settings.tiered.enabled:
+        check_local_limits(topic_defaults(settings))
+    return settings
 
 
 def _check_each(given: Mapping[str, Given]) -> None:

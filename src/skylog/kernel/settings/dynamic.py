@@ -16,6 +16,7 @@ from skylog.kernel.config import (
     Dynamic,
     Operation,
     Schema,
+    Value,
     changed_list,
     format_value,
 )
@@ -30,8 +31,9 @@ from skylog.kernel.settings.definitions import (
     KAFKA_BROKER,
     TOPIC,
 )
+from skylog.kernel.settings.remote_topics import check_local_limits
 from skylog.kernel.settings.synonyms import LISTENER_SETTING, Layers
-from skylog.kernel.settings.topics import invalid_config, not_null, parsed
+from skylog.kernel.settings.topics import invalid_config, not_null, parsed, topic_defaults
 
 # Resource types of the configuration APIs.
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -65,6 +67,16 @@ _PER_LISTENER_ONLY: Final = frozenset(
 )
 _CLUSTER_LEVEL_LISTENER: Final = frozenset(
     {"max.connections", "max.connection.creation.rate", "num.network.threads"}
+)
+_POOLS: Final = (
+    "num.io.threads",
+    "num.replica.fetchers",
+    "num.recovery.threads.per.data.dir",
+    "background.threads",
+    "remote.log.reader.threads",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
 )
 # Sockets are bound once, at start.
 _AT_START: Final = frozenset({"listeners", "listener.security.protocol.map"})
@@ -154,9 +166,35 @@ def validate_broker_configs(
             if per_broker
             else Layers(layers.dynamic_broker, overrides, layers.static)
         )
-        return build_settings(changed.overlaid())
+        settings = build_settings(changed.overlaid())
+        _check_pools(build_settings(layers.overlaid()), settings)
+        check_local_limits(_log_limits(settings), "log.")
+        return settings
     except ConfigError as error:
         raise invalid_request(str(error)) from error
+
+
+def _check_pools(current: BrokerSettings, changed: BrokerSettings) -> None:
+    """Kafka changes the size of a pool of threads in steps only."""
+    for name in _POOLS:
+        before, after = current[name], changed[name]
+        if before // 2 <= after <= before * 2:
+            continue
+        bound = "should be at least half" if after < before else "should not be greater than double"
+        raise ConfigError(
+            f"Dynamic thread count update validation failed for {name}={after}, value {bound} the "
+            f"current value {before}"
+        )
+
+
+def _log_limits(settings: BrokerSettings) -> dict[str, Value]:
+    """The defaults of topics' limits, under the names that a broker has for them."""
+    values = topic_defaults(settings)
+    return {
+        f"log.{kind}retention.{unit}": values[f"{kind}retention.{unit}"]
+        for kind in ("", "local.")
+        for unit in ("bytes", "ms")
+    }
 
 
 def _refuse(names: Iterable[str], why: str) -> None:

@@ -48,7 +48,7 @@ class ResourceRules:
         match kind:
             case dynamic.TOPIC_RESOURCE:
                 system = name.startswith("__")
-                validate_topic_configs(configs, self._settings(), system=system)
+                validate_topic_configs(configs, self._settings(), existing=existing, system=system)
             case dynamic.BROKER_RESOURCE:
                 _check_broker_name(name)
             case dynamic.CLIENT_METRICS_RESOURCE:

@@ -85,6 +85,10 @@ TOPIC_DOCS: Final[Mapping[str, str]] = {
     "index.interval.bytes": "Bytes of records between two entries of the offset index.",
     "leader.replication.throttled.replicas": "Replicas, as partition:broker or *, whose leaders"
     " serve followers within leader.replication.throttled.rate until they are in sync.",
+    "local.retention.bytes": "Size of a partition on disk beyond which remote segments are "
+    "deleted there; -2 is retention.bytes.",
+    "local.retention.ms": "Age beyond which remote segments are deleted on disk; -2 is "
+    "retention.ms.",
     "max.compaction.lag.ms": "Maximum age of records before they are compacted.",
     "max.message.bytes": "Largest record batch that is accepted, in its stored form.",
     "message.timestamp.after.max.ms": "How far a record's timestamp may be in the future.",
@@ -93,6 +97,12 @@ TOPIC_DOCS: Final[Mapping[str, str]] = {
     "min.cleanable.dirty.ratio": "Ratio of uncompacted data at which a log is compacted.",
     "min.compaction.lag.ms": "Minimum age of records before they are compacted.",
     "min.insync.replicas": "In-sync replicas without which a write with acks=all is refused.",
+    "remote.log.copy.disable": "Whether no more segments become remote; those that are can be read "
+    "and expire.",
+    "remote.log.delete.on.disable": "Whether remote segments are deleted when remote.storage.enable"
+    " becomes false; without it that is refused.",
+    "remote.storage.enable": "Whether closed segments are copied to object storage (tiered "
+    "storage).",
     "retention.bytes": "Size of a partition beyond which old segments are deleted; -1 is none.",
     "retention.ms": "Age beyond which segments are deleted; -1 is never.",
     "segment.bytes": "Size at which a new segment is rolled.",

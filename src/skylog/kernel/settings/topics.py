@@ -14,6 +14,7 @@ from skylog.kernel.config import Schema, Value
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.kernel.limits import CONFIG_VALUE_CHARACTERS_MAX
 from skylog.kernel.settings.definitions import GROUP, TOPIC
+from skylog.kernel.settings.remote_topics import check_remote
 from skylog.kernel.settings.topic_facts import GROUP_SYNONYMS, TOPIC_SYNONYMS
 
 if TYPE_CHECKING:
@@ -107,10 +108,14 @@ def produce_limits(values: Mapping[str, Value], settings: BrokerSettings) -> Pro
 
 
 def validate_topic_configs(
-    overrides: Mapping[str, str | None], settings: BrokerSettings, *, system: bool = False
+    overrides: Mapping[str, str | None],
+    settings: BrokerSettings,
+    *,
+    existing: Mapping[str, str] | None = None,
+    system: bool = False,
 ) -> None:
-    """Check all overrides a topic would have; KafkaError(INVALID_CONFIG) with Kafka's message. An
-    internal topic is never diskless by default.
+    """Check all overrides a topic would have, given the ``existing`` ones; KafkaError(
+    INVALID_CONFIG) with Kafka's message. An internal topic is never diskless by default.
     """
     texts = not_null(overrides, "topic")
     for name in texts:
@@ -120,11 +125,10 @@ def validate_topic_configs(
     _check_compaction_lag(values)
     if not system or "diskless.enable" in texts:
         _check_diskless(values)
-    if values["remote.storage.enable"]:
-        raise invalid_config(
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage."
-        )
+    try:
+        check_remote(values, existing or {}, system=settings.tiered.enabled)
+    except ConfigError as error:
+        raise invalid_config(str(error)) from error
 
 
 def _check_diskless(values: Mapping[str, Value]) -> None:
