@@ -40,6 +40,8 @@ class BucketServer:
     objects: dict[str, bytes] = field(default_factory=dict)
     faults: deque[Answer | str] = field(default_factory=deque)
     requests: list[str] = field(default_factory=list)
+    # Multipart uploads that were neither completed nor aborted: parts by number.
+    uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
     keys_seen: list[str] = field(default_factory=list)  # access key ids that signed
     lock: threading.Lock = field(default_factory=threading.Lock)
     endpoint: str = ""
@@ -81,6 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
         self, key: str, query: dict[str, list[str]], body: bytes
     ) -> tuple[int, dict[str, str], bytes]:
         objects = self.bucket.objects
+        if "uploads" in query or "uploadId" in query:
+            return self._multipart(key, query, body)
         match self.command:
             case "PUT":
                 create = self.headers.get("If-None-Match") == "*"
@@ -100,6 +104,32 @@ class _Handler(BaseHTTPRequestHandler):
                 return 200, {}, f"<DeleteResult>{deleted}</DeleteResult>".encode()
             case _:
                 return self._list(query) if not key else self._read(key)
+
+    def _multipart(
+        self, key: str, query: dict[str, list[str]], body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
+        uploads = self.bucket.uploads
+        if "uploads" in query:
+            upload = f"upload-{len(self.bucket.requests)}"
+            uploads[upload] = {}
+            root = "InitiateMultipartUploadResult"
+            return 200, {}, f"<{root}><UploadId>{upload}</UploadId></{root}>".encode()
+        upload = query["uploadId"][0]
+        if upload not in uploads:
+            return 404, {}, b"<Error><Code>NoSuchUpload</Code></Error>"
+        match self.command:
+            case "PUT":
+                uploads[upload][int(query["partNumber"][0])] = body
+                return 200, {"ETag": '"part"'}, b""
+            case "DELETE":
+                del uploads[upload]
+                return 204, {}, b""
+            case _:
+                parts = uploads.pop(upload)
+                named = [int(n) for n in re.findall(r"<PartNumber>(\d+)<", body.decode())]
+                self.bucket.objects[key] = b"".join(parts[number] for number in named)
+                root = "CompleteMultipartUploadResult"
+                return 200, {}, f'<{root}><ETag>"tag"</ETag></{root}>'.encode()
 
     def _read(self, key: str) -> tuple[int, dict[str, str], bytes]:
         data = self.bucket.objects.get(key)

@@ -312,3 +312,78 @@ async def test_objects_outlive_the_store(
         assert await again.get(key) == b"still here"
     finally:
         await again.close()
+
+
+PART = 8 * 1024 * 1024
+
+
+@pytest.mark.parametrize("size", [0, 1, PART - 1, PART, PART + 1, 2 * PART, 2 * PART + 17])
+async def test_a_file_is_put_whole(store: ObjectStore, tmp_path: Path, size: int) -> None:
+    data = random.Random(size).randbytes(size)
+    path = tmp_path / "segment"
+    path.write_bytes(data)
+    key = fresh()
+    for _ in range(2):  # the same again, as after a lost response
+        await store.put_file(key, [path], size)
+        assert await store.get(key) == data
+        assert (await store.head(key)).size == size
+
+
+async def test_files_and_buffers_are_put_one_behind_the_other(
+    store: ObjectStore, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_bytes(b"1" * PART)
+    second.write_bytes(b"2" * 100)
+    empty = tmp_path / "empty"
+    empty.touch()
+    key = fresh()
+    source = [b"head", first, memoryview(b"a middle")[2:], empty, bytearray(), second, b"tail"]
+    expected = b"head" + b"1" * PART + b"middle" + b"2" * 100 + b"tail"
+    await store.put_file(key, source, len(expected))
+    assert await store.get(key) == expected
+
+
+@pytest.mark.parametrize("size", [99, 101, PART * 2])
+@pytest.mark.parametrize("length", [100, PART + 100])
+async def test_a_source_of_another_size_is_refused(
+    store: ObjectStore, tmp_path: Path, size: int, length: int
+) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(length))
+    key = fresh()
+    with pytest.raises(ObjectError, match=f"bytes instead of {size}") as raised:
+        await store.put_file(key, [path], size)
+    assert raised.value.kind is Outcome.REFUSED
+    with pytest.raises(NotFound):
+        await store.head(key)
+    assert await listed(store) == []
+
+
+@pytest.mark.parametrize("before", [b"", bytes(PART + 1)], ids=["at once", "on the way"])
+async def test_a_source_that_cannot_be_read_is_refused_and_is_not_a_missing_object(
+    store: ObjectStore, tmp_path: Path, before: bytes
+) -> None:
+    key = fresh()
+    with pytest.raises(ObjectError, match="cannot read") as raised:
+        await store.put_file(key, [before, tmp_path / "nothing"], len(before) + 1)
+    assert raised.value.kind is Outcome.REFUSED
+    assert not isinstance(raised.value, NotFound)
+    assert await listed(store) == []
+
+
+async def test_a_put_file_that_is_given_up_leaves_all_or_nothing(
+    store: ObjectStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(3 * PART))
+    key = fresh()
+    for turns in (1, 3, 10, 50):
+        putting = asyncio.ensure_future(store.put_file(key, [path], 3 * PART))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        putting.cancel()
+        await asyncio.gather(putting, return_exceptions=True)
+        assert {info.size async for info in store.list("")} <= {3 * PART}
+    await store.put_file(key, [path], 3 * PART)
+    assert (await store.head(key)).size == 3 * PART

@@ -13,6 +13,7 @@ import pytest
 from obstore.store import S3Store
 
 from skylog.kernel.errors import StorageError
+from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.settings import load_settings
 from skylog.objects.buckets import open_s3
 from skylog.objects.credentials import (
@@ -74,7 +75,7 @@ def server() -> Iterator[BucketServer]:
 
 def remote(overrides: dict[str, str]) -> RemoteStore:
     settings = load_settings(None, {}, [f"{name}={text}" for name, text in overrides.items()])
-    return RemoteStore(open_s3("tests", "", settings.storage))
+    return RemoteStore(open_s3("tests", "", settings.storage), InlineExecutor())
 
 
 @pytest.fixture
@@ -278,7 +279,7 @@ async def test_expired_credentials_are_renewed(
         client_options={"allow_http": True},
         credential_provider=provide,
     )
-    store = RemoteStore(bucket)
+    store = RemoteStore(bucket, InlineExecutor())
     await store.put(KEY, b"1")
     await store.put(KEY, b"1")
     assert len(given) == 1

@@ -196,6 +196,11 @@ OBJECT_FOLDERS_KEPT_MAX: Final = 512
 # Objects up to this size are put into a directory beside the logs, without syncs, on the event
 # loop: handing them to a thread takes longer than the copy into the page cache.
 OBJECT_INLINE_BYTES_MAX: Final = 512 * 1024
+# Part of a large object that is put in parts; S3 takes no smaller ones.
+OBJECT_PART_BYTES_MIN: Final = 5 * 1024 * 1024
+OBJECT_PART_BYTES: Final = 8 * 1024 * 1024
+# How long a store that is closed waits for uploads to be aborted.
+OBJECT_UPLOADS_END_SECONDS_MAX: Final = 5.0
 # Keys per bulk deletion, as in S3; entries that count as one listing request.
 OBJECT_KEYS_PER_REQUEST: Final = 1000
 

@@ -11,6 +11,7 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from skylog.kernel.errors import ConfigError
+from skylog.kernel.executor import ThreadExecutor
 from skylog.kernel.limits import PEM_BYTES_MAX
 from skylog.kernel.settings.storage import StorageSettings
 from skylog.objects.credentials import s3_credentials
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
     )
 
 # Retries are ours (``retrying``), which has a budget and knows which failures are ambiguous.
+# They read the files that are put; a disk is faster than a bucket.
+_THREADS: Final = 4
 NO_RETRIES: Final[RetryConfig] = {"max_retries": 0}
 
 
-def open_bucket(scheme: str, bucket: str, prefix: str, settings: StorageSettings) -> RemoteStore:
+def open_bucket(
+    scheme: str, bucket: str, prefix: str, settings: StorageSettings, part_bytes: int
+) -> RemoteStore:
     """A bucket of ``scheme``; raises ConfigError for invalid settings."""
     opened: dict[str, Callable[[str, str, StorageSettings], Bucket]]
     opened = {"s3": open_s3, "gs": open_gcs, "az": open_azure}
@@ -42,10 +47,12 @@ def open_bucket(scheme: str, bucket: str, prefix: str, settings: StorageSettings
                 " allowed: http://host:port or https://host:port"
             )
     try:
-        return RemoteStore(opened[scheme](bucket, prefix, settings))
+        connected = opened[scheme](bucket, prefix, settings)
     except (BaseError, ValueError) as error:
         why = str(error).partition("\n")[0]
         raise ConfigError(f"diskless.storage.url={scheme}://{bucket}: {why}") from None
+    threads = ThreadExecutor(_THREADS, "uploads")
+    return RemoteStore(connected, threads, part_bytes=part_bytes, on_close=threads.close)
 
 
 def open_s3(bucket: str, prefix: str, settings: StorageSettings) -> S3Store:

@@ -20,6 +20,7 @@ _FIRST_LINE_CHARACTERS_MAX: Final = 500
 # Responses that a store sends before it starts to process a request.
 _NOT_BEGUN: Final = frozenset({"SlowDown", "ServiceUnavailable", "ServerBusy", "RequestTimeout"})
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_ABORT: Final = "performing DELETE"
 _THROTTLED: Final = frozenset({429, 503})
 _CONFLICT: Final = frozenset({409, 412})
 
@@ -37,6 +38,19 @@ def outcome_of(error: Exception, what: str, *, writes: bool) -> ObjectError:
         return Exists(message)
     throttled = status in _THROTTLED
     return ObjectError(message, _answered(status, text, writes), throttled=throttled)
+
+
+def parts_outcome_of(error: Exception, what: str) -> ObjectError:
+    """The same for an upload in parts.
+
+    When completing it fails, the library aborts it, and reports the abort's error if that fails
+    too: of an upload that was completed there is nothing left to abort.
+    """
+    failure = outcome_of(error, what, writes=True)
+    absent = isinstance(failure, NotFound) and not bucket_missing(failure)
+    if absent or isinstance(failure, Exists) or _ABORT in str(failure):
+        return ObjectError(str(failure), Outcome.AMBIGUOUS, throttled=failure.throttled)
+    return failure
 
 
 def bucket_missing(failure: NotFound) -> bool:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from skylog.kernel.rng import Random
 from skylog.objects.keys import ObjectKey
-from skylog.objects.store import ObjectError, ObjectInfo, ObjectStore, Outcome, Payload
+from skylog.objects.store import ObjectError, ObjectInfo, ObjectStore, Outcome, Payload, Source
 
 T = TypeVar("T")
 
@@ -61,6 +61,11 @@ class FaultyStore(ObjectStore):
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
         await self._around(
             f"put {key}", lambda: self._inner.put(key, data, if_absent=if_absent), writes=True
+        )
+
+    async def put_file(self, key: ObjectKey, source: Source, size: int) -> None:
+        await self._around(
+            f"put {key}", lambda: self._inner.put_file(key, source, size), writes=True
         )
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:

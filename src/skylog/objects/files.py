@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from skylog.objects.sources import unreadable, wrong_size
+from skylog.objects.store import Source
 from skylog.wire.buffers import room
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -25,6 +27,9 @@ _PARTS_PER_WRITE: Final = 1024
 # Measured: on a virtual machine, writes of megabytes cost several times as much CPU. The kernel
 # seems to use large pages for them, which are rarely available.
 _BYTES_PER_WRITE: Final = 256 * 1024
+_BYTES_PER_COPY: Final = 64 * 1024 * 1024
+# File systems between which, or on which, the kernel does not copy.
+_NOT_IN_KERNEL: Final = frozenset({errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP})
 
 
 class Files:
@@ -71,6 +76,44 @@ class Files:
                 written -= waiting.popleft().nbytes
             if written:
                 waiting[0] = waiting[0][written:]
+
+    def copy_new(self, folder: int, name: str, source: Source, size: int) -> None:
+        """Copy files and buffers into one that did not exist, check its size and sync it."""
+        file = os.open(name, _NEW, 0o600, dir_fd=folder)
+        try:
+            for part in source:
+                if isinstance(part, Path):
+                    self.copy_file(part, file)
+                else:
+                    self.write(file, [view for view in [memoryview(part).cast("B")] if view])
+            copied = os.fstat(file).st_size
+            if copied != size:
+                raise wrong_size(size, str(copied))
+            self.sync(file)
+        finally:
+            self.close(file)
+
+    def copy_file(self, source: Path, target: int) -> None:
+        """Append a file, within the kernel where the file systems can."""
+        try:
+            file = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise unreadable(source, error) from error
+        try:
+            while self._copy_some(file, target):
+                pass
+        finally:
+            self.close(file)
+
+    def _copy_some(self, file: int, target: int) -> int:
+        try:
+            return os.copy_file_range(file, target, _BYTES_PER_COPY)
+        except OSError as error:
+            if error.errno not in _NOT_IN_KERNEL:
+                raise
+        data = os.read(file, _BYTES_PER_WRITE)
+        self.write(target, [memoryview(data)] if data else [])
+        return len(data)
 
     def sync(self, file: int) -> None:
         os.fsync(file)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from skylog.objects.keys import ObjectKey
-from skylog.objects.store import AtHand, ObjectInfo, ObjectStore, Payload
+from skylog.objects.store import AtHand, ObjectInfo, ObjectStore, Payload, Source
 
 
 class LimitedStore(ObjectStore):
@@ -24,6 +24,11 @@ class LimitedStore(ObjectStore):
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
         async with self._slots:
             await self._inner.put(key, data, if_absent=if_absent)
+
+    async def put_file(self, key: ObjectKey, source: Source, size: int) -> None:
+        """Holds one slot: its parts are put one after the other."""
+        async with self._slots:
+            await self._inner.put_file(key, source, size)
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         async with self._slots:

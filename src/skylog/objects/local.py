@@ -35,6 +35,7 @@ from skylog.objects.store import (
     ObjectStore,
     Outcome,
     Payload,
+    Source,
     check_range,
     parts_of,
     size_of,
@@ -85,6 +86,12 @@ class LocalStore(ObjectStore, AtHand):
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
         await self._run(key, partial(self._put, key, data, if_absent))
+
+    async def put_file(self, key: ObjectKey, source: Source, size: int) -> None:
+        def write(folder: int, name: str) -> None:
+            self._files.copy_new(folder, name, source, size)
+
+        await self._run(key, partial(self._put_new, key, write))
 
     def put_now(self, key: ObjectKey, data: Payload) -> bool:
         if size_of(data) >= self._inline_bytes_max:
@@ -144,20 +151,29 @@ class LocalStore(ObjectStore, AtHand):
         return await self._executor.run(partial(_guarded, what, work))
 
     def _put(self, key: ObjectKey, data: Payload, if_absent: bool) -> None:
+        def write(folder: int, name: str) -> None:
+            self._files.write_new(folder, name, parts_of(data))
+
+        if not self._put_new(key, write, if_absent=if_absent):
+            self._same(key, data)
+
+    def _put_new(
+        self, key: ObjectKey, write: Callable[[int, str], None], *, if_absent: bool = False
+    ) -> bool:
+        """Write a file and give it its name; False if the name is taken."""
         *path, name = _segments(key)
         scratch = self._rng.randbytes(16).hex()
         placed = False
         writing = self._folder_to_write
         with writing((TEMPORARY,)) as temporary, writing(path) as folder:
             try:
-                self._files.write_new(temporary, scratch, parts_of(data))
+                write(temporary, scratch)
                 placed = self._place(temporary, scratch, folder, name, if_absent)
             finally:
                 if if_absent or not placed:  # else it was renamed
                     with suppress(OSError):
                         self._files.remove(temporary, scratch)
-            if not placed:
-                self._same(key, data)
+        return placed
 
     @contextmanager
     def _folder_to_write(self, path: Sequence[str]) -> Iterator[int]:

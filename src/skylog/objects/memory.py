@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.objects.keys import ObjectKey, checked_prefix
+from skylog.objects.sources import pieces
 from skylog.objects.store import (
     Exists,
     NotFound,
     ObjectInfo,
     ObjectStore,
     Payload,
+    Source,
     check_range,
     parts_of,
 )
+
+_PIECE_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,9 @@ class MemoryStore(ObjectStore):
             self._objects[key] = _Object(written, self._clock.now_ms())
         elif held.data != written:
             raise Exists(f"{key} has other contents")
+
+    async def put_file(self, key: ObjectKey, source: Source, size: int) -> None:
+        await self.put(key, b"".join(pieces(source, size, _PIECE_BYTES)))
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         held = self._find(key)

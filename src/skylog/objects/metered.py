@@ -22,6 +22,7 @@ from skylog.objects.store import (
     ObjectInfo,
     ObjectStore,
     Payload,
+    Source,
     size_of,
 )
 
@@ -147,6 +148,11 @@ class MeteredStore(ObjectStore):
         with self.stats.counting("put") as stats:
             await self._inner.put(key, data, if_absent=if_absent)
             stats.bytes += size_of(data)
+
+    async def put_file(self, key: ObjectKey, source: Source, size: int) -> None:
+        with self.stats.counting("put", self._inner.put_file_requests(size)) as stats:
+            await self._inner.put_file(key, source, size)
+            stats.bytes += size
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         with self.stats.counting("get") as stats:

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from skylog.kernel.clock import Clock, SystemClock
 from skylog.kernel.errors import ConfigError
 from skylog.kernel.executor import ThreadExecutor
-from skylog.kernel.limits import OBJECT_INLINE_BYTES_MAX
+from skylog.kernel.limits import OBJECT_INLINE_BYTES_MAX, OBJECT_PART_BYTES
 from skylog.kernel.rng import Random, system_random
 from skylog.kernel.settings.storage import StorageSettings
 from skylog.objects.files import Files, UnsyncedFiles
@@ -82,8 +82,10 @@ def open_store(
     clock: Clock | None = None,
     rng: Random | None = None,
     beside_logs: bool = False,
+    part_bytes: int = OBJECT_PART_BYTES,
 ) -> ObjectStore:
-    """The store behind ``url``. ``stats`` counts its requests.
+    """The store behind ``url``. ``stats`` counts its requests, ``part_bytes`` is the part of a
+    large object that is put at once.
 
     ``beside_logs``: the directory is on a disk whose page cache the event loop may wait for, as it
     does when it appends to logs. Other directories may be on another machine.
@@ -93,7 +95,11 @@ def open_store(
     if not where.is_remote:
         counted.prices = FREE
     clock, rng = clock or SystemClock(), rng or system_random()
-    metered = MeteredStore(_open_base(where, settings, clock, rng, beside_logs), counted)
+    if where.is_remote:
+        base = _open_remote(where, settings, part_bytes)
+    else:
+        base = _open_base(where, settings, clock, rng, beside_logs)
+    metered = MeteredStore(base, counted)
     limited = LimitedStore(metered, settings.requests_max)
     return RetryingStore(limited, retry_policy(settings), clock=clock, rng=rng)
 
@@ -114,22 +120,24 @@ def _open_base(
 ) -> ObjectStore:
     if where.scheme == "memory":
         return MemoryStore(clock)
-    if where.scheme == "file":
-        threads = ThreadExecutor(_LOCAL_THREADS, "objects")
-        inline = beside_logs and not settings.file_sync
-        return LocalStore(
-            Path(where.path),
-            threads,
-            clock=clock,
-            rng=rng,
-            files=Files() if settings.file_sync else UnsyncedFiles(),
-            inline_bytes_max=OBJECT_INLINE_BYTES_MAX if inline else 0,
-            on_close=threads.close,
-        )
+    threads = ThreadExecutor(_LOCAL_THREADS, "objects")
+    inline = beside_logs and not settings.file_sync
+    return LocalStore(
+        Path(where.path),
+        threads,
+        clock=clock,
+        rng=rng,
+        files=Files() if settings.file_sync else UnsyncedFiles(),
+        inline_bytes_max=OBJECT_INLINE_BYTES_MAX if inline else 0,
+        on_close=threads.close,
+    )
+
+
+def _open_remote(where: StorageUrl, settings: StorageSettings, part_bytes: int) -> ObjectStore:
     # Imported here: a node without a bucket need not load the library.
     from skylog.objects.buckets import open_bucket  # noqa: PLC0415
 
-    return open_bucket(where.scheme, where.bucket, where.prefix, settings)
+    return open_bucket(where.scheme, where.bucket, where.prefix, settings, part_bytes)
 
 
 def _bad(text: str, how: str = "") -> ConfigError:

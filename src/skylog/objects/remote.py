@@ -1,21 +1,29 @@
 """Objects in a bucket of S3, Google Cloud Storage or Azure, through the obstore library.
 
-Its own retries and multipart uploads are off: retries are ours (``retrying``), and an aborted
-multipart upload leaves invisible parts that cost money.
+Its own retries are off: they are ours (``retrying``). Only ``put_file`` uploads in parts, and only
+what is larger than one: a process that dies in between leaves invisible parts that cost money until
+a rule of the bucket removes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST
-from skylog.objects.failures import bucket_missing, outcome_of
+from skylog.kernel.executor import Executor
+from skylog.kernel.limits import (
+    OBJECT_KEYS_PER_REQUEST,
+    OBJECT_PART_BYTES,
+    OBJECT_UPLOADS_END_SECONDS_MAX,
+)
+from skylog.objects.failures import bucket_missing, outcome_of, parts_outcome_of
 from skylog.objects.keys import ObjectKey, checked_prefix, known
+from skylog.objects.sources import Upload, pieces
 from skylog.objects.store import (
     Exists,
     NotFound,
@@ -24,6 +32,7 @@ from skylog.objects.store import (
     ObjectStore,
     Outcome,
     Payload,
+    Source,
     check_range,
     joined,
     size_of,
@@ -39,10 +48,21 @@ _FAILURES = (BaseError, OSError, ValueError)
 
 
 class RemoteStore(ObjectStore):
-    """A bucket, or a prefix within one."""
+    """A bucket, or a prefix within one. The executor reads the files that are put."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(
+        self,
+        bucket: Bucket,
+        executor: Executor,
+        *,
+        part_bytes: int = OBJECT_PART_BYTES,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
         self._bucket = bucket
+        self._executor = executor
+        self._part_bytes = part_bytes
+        self._on_close = on_close
+        self._given_up: set[asyncio.Task[object]] = set()
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
         mode: PutMode = "create" if if_absent else "overwrite"
@@ -57,6 +77,26 @@ class RemoteStore(ObjectStore):
                 # A conflict with a concurrent request; this one had no effect.
                 raise ObjectError(str(failure), Outcome.NOT_DONE) from error
             await self._settle(key, data, failure)
+
+    async def put_file(self, key: ObjectKey, source: Source, size: int) -> None:
+        """One part is on its way while the next is read."""
+        if size <= self._part_bytes:
+            read = pieces(source, size, self._part_bytes)
+            return await self.put(key, await self._executor.run(lambda: list(read)))
+        upload = Upload(source, size, self._part_bytes, self._executor)
+        putting = asyncio.ensure_future(self._put_parts(key, upload))
+        try:
+            await asyncio.shield(putting)
+        except asyncio.CancelledError:
+            upload.stop()
+            self._given_up.add(putting)
+            putting.add_done_callback(self._ended)
+            raise
+        return None
+
+    def put_file_requests(self, size: int) -> int:
+        parts = -(-size // self._part_bytes)
+        return 1 if parts <= 1 else parts + 2  # one to begin, one to complete
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         if end is not None and end <= start:  # not a valid range for a request
@@ -108,6 +148,30 @@ class RemoteStore(ObjectStore):
 
     async def close(self) -> None:
         """Connections end with the library's client."""
+        if self._given_up:
+            await asyncio.wait(self._given_up, timeout=OBJECT_UPLOADS_END_SECONDS_MAX)
+        if self._on_close:
+            self._on_close()
+
+    async def _put_parts(self, key: ObjectKey, upload: Upload) -> None:
+        """The library aborts the upload if a part or the source fails."""
+        try:
+            await self._bucket.put_async(
+                key.text,
+                upload,
+                mode="overwrite",
+                use_multipart=True,
+                chunk_size=self._part_bytes,
+                max_concurrency=1,
+            )
+        except (*_FAILURES, ObjectError) as error:
+            failure = upload.failure or parts_outcome_of(error, f"put {key} in parts")
+            raise failure from error
+
+    def _ended(self, putting: asyncio.Task[object]) -> None:
+        self._given_up.discard(putting)
+        if not putting.cancelled():
+            putting.exception()  # its caller is gone
 
     async def _delete(self, page: Sequence[str]) -> None:
         try:

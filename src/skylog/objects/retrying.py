@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from skylog.kernel.clock import Clock, SystemClock
+from skylog.kernel.limits import OBJECT_PART_BYTES_MIN
 from skylog.kernel.rng import Random, system_random
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import (
@@ -23,6 +24,7 @@ from skylog.objects.store import (
     ObjectStore,
     Outcome,
     Payload,
+    Source,
 )
 
 T = TypeVar("T")
@@ -121,6 +123,15 @@ class RetryingStore(ObjectStore):
             f"put {key}", lambda: self._inner.put(key, data, if_absent=if_absent), Outcome.AMBIGUOUS
         )
 
+    async def put_file(self, key: ObjectKey, source: Source, size: int) -> None:
+        """Repeated as a whole. An attempt has time for each of its parts."""
+        await self._repeat(
+            f"put {key}",
+            lambda: self._inner.put_file(key, source, size),
+            Outcome.AMBIGUOUS,
+            requests=2 + size // OBJECT_PART_BYTES_MIN,
+        )
+
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         async def whole() -> bytes:
             data = await self._inner.get(key, start, end)
@@ -162,13 +173,20 @@ class RetryingStore(ObjectStore):
     async def close(self) -> None:
         await self._inner.close()
 
-    async def _repeat(self, what: str, attempt: Callable[[], Awaitable[T]], late: Outcome) -> T:
+    async def _repeat(
+        self,
+        what: str,
+        attempt: Callable[[], Awaitable[T]],
+        late: Outcome,
+        requests: int = 1,
+    ) -> T:
         """``late`` is the outcome of an attempt that timed out."""
+        seconds = self._policy.attempt_seconds_max * requests
         doubt = False
         for number in range(1, self._policy.attempts_max + 1):
             await self._rest()
             try:
-                result = await self._timed(what, attempt, late)
+                result = await _timed(what, attempt, late, seconds)
             except ObjectError as error:
                 doubt = doubt or error.kind is Outcome.AMBIGUOUS
                 if not self._again(error, number):
@@ -178,14 +196,6 @@ class RetryingStore(ObjectStore):
                 return result
             await self._sleep(self._pause(number))
         raise AssertionError("the last attempt raises")
-
-    async def _timed(self, what: str, attempt: Callable[[], Awaitable[T]], late: Outcome) -> T:
-        seconds = self._policy.attempt_seconds_max
-        try:
-            async with asyncio.timeout(seconds):
-                return await attempt()
-        except TimeoutError as error:
-            raise ObjectError(f"{what}: no answer within {seconds:g} s", late) from error
 
     async def _rest(self) -> None:
         seconds = self.budget.rest(self._clock.monotonic())
@@ -205,6 +215,16 @@ class RetryingStore(ObjectStore):
             self._policy.pause_seconds_max, self._policy.pause_seconds * 2.0 ** (number - 1)
         )
         return longest * self._rng.random()
+
+
+async def _timed(
+    what: str, attempt: Callable[[], Awaitable[T]], late: Outcome, seconds: float
+) -> T:
+    try:
+        async with asyncio.timeout(seconds):
+            return await attempt()
+    except TimeoutError as error:
+        raise ObjectError(f"{what}: no answer within {seconds:g} s", late) from error
 
 
 def _final(error: ObjectError, doubt: bool) -> ObjectError:

@@ -8,6 +8,9 @@ Rules that every store follows:
   ``Exists`` when it holds others. That makes it repeatable too: after a lost answer the second
   attempt finds the bytes of the first. A caller whose claim must be distinguishable from others'
   puts its own name into the bytes.
+- ``put_file`` streams: an object may be larger than memory. It takes a size too, and is refused
+  if the source has another. It may be repeated like ``put``, and until it has succeeded no part of
+  the object is visible.
 - ``get`` returns exactly the requested range, or raises.
 - ``delete_many`` treats an absent key as done, and is not atomic: after an error some keys may be
   gone.
@@ -18,6 +21,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from skylog.kernel.errors import SkylogError
@@ -25,6 +29,8 @@ from skylog.objects.keys import ObjectKey
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Payload: TypeAlias = Buffer | Sequence[Buffer]
+# Files and buffers, one behind the other.
+Source: TypeAlias = Sequence[Path | Buffer]
 
 
 class Outcome(Enum):
@@ -92,6 +98,14 @@ class ObjectStore(Protocol):
         return None
 
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None: ...
+
+    async def put_file(self, key: ObjectKey, source: Source, size: int) -> None:
+        """Put an object of ``size`` bytes, read piece by piece while it is put."""
+        ...
+
+    def put_file_requests(self, size: int) -> int:
+        """How many requests ``put_file`` takes."""
+        return 1
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         """The bytes from ``start`` to ``end`` (exclusive; None is the object's end)."""

@@ -26,6 +26,7 @@ from skylog.objects.store import (
     ObjectStore,
     Outcome,
     Payload,
+    Source,
     size_of,
 )
 
@@ -53,6 +54,10 @@ class Scripted(ObjectStore):
     async def put(self, key: ObjectKey, data: Payload, *, if_absent: bool = False) -> None:
         self._next()
         await self.memory.put(key, data, if_absent=if_absent)
+
+    async def put_file(self, key: ObjectKey, source: Source, size: int) -> None:
+        self._next()
+        await self.memory.put_file(key, source, size)
 
     async def get(self, key: ObjectKey, start: int = 0, end: int | None = None) -> bytes:
         self._next()

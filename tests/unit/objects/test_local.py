@@ -49,6 +49,10 @@ class FaultyFiles(Files):
         self._step("write")
         super().write(file, parts)
 
+    def copy_file(self, source: Path, target: int) -> None:
+        self._step("write")
+        super().copy_file(source, target)
+
     def sync(self, file: int) -> None:
         self._step("sync")
         super().sync(file)
@@ -173,19 +177,28 @@ async def test_few_folders_are_kept_open(tmp_path: Path, monkeypatch: pytest.Mon
     assert open_folders(tmp_path) == 0
 
 
-@pytest.mark.parametrize("if_absent", [False, True])
+@pytest.mark.parametrize("how", ["put", "if absent", "file"])
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EROFS])
 async def test_a_put_that_fails_at_any_step_is_whole_or_absent_and_says_so(
-    tmp_path: Path, code: int, if_absent: bool
+    tmp_path: Path, code: int, how: str
 ) -> None:
     data = random.Random(1).randbytes(10_000)
+    source = tmp_path / "source"
+    source.write_bytes(data)
+
+    async def put(store: LocalStore) -> None:
+        if how == "file":
+            await store.put_file(KEY, [source], len(data))
+        else:
+            await store.put(KEY, data, if_absent=how == "if absent")
+
     kinds = set()
     for step in range(11):
         root = tmp_path / str(step)
         opened(root)
         store = opened(root, files := FaultyFiles(step, code))
         with pytest.raises(ObjectError) as raised:
-            await store.put(KEY, data, if_absent=if_absent)
+            await put(store)
         kinds.add(raised.value.kind)
         assert len(files.steps) == step + 1
         again = opened(root)
@@ -195,10 +208,34 @@ async def test_a_put_that_fails_at_any_step_is_whole_or_absent_and_says_so(
             assert await again.get(KEY) == data
             assert raised.value.kind is Outcome.AMBIGUOUS
         assert not list((root / TEMPORARY).iterdir())
-        await again.put(KEY, data, if_absent=if_absent)  # a retry settles it
+        await put(again)  # a retry settles it
         assert await again.get(KEY) == data
     assert Outcome.AMBIGUOUS in kinds
     assert len(kinds) == 2
+
+
+@pytest.mark.parametrize("code", [errno.EXDEV, errno.EOPNOTSUPP])
+async def test_a_file_that_the_kernel_cannot_copy_is_read_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    calls = []
+
+    def refused(*arguments: object) -> int:
+        calls.append(arguments)
+        if len(calls) == 1:
+            return copy(arguments[0], arguments[1], 1000)  # some of it, then no more
+        raise OSError(code, os.strerror(code))
+
+    copy = os.copy_file_range
+    monkeypatch.setattr(os, "copy_file_range", refused)
+    data = random.Random(1).randbytes(600_000)
+    source = tmp_path / "source"
+    source.write_bytes(data)
+    store = opened(tmp_path / "objects")
+    await store.put_file(KEY, [b"head", source, b"tail"], len(data) + 8)
+    assert await store.get(KEY) == b"head" + data + b"tail"
+    assert len(calls) > 1
+    await store.close()
 
 
 async def test_a_directory_made_by_another_process_is_synced_too(tmp_path: Path) -> None:
