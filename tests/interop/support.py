@@ -19,6 +19,8 @@ from tests.ports import free_port
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "skylog"
 JARS = os.environ.get("SKYLOG_KAFKA_JARS", str(CACHE / "kafka-4.3.1" / "lib"))
+# Kafka's tests: among them the remote storage in a local directory.
+TEST_JARS = str(Path(JARS).parent / "test-lib")
 START_SECONDS_MAX = 100
 
 SKYLOG = "from skylog.cli.main import main; main()"
@@ -113,7 +115,7 @@ def start_skylog(directory: Path, settings: Mapping[str, str] | None = None) -> 
 
 
 def start_kafka(directory: Path, settings: Mapping[str, str] | None = None) -> Node:
-    """Apache Kafka with one node, on a fresh directory."""
+    """Apache Kafka with one node, on a fresh directory or on one that it or skylog has left."""
     broker, controller = free_port(), free_port()
     given = {
         "process.roles": "broker,controller",
@@ -131,7 +133,7 @@ def start_kafka(directory: Path, settings: Mapping[str, str] | None = None) -> N
     config = directory / "server.properties"
     config.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
     formatted = subprocess.run(
-        java("kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER, "-c", str(config)),
+        java("kafka.tools.StorageTool", "format", *FORMAT, "-t", CLUSTER, "-c", str(config)),
         capture_output=True,
         text=True,
         check=False,
@@ -143,12 +145,15 @@ def start_kafka(directory: Path, settings: Mapping[str, str] | None = None) -> N
 
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
+FORMAT = ("--standalone", "--ignore-formatted")
 
 
 def java(main_class: str, *arguments: str, heap: str = "256m", level: str = "INFO") -> list[str]:
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Xmx{heap}"]
+    # Kafka's test jars would bring their own configuration of logging.
+    quick.append(f"-Dlog4j2.configurationFile={HERE / 'java' / 'log4j2.properties'}")
     quick.append(f"-Dorg.apache.logging.log4j.level={level}")
-    return ["java", *quick, "-cp", f"{JARS}/*", main_class, *arguments]
+    return ["java", *quick, "-cp", f"{JARS}/*:{TEST_JARS}/*", main_class, *arguments]
 
 
 def java_program(directory: Path, main_class: str, settings: Mapping[str, object]) -> Process:
