@@ -139,6 +139,8 @@ LOG_CLEANER_THREADS_MAX: Final = 16
 TRANSACTION_GUARDS_PER_PARTITION_MAX: Final = 10_000
 # Text files of a log directory (checkpoints); 10,000 partitions take about 1 MiB.
 LOG_CHECKPOINT_BYTES_MAX: Final = 256 * 1024 * 1024
+# Replicas that a fetcher sets up from the object store at once.
+TIER_REBUILDS_MAX: Final = 8
 
 # Metadata of one member in JoinGroup, and of all members of the groups of one offsets partition. A
 # group's record must also fit into a batch.

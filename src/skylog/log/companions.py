@@ -6,6 +6,7 @@ and the controller knows the topic id.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from skylog.log.checkpoints import (
 from skylog.log.epochs import LeaderEpochs
 
 if TYPE_CHECKING:
+    from skylog.log.checkpoints import EpochStart
     from skylog.log.log import Log
 
 _logger = get_logger("log")
@@ -91,6 +93,15 @@ class Companions:
         """The log is empty."""
         self.epochs.clear()
         self._epochs_unwritten = self.is_behind = True
+
+    def restore(self, epochs: Iterable[EpochStart]) -> None:
+        """Those of the records below the end of an empty log, durably. Raises OSError."""
+        restored = LeaderEpochs(epochs)
+        restored.truncate_start(self._log.log_start_offset)
+        path = f"{self._log.directory}/{LEADER_EPOCH_CHECKPOINT}"
+        self._log.files.replace(path, encode_epochs(restored).encode())
+        self.epochs = restored
+        self._epochs_unwritten = self._epochs_unsynced = False
 
     def _changed(self, changed: bool) -> None:
         if changed:

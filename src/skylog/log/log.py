@@ -259,8 +259,11 @@ class Log:
         except OSError as error:
             raise self.fail(f"truncation of {self.directory} failed", error) from error
 
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the log continues at ``offset``, after a snapshot. Blocks."""
+    def truncate_fully_and_start_at(self, offset: int, log_start: int | None = None) -> None:
+        """Drop everything; the log continues at ``offset``, after a snapshot. Blocks.
+
+        With ``log_start`` the records from there on are in the object store.
+        """
         self.check_usable()
         try:
             self.trimming.discard(self.segments)
@@ -268,6 +271,9 @@ class Log:
             self._reload(offset)
         except OSError as error:
             raise self.fail(f"truncation of {self.directory} failed", error) from error
+        if log_start is not None:
+            self.log_start_offset = log_start
+            self.host.start_moved(self)
 
     def _reload(self, end: int) -> None:
         """Read the state again from the files, which were truncated to ``end``."""

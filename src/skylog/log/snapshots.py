@@ -14,6 +14,7 @@ from skylog.log.segment import Segment
 
 if TYPE_CHECKING:
     from skylog.log.log import Log
+    from skylog.log.producers import Producers
 
 _logger = get_logger("log")
 
@@ -47,6 +48,12 @@ class ProducerSnapshots:
         if log.producers.first_open_offset is not None and path not in self._unsynced:
             # Once the earlier segments are deleted, only the snapshot has these transactions.
             self._unsynced = (*self._unsynced, path)
+
+    def restore(self, producers: Producers) -> None:
+        """Write one of others than the log's own, durably. Raises OSError."""
+        end = self._log.log_end_offset
+        self._log.files.replace(self._path(end), encode_snapshot(producers))
+        self.taken_offset = end
 
     def sync(self) -> None:
         """Sync those that nothing else can replace; may run on another thread."""

@@ -7,29 +7,24 @@ partition pauses for a while. One whose log is offline is dropped until the next
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.limits import TIER_REBUILDS_MAX
 from skylog.kernel.logging import get_logger
 from skylog.kernel.waiting import end_tasks
 from skylog.log.fetched import check_fetched
 from skylog.replication.follower import EpochEnd, FetchState, out_of_range, truncation_offset
+from skylog.replication.leader_questions import LeaderQuestions
 from skylog.replication.session import Key, ReplicaSession
+from skylog.replication.tier_rebuild import TierRebuild
+from skylog.replication.tier_state import lacks_history
 from skylog.wire.messages.fetch_request import FetchPartition, FetchRequest, ReplicaState
 from skylog.wire.messages.fetch_response import FetchResponse, PartitionData
-from skylog.wire.messages.list_offsets_request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 
 if TYPE_CHECKING:
-    from skylog.kernel.clock import Clock
     from skylog.replication.partition import Partition
-    from skylog.replication.throttle import ReplicationQuota
-    from skylog.wire.schema import Message
+    from skylog.replication.ports import FetchPorts, FetchSettings, RemoteTier
 
 log = get_logger("replication.fetcher")
 LATEST: Final = -1
@@ -57,46 +52,6 @@ _EXPECTED: Final = frozenset(
 )
 
 
-class Peers(Protocol):
-    """Sends requests to other brokers."""
-
-    async def send(
-        self,
-        node_id: int,
-        request: Message,
-        version: int | None = None,
-        *,
-        lane: str = "",
-        timeout_ms: int | None = None,
-    ) -> Any: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSettings:
-    """How followers fetch; names and defaults are Kafka's ``replica.fetch.*``."""
-
-    node_id: int
-    partition_bytes_max: int = 1 << 20
-    response_bytes_max: int = 10 << 20
-    bytes_min: int = 1
-    wait_ms_max: int = 500
-    backoff_ms: int = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchPorts:
-    """What fetchers need of their broker."""
-
-    peers: Peers
-    clock: Clock
-    broker_epoch: Callable[[], int]
-    quota: ReplicationQuota
-    # Counts the fetched bytes.
-    fetched: Callable[[str, int], None] = lambda topic, size: None
-    # No requests before this broker has an epoch.
-    started: asyncio.Event = field(default_factory=asyncio.Event)
-
-
 class Fetcher:
     """One connection to one leader. All calls come from the event loop."""
 
@@ -110,6 +65,9 @@ class Fetcher:
         self._by_key: dict[Key, Partition] = {}
         # Those that pause after an error.
         self._resting: dict[Partition, None] = {}
+        self._leader = LeaderQuestions(ports.peers, settings.node_id, leader_id, lane)
+        self._rebuilds: dict[Partition, asyncio.Task[None]] = {}
+        self._rebuild_slots = asyncio.Semaphore(TIER_REBUILDS_MAX)
         self.failed: set[Partition] = set()
         self._work = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -128,8 +86,9 @@ class Fetcher:
         if known is not None and known.leader_epoch == partition.leader_epoch:
             return
         self.failed.discard(partition)
+        self._stop_rebuild(partition)
         store = partition.log
-        if store.latest_epoch < 0 and store.log_end_offset > store.high_watermark:
+        if store.latest_epoch < 0 and store.log_end_offset > store.high_watermark and store.size:
             # The leader epoch of these records is unknown: only committed ones are kept.
             partition.truncate_to(store.high_watermark)
         state = FetchState(partition.leader_epoch, store.log_end_offset, store.latest_epoch)
@@ -143,6 +102,7 @@ class Fetcher:
 
     def remove(self, partition: Partition) -> None:
         self.failed.discard(partition)
+        self._stop_rebuild(partition)
         if self._states.pop(partition, None) is not None:
             self._resting.pop(partition, None)
             key = _key(partition)
@@ -150,9 +110,17 @@ class Fetcher:
                 del self._by_key[key]
             self._session.drop(key)
 
+    def _stop_rebuild(self, partition: Partition) -> None:
+        """Whatever it has done so far is done again, or was complete."""
+        task = self._rebuilds.pop(partition, None)
+        if task is not None:
+            task.cancel()
+
     async def close(self) -> None:
+        tasks = [*self._rebuilds.values()]
         if self._task is not None:
-            await end_tasks([self._task])
+            tasks.append(self._task)
+        await end_tasks(tasks)
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -175,12 +143,14 @@ class Fetcher:
                 self._all_rest()
 
     async def _rest(self) -> None:
-        """Wait until the first pause ends, or a partition is added."""
+        """Wait until the first pause ends, or a partition is added or rebuilt."""
         self._work.clear()
-        now_ms = self._ports.clock.now_ms()
-        ready_ms = min((self._states[each].ready_ms for each in self._resting), default=now_ms)
+        ready_ms = min((self._states[each].ready_ms for each in self._resting), default=None)
+        wait = None
+        if ready_ms is not None:
+            wait = max(ready_ms - self._ports.clock.now_ms(), 1) / 1000
         try:
-            async with asyncio.timeout(max(ready_ms - now_ms, 1) / 1000):
+            async with asyncio.timeout(wait):
                 await self._work.wait()
         except TimeoutError:
             return
@@ -197,6 +167,9 @@ class Fetcher:
 
     def _want(self, partition: Partition, state: FetchState) -> None:
         """Request what comes next, unless the partition is over its quota."""
+        if not self._is_founded(partition, state):
+            self._rebuild(partition, state)
+            return
         quota = self._ports.quota
         if (
             not state.in_sync
@@ -224,7 +197,7 @@ class Fetcher:
 
     def _all_rest(self) -> None:
         for partition, state in self._states.items():
-            if partition not in self._resting:
+            if partition not in self._resting and partition not in self._rebuilds:
                 self._rests(partition, state, self._settings.backoff_ms)
         self._session.reset()
 
@@ -278,6 +251,8 @@ class Fetcher:
             code = ErrorCode(data.error_code)
             if code is ErrorCode.OFFSET_OUT_OF_RANGE:
                 await self._reset_offset(partition, state)
+            elif code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+                self._rebuild(partition, state)
             elif code is not ErrorCode.NONE:
                 raise KafkaError(code)
             elif data.diverging_epoch.epoch >= 0:
@@ -331,8 +306,9 @@ class Fetcher:
 
     async def _reset_offset(self, partition: Partition, state: FetchState) -> None:
         """The leader has no record at our end: find out where to continue."""
-        leader_end = await self._leader_offset(partition, state, LATEST)
-        leader_start = await self._leader_offset(partition, state, EARLIEST)
+        epoch = state.leader_epoch
+        leader_end = (await self._leader.offset(partition, epoch, LATEST)).offset
+        leader_start = (await self._leader.offset(partition, epoch, EARLIEST)).offset
         if self._states.get(partition) is not state:
             return
         reset = out_of_range(partition.log.log_end_offset, leader_start, leader_end)
@@ -350,21 +326,49 @@ class Fetcher:
         state.lag = max(leader_end - partition.log.log_end_offset, 0)
         self._go_on(partition, state)
 
-    async def _leader_offset(self, partition: Partition, state: FetchState, timestamp: int) -> int:
-        wanted = ListOffsetsPartition(
-            partition_index=partition.index,
-            current_leader_epoch=state.leader_epoch,
-            timestamp=timestamp,
+    # -- replicas that continue behind the remote log ------------------------------------------
+
+    def _is_founded(self, partition: Partition, state: FetchState) -> bool:
+        """Whether a log knows what came before it, or that nothing did."""
+        return (
+            state.last_epoch >= 0
+            or self._ports.remote_tier is None
+            or not lacks_history(partition.log)
+            or state.begins_at == partition.log.log_end_offset
         )
-        request = ListOffsetsRequest(
-            replica_id=self._settings.node_id,
-            topics=[ListOffsetsTopic(partition.topic, [wanted])],
-        )
-        response = await self._ports.peers.send(self._leader_id, request, lane=self._lane)
-        answer = response.topics[0].partitions[0]
-        if answer.error_code:
-            raise KafkaError(ErrorCode(answer.error_code))
-        return int(answer.offset)
+
+    def _rebuild(self, partition: Partition, state: FetchState) -> None:
+        """In a task of its own: a slow object store must not delay other partitions, as producers
+        wait until these are fetched."""
+        tier = self._ports.remote_tier
+        if tier is None:
+            raise KafkaError(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, "tiered storage is off")
+        self._session.drop(_key(partition))
+        work = self._rebuild_apart(partition, state, tier)
+        self._rebuilds[partition] = asyncio.get_running_loop().create_task(work)
+
+    async def _rebuild_apart(
+        self, partition: Partition, state: FetchState, tier: RemoteTier
+    ) -> None:
+        error: KafkaError | None = None
+        try:
+            async with self._rebuild_slots:
+                await self._ports.started.wait()
+                await TierRebuild(partition, self._leader, tier).run()
+        except KafkaError as raised:
+            error = raised
+        except Exception:
+            log.exception("replica not rebuilt", partition=str(partition))
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        # A cancelled task does not come here: another one may have its place.
+        del self._rebuilds[partition]
+        tier.rebuilt(partition.topic, error)
+        if error is not None:
+            self._failed(partition, state, error)
+        else:
+            state.begins_at = partition.log.log_end_offset
+            self._go_on(partition, state)
+        self._work.set()
 
     def _failed(self, partition: Partition, state: FetchState, error: KafkaError) -> None:
         if error.code is ErrorCode.FENCED_LEADER_EPOCH:

@@ -6,10 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from skylog.replication.fetcher import Fetcher, FetchPorts, FetchSettings
+from skylog.replication.fetcher import Fetcher
 
 if TYPE_CHECKING:
     from skylog.replication.partition import Partition
+    from skylog.replication.ports import FetchPorts, FetchSettings
 
 _LANE: Final = "replica-fetcher"
 

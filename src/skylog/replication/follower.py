@@ -10,6 +10,8 @@ the leader     the follower
 sends records  appends them; high watermark and log start follow
 diverges       truncates its log (``truncation_offset``), fetches again at once
 out of range   asks for the leader's start and end, truncates or starts over (``out_of_range``)
+moved to       skips what is in the object store (``tier_state.py``)
+tiered storage
 another error  fetches again after ``replica.fetch.backoff.ms``
 =============  ===============================================================================
 """
@@ -87,6 +89,8 @@ class FetchState:
     ready_ms: int = 0
     # The lag behind the leader's high watermark; None until it is known.
     lag: int | None = None
+    # An empty log rightly begins here: nothing came before it, or that is known.
+    begins_at: int = -1
 
     @property
     def in_sync(self) -> bool:

@@ -361,9 +361,9 @@ class Partition(WatchedLog):
         self._uncommitted.clear()
         self._notify(0)
 
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything: the leader's log begins later. Blocks."""
-        self.log.truncate_fully_and_start_at(offset)
+    def truncate_fully_and_start_at(self, offset: int, log_start: int | None = None) -> None:
+        """Drop everything: the leader's log, or what it has locally, begins later. Blocks."""
+        self.log.truncate_fully_and_start_at(offset, log_start)
         self._uncommitted.clear()
         self._notify(0)
 

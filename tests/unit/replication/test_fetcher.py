@@ -14,9 +14,9 @@ from skylog.kernel.clock import SystemClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.log.segment import Segment
-from skylog.replication.fetcher import FetchPorts, FetchSettings
 from skylog.replication.fetcher_pool import Fetchers
 from skylog.replication.partition import Partition
+from skylog.replication.ports import FetchPorts, FetchSettings
 from skylog.replication.throttle import ReplicationQuota
 from skylog.wire.messages.fetch_request import FetchRequest
 from skylog.wire.messages.fetch_response import (

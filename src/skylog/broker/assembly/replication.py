@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from skylog.controller.image.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType
-from skylog.replication.fetcher import FetchPorts, FetchSettings
 from skylog.replication.fetcher_pool import Fetchers
 from skylog.replication.late_transactions import LateTransactions
 from skylog.replication.leader import Brokers, Membership
 from skylog.replication.manager import ReplicaManager
+from skylog.replication.ports import FetchPorts, FetchSettings
 from skylog.replication.throttle import UNLIMITED, ReplicationQuota, throttled_partitions
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from skylog.kernel.clock import Clock
     from skylog.kernel.settings import BrokerSettings
     from skylog.log.manager import LogManager
-    from skylog.replication.fetcher import Peers
     from skylog.replication.isr_updates import IsrUpdates
+    from skylog.replication.ports import Peers
 
 LEADER: Final = "leader"
 FOLLOWER: Final = "follower"
