@@ -124,7 +124,7 @@ class SimLog:
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self.synced_offset = min(self.synced_offset, self.log_end_offset)
 
-    def truncate_fully_and_start_at(self, offset: int) -> None:
+    def truncate_fully_and_start_at(self, offset: int, log_start: int | None = None) -> None:
         self.base = self.log_start_offset = self.high_watermark = self.synced_offset = offset
         self.records.clear()
         self.epochs.clear()
