@@ -79,3 +79,5 @@ class RemoteSegment:
     state: SegmentState = SegmentState.COPY_STARTED
     custom_metadata: bytes | None = None
     txn_index_empty: bool = False
+    # The leader epoch of whoever wrote its last record; −1: written by Kafka.
+    copier_epoch: int = -1

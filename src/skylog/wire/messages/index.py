@@ -314,4 +314,5 @@ REMOTE_LOG_RECORDS: dict[int, tuple[str, ...]] = {
     1: ("RemoteLogSegmentMetadataUpdateRecord",),
     2: ("RemotePartitionDeleteMetadataRecord",),
     3: ("RemoteLogSegmentMetadataSnapshotRecord",),
+    500: ("RemotePartitionSnapshotRecord",),
 }

@@ -23,7 +23,7 @@ class SegmentLeaderEpochEntry(Struct):
 
 
 class RemoteLogSegmentMetadataSnapshotRecord(Message):
-    __slots__ = ("segment_id", "start_offset", "end_offset", "broker_id", "max_timestamp_ms", "event_timestamp_ms", "segment_leader_epochs", "segment_size_in_bytes", "custom_metadata", "remote_log_segment_state", "txn_index_empty",)
+    __slots__ = ("segment_id", "start_offset", "end_offset", "broker_id", "max_timestamp_ms", "event_timestamp_ms", "segment_leader_epochs", "segment_size_in_bytes", "custom_metadata", "remote_log_segment_state", "txn_index_empty", "copier_epoch",)
     TYPE = "remote-log-record"
     API_KEY = 3
     VERSIONS = Versions(0, 0)
@@ -40,6 +40,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         Field("custom_metadata", "bytes", Versions(0, LAST), None, nullable=Versions(0, LAST)),
         Field("remote_log_segment_state", "int8", Versions(0, LAST), 0),
         Field("txn_index_empty", "bool", Versions(0, LAST), False, tag=0, tagged=Versions(0, LAST)),
+        Field("copier_epoch", "int32", Versions(0, LAST), -1, tag=10000, tagged=Versions(0, LAST), ignorable=True),
     )
 
     def __init__(
@@ -55,6 +56,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         custom_metadata: bytes | None = None,
         remote_log_segment_state: int = 0,
         txn_index_empty: bool = False,
+        copier_epoch: int = -1,
     ) -> None:
         self.segment_id = segment_id
         self.start_offset = start_offset
@@ -67,4 +69,5 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         self.custom_metadata = custom_metadata
         self.remote_log_segment_state = remote_log_segment_state
         self.txn_index_empty = txn_index_empty
+        self.copier_epoch = copier_epoch
 
