@@ -1,8 +1,13 @@
-"""What a log tells of a closed segment to those that copy it."""
+"""What a log tells of its closed segments to those that copy them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from skylog.log.names import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
+
+if TYPE_CHECKING:
+    from skylog.log.log import Log
 
 
 class ClosedSegment(NamedTuple):
@@ -18,5 +23,38 @@ class ClosedSegment(NamedTuple):
     time_index: str
     # None: no transaction was aborted.
     transaction_index: str | None
-    # The producers' state as of ``next_offset``.
+    # The producers' state as of ``next_offset``: ``ProducerSnapshots.require`` before it is read.
     producer_snapshot: str
+
+
+def closed_segments(log: Log, from_offset: int) -> list[ClosedSegment]:
+    """Those with offsets from ``from_offset`` on that may be copied, oldest first.
+
+    All but the last, below the last stable offset: what a transaction may still abort stays here.
+    May run on any thread; reads the time index of a segment whose largest time is not known yet.
+    """
+    stable, segments = log.last_stable_offset, log.segments
+    last = segments[-1]
+    # Compaction, before the topic had another policy, may have left empty ones.
+    filled = [segment for segment in segments[:-1] if segment.size]
+    found: list[ClosedSegment] = []
+    for segment, following in zip(filled, [*filled[1:], last], strict=True):
+        if following.base_offset > stable:
+            break
+        if following.base_offset <= from_offset:
+            continue
+        has_aborted = not segment.aborted.is_empty
+        found.append(
+            ClosedSegment(
+                segment.base_offset,
+                following.base_offset,
+                segment.size,
+                segment.largest_timestamp(block=True),
+                segment.log_path,
+                segment.prefix + INDEX_SUFFIX,
+                segment.prefix + TIME_INDEX_SUFFIX,
+                segment.prefix + TXN_INDEX_SUFFIX if has_aborted else None,
+                log.snapshots.path(following.base_offset),
+            )
+        )
+    return found

@@ -89,11 +89,6 @@ class Companions:
     def truncate_end(self, offset: int) -> None:
         self._changed(self.epochs.truncate_end(offset))
 
-    def clear(self) -> None:
-        """The log is empty."""
-        self.epochs.clear()
-        self._epochs_unwritten = self.is_behind = True
-
     def restore(self, epochs: Iterable[EpochStart]) -> None:
         """Those of the records below the end of an empty log, durably. Raises OSError."""
         restored = LeaderEpochs(epochs)

@@ -76,12 +76,19 @@ class LogDirectory:
 
     def checkpointed(self, key: TopicPartition) -> Checkpointed:
         """What was known of a partition when the broker stopped."""
+        starts = self._written[LOG_START_CHECKPOINT]
         return Checkpointed(
             self.was_clean,
             self._written[RECOVERY_POINT_CHECKPOINT].get(key, 0),
-            self._written[LOG_START_CHECKPOINT].get(key, 0),
+            starts.get(key, 0),
+            key in starts,
             self._written[HIGH_WATERMARK_CHECKPOINT].get(key, 0),
         )
+
+    def has_start(self, key: TopicPartition, offset: int) -> bool:
+        """Whether the checkpoint has ``offset`` or a lower one as the log start."""
+        found = self._written[LOG_START_CHECKPOINT].get(key)
+        return found is not None and found <= offset
 
     def clean_offset(self, key: TopicPartition) -> int:
         return self._written[CLEANER_CHECKPOINT].get(key, 0)
@@ -137,7 +144,8 @@ class LogDirectory:
                 key = log.topic, log.partition
                 points[key] = log.durability.recovery_point
                 start = log.log_start_offset
-                if start > log.segments[0].base_offset:
+                # Of a log with a remote part always: its first segment does not tell.
+                if log.config.remote or start != log.segments[0].base_offset:
                     starts[key] = start
             self._write(RECOVERY_POINT_CHECKPOINT, points)
             self._write(LOG_START_CHECKPOINT, starts)

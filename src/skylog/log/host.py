@@ -22,6 +22,10 @@ class LogHost:
     def start_moved(self, log: Log) -> None:
         """The log start should be checkpointed."""
 
+    def pin_start(self, log: Log) -> None:
+        """The log is about to begin above its log start on this disk: if no checkpoint has the log
+        start, or a lower one, write it now. Raises OSError."""
+
     def discard(self, log: Log, paths: list[str]) -> None:
         """Files that are no longer needed, after ``file.delete.delay.ms``."""
         for path in paths:

@@ -11,6 +11,10 @@ part            what it does                                             called 
 ``trimming``    moves the start: retention and DeleteRecords             the event loop
 ==============  =======================================================  ========================
 
+``log_start_offset`` is the start of the whole log, ``local_log_start_offset`` that of the part on
+this disk: what lies between them is in the object store. Without tiered storage both are the same.
+Always log start ≤ local start ≤ high watermark.
+
 The log is their shared state. Its attributes may be read everywhere and are changed on the event
 loop, by these parts and, for the high watermark, by its partition. Operations that concern all
 parts are here: opening, closing, truncation, the swap of a cleaned copy, and going offline.
@@ -26,6 +30,7 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
 from skylog.log.appender import Appender
 from skylog.log.checkpoints import TopicPartition
+from skylog.log.closed import ClosedSegment, closed_segments
 from skylog.log.companions import Companions
 from skylog.log.config import LogConfig
 from skylog.log.durability import Durability
@@ -55,12 +60,15 @@ class Log:
         "durability",
         "files",
         "high_watermark",
+        "highest_remote_offset",
         "host",
+        "local_log_start_offset",
         "log_end_offset",
         "log_start_offset",
         "partition",
         "producers",
         "reader",
+        "remote_end",
         "segments",
         "shown",
         "snapshots",
@@ -73,6 +81,7 @@ class Log:
     # Segments, size of the last and end offset, as of one moment: the view of other threads.
     shown: tuple[list[Segment], int, int]
     log_start_offset: int
+    local_log_start_offset: int
     log_end_offset: int
     producers: Producers
 
@@ -87,6 +96,10 @@ class Log:
         self.files: Files = host.files
         self.config = config
         self.high_watermark = 0
+        # The last offset in the object store, −1 if none; there may be gaps below it.
+        self.highest_remote_offset = -1
+        # From the local start up to here, the object store has everything.
+        self.remote_end = 0
         # Below it compaction has left one record for each key.
         self.clean_offset = 0
         self._failure: KafkaError | None = None
@@ -112,7 +125,7 @@ class Log:
         loaded = load(host.files, directory, config, now_ms, known)
         log = cls(*key, directory, host, config)
         log._take(loaded)
-        log.high_watermark = loaded.log_start_offset
+        log.high_watermark = loaded.local_log_start_offset
         log.durability.begin(loaded.recovery_point, now_ms)
         log.companions.begin(loaded.topic_id, changed=loaded.epochs_changed)
         return log
@@ -121,6 +134,7 @@ class Log:
         """Continue with the state found in the files."""
         self.segments = loaded.segments
         self.log_start_offset = loaded.log_start_offset
+        self.local_log_start_offset = loaded.local_log_start_offset
         self.log_end_offset = loaded.end_offset
         self.producers = loaded.producers
         self.companions.epochs = loaded.epochs
@@ -150,6 +164,7 @@ class Log:
 
     @property
     def size(self) -> int:
+        """Bytes on this disk."""
         return sum(segment.size for segment in self.segments)
 
     @property
@@ -159,6 +174,36 @@ class Log:
         if unstable is None:
             return self.high_watermark
         return min(max(unstable, self.log_start_offset), self.high_watermark)
+
+    # -- tiered storage ------------------------------------------------------------------------
+
+    def configure(self, config: LogConfig) -> None:
+        """The topic's settings changed, or are known at last."""
+        self.config = config
+        if config.remote:
+            self.host.start_moved(self)  # from now on it is always written down
+        else:
+            self.trimming.forget_remote()
+
+    def remote_moved(self, highest: int, remote_end: int) -> None:
+        """What the object store has: the highest offset, and the end of the gapless run from the
+        local start on. Local retention goes by the latter."""
+        self.highest_remote_offset = highest
+        self.remote_end = min(remote_end, self.log_end_offset)
+
+    @property
+    def pending_upload_offset(self) -> int:
+        """The first offset that waits to be copied, or would if there were records; −1 if nothing
+        is copied, or what was has not been read yet."""
+        highest = self.highest_remote_offset
+        is_unread = highest < 0 and self.local_log_start_offset > self.log_start_offset
+        if is_unread or not self.config.remote:
+            return -1
+        return max(highest + 1, self.log_start_offset)
+
+    def closed_segments(self, from_offset: int) -> list[ClosedSegment]:
+        """Those with offsets from ``from_offset`` on that may be copied, oldest first."""
+        return closed_segments(self, from_offset)
 
     # -- leader epochs -------------------------------------------------------------------------
 
@@ -255,7 +300,9 @@ class Log:
             if keep:
                 self.segments[keep - 1].truncate_to(offset)
                 self.segments[keep - 1].finish_indexes()
-            self._reload(offset)
+            else:
+                self._begin_at(offset)
+            self._reload(offset, min(self.log_start_offset, offset))
         except OSError as error:
             raise self.fail(f"truncation of {self.directory} failed", error) from error
 
@@ -265,27 +312,37 @@ class Log:
         With ``log_start`` the records from there on are in the object store.
         """
         self.check_usable()
+        start = offset if log_start is None else min(log_start, offset)
         try:
+            if start < offset:
+                self.log_start_offset = min(self.log_start_offset, start)
+                self.host.pin_start(self)
             self.trimming.discard(self.segments)
-            self.companions.clear()
-            self._reload(offset)
+            # Before the log begins anew: old epochs must not pass for what came before it.
+            self.companions.restore(())
+            self._begin_at(offset)
+            self._reload(offset, start)
         except OSError as error:
             raise self.fail(f"truncation of {self.directory} failed", error) from error
-        if log_start is not None:
-            self.log_start_offset = log_start
-            self.host.start_moved(self)
 
-    def _reload(self, end: int) -> None:
+    def _begin_at(self, offset: int) -> None:
+        now_ms = self.durability.flushed_ms
+        Segment.create(self.files, self.directory, offset, self.config, now_ms)
+
+    def _reload(self, end: int, start: int) -> None:
         """Read the state again from the files, which were truncated to ``end``."""
         self.companions.truncate_end(end)
         self.companions.write()
-        start = min(self.log_start_offset, end)
-        if not Path(self.segments[0].log_path).exists():
-            start = end
-        known = Checkpointed(clean=True, log_start_offset=start, high_watermark=self.high_watermark)
+        known = Checkpointed(
+            clean=True, log_start_offset=start, has_start=True, high_watermark=self.high_watermark
+        )
         now_ms = self.durability.flushed_ms
         self._take(load(self.files, self.directory, self.config, now_ms, known))
         end = self.log_end_offset
-        self.high_watermark = min(max(self.high_watermark, self.log_start_offset), end)
+        self.high_watermark = min(max(self.high_watermark, self.local_log_start_offset), end)
         self.clean_offset = min(self.clean_offset, end)
+        # Other records may follow than those in the object store.
+        self.remote_end = min(self.remote_end, end)
+        self.highest_remote_offset = min(self.highest_remote_offset, end - 1)
         self.durability.truncated_to(end)
+        self.host.start_moved(self)

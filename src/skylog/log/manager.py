@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,12 +18,11 @@ from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.executor import Executor
 from skylog.kernel.ids import ZERO_UUID, Uuid
-from skylog.kernel.limits import LOG_OPEN_FILES_MAX
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import Random, random_uuid, system_random
 from skylog.kernel.topics import CLUSTER_METADATA
 from skylog.log.checkpoints import NO_BROKER_EPOCH, TopicPartition
-from skylog.log.config import LONG_MAX, LogConfig
+from skylog.log.config import LogConfig, LogManagerSettings
 from skylog.log.directory import LogDirectory
 from skylog.log.discarded import Discarded
 from skylog.log.files import Files, storage_error
@@ -47,18 +45,6 @@ _DISCARD_INTERVAL_MS: Final = 5_000
 _WAIT_SECONDS_MAX: Final = 3_600
 
 _logger = get_logger("log.manager")
-
-
-@dataclass(frozen=True, slots=True)
-class LogManagerSettings:
-    """The intervals of the background steps; names and defaults are Kafka's."""
-
-    default: LogConfig = field(default_factory=LogConfig)
-    retention_check_interval_ms: int = 300_000
-    flush_scheduler_interval_ms: int = LONG_MAX
-    flush_offset_checkpoint_interval_ms: int = 60_000
-    high_watermark_checkpoint_interval_ms: int = 5_000
-    open_files_max: int = LOG_OPEN_FILES_MAX
 
 
 class LogManager(LogHost):
@@ -152,7 +138,7 @@ class LogManager(LogHost):
             log = Log.open(key, directory, self, config, self._clock.now_ms(), known)
         except (OSError, KafkaError) as error:
             raise StorageError(f"{directory} cannot be opened: {error}") from error
-        mark = max(known.high_watermark, log.log_start_offset)
+        mark = max(known.high_watermark, log.local_log_start_offset)
         log.high_watermark = min(mark, log.log_end_offset)
         log.clean_offset = home.clean_offset(key)
         return log
@@ -166,6 +152,8 @@ class LogManager(LogHost):
         self._logs[key] = log
         self._homes[key] = home
         home.logs_count += 1
+        if log.config.remote:
+            self._starts_moved = True
 
     async def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Close every log and write the mark that lets the next start skip recovery."""
@@ -220,7 +208,7 @@ class LogManager(LogHost):
             log = None
         if log is None:
             log = self._create(key, config)
-        log.config = config
+        log.configure(config)
         if topic_id != ZERO_UUID:
             log.companions.assign_topic_id(topic_id)
         return log
@@ -270,6 +258,11 @@ class LogManager(LogHost):
     def start_moved(self, log: Log) -> None:
         self._starts_moved = True
         self._work.set()
+
+    def pin_start(self, log: Log) -> None:
+        home = self._homes[log.topic, log.partition]
+        if not home.has_start((log.topic, log.partition), log.log_start_offset):
+            home.write_offsets(self._logs_in(home))
 
     def discard(self, log: Log, paths: list[str]) -> None:
         for path in paths:
@@ -333,6 +326,14 @@ class LogManager(LogHost):
         self._starts_moved = False
         for home in self._directories:
             await self._write_checkpoint(partial(home.write_offsets, self._logs_in(home)))
+
+    async def make_start_durable(self, log: Log) -> None:
+        """Write the log's start; raises KAFKA_STORAGE_ERROR."""
+        home = self._homes[log.topic, log.partition]
+        try:
+            await self._executor.run(partial(home.write_offsets, self._logs_in(home)))
+        except OSError as error:
+            raise storage_error(f"{home.path} cannot be used", error) from error
 
     async def checkpoint_high_watermarks(self) -> None:
         for home in self._directories:

@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 Found = tuple[int, int, int]
 
 
+class MovedToRemote(KafkaError):  # noqa: N818 — where the records are
+    """The offset is part of the log, but not on this disk any more."""
+
+    def __init__(self, offset: int, local_log_start_offset: int) -> None:
+        super().__init__(
+            ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
+            f"offset {offset} is before {local_log_start_offset}, where the local log begins",
+        )
+        self.offset = offset
+
+
 class ReadInfo(NamedTuple):
     """Complete batches, the first of which contains the requested offset.
 
@@ -77,7 +88,8 @@ class LogReader:
         ``limit_offset``.
 
         With ``min_one`` the first batch is returned even if it is larger than ``max_bytes``. Raises
-        OFFSET_OUT_OF_RANGE; WouldBlock if not ``block`` and the bytes are not in memory.
+        OFFSET_OUT_OF_RANGE, or MovedToRemote for what is in the object store only; WouldBlock if
+        not ``block`` and the bytes are not in memory.
         """
         while True:
             try:
@@ -132,7 +144,7 @@ class LogReader:
         log = self._log
         log.check_usable()
         segments, size, end = log.shown
-        if offset < log.log_start_offset or offset > end:
+        if offset < log.local_log_start_offset or offset > end:
             self._out_of_range(offset)
         limit = min(limit_offset, end)
         parts: list[memoryview] = []
@@ -169,20 +181,23 @@ class LogReader:
         return parts, last
 
     def _out_of_range(self, offset: int) -> NoReturn:
+        log = self._log
+        if log.log_start_offset <= offset < log.local_log_start_offset:
+            raise MovedToRemote(offset, log.local_log_start_offset)
         raise KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"offset {offset} is not in {self._log.log_start_offset}..{self._log.log_end_offset}",
+            f"offset {offset} is not in {log.log_start_offset}..{log.log_end_offset}",
         )
 
     def _read_failed(self, offset: int, error: OSError) -> NoReturn:
-        if isinstance(error, FileNotFoundError) and offset < self._log.log_start_offset:
+        if isinstance(error, FileNotFoundError) and offset < self._log.local_log_start_offset:
             self._out_of_range(offset)  # retention has deleted it meanwhile
         raise storage_error(f"read of {self._log.directory} failed", error) from error
 
     # -- by time -------------------------------------------------------------------------------
 
     def offset_for_timestamp(self, timestamp: int, *, block: bool) -> Found | None:
-        """The first record at or after ``timestamp``."""
+        """The first record at or after ``timestamp`` on this disk."""
         while True:
             try:
                 return self._offset_for_timestamp(timestamp, block)
@@ -191,7 +206,7 @@ class LogReader:
 
     def _offset_for_timestamp(self, timestamp: int, block: bool) -> Found | None:
         self._log.check_usable()
-        start = self._log.log_start_offset
+        start = self._log.local_log_start_offset
         try:
             for segment in self._log.segments:
                 if segment.size and segment.largest_timestamp(block=block) >= timestamp:
@@ -203,7 +218,7 @@ class LogReader:
         return None
 
     def max_timestamp_offset(self, *, block: bool) -> Found | None:
-        """The first record with the largest timestamp."""
+        """The first record with the largest timestamp on this disk."""
         while True:
             try:
                 return self._max_timestamp_offset(block)
@@ -223,7 +238,7 @@ class LogReader:
                 return None
             return self._search(holder, best[0], 0, block)
         except OSError as error:
-            self._read_failed(self._log.log_start_offset, error)
+            self._read_failed(self._log.local_log_start_offset, error)
 
     @staticmethod
     def _search(segment: Segment, timestamp: int, start: int, block: bool) -> Found | None:

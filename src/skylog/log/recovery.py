@@ -55,6 +55,9 @@ class Checkpointed:
     clean: bool = False
     recovery_point: int = 0
     log_start_offset: int = 0
+    # It was written down, and is believed though it may lie below the first segment: the rest is
+    # in the object store. Without an entry the log begins with its first segment.
+    has_start: bool = False
     # Markers below it can no longer be lost.
     high_watermark: int = 0
 
@@ -68,6 +71,8 @@ class Loaded:
 
     segments: list[Segment]
     log_start_offset: int
+    # Of what is on this disk.
+    local_log_start_offset: int
     end_offset: int
     recovery_point: int
     epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
@@ -125,14 +130,16 @@ class _Loader:
                 Segment.create(self.files, self.directory, end, self.config, self.now_ms)
             ]
         self.segments[-1].aborted.load(block=True)
-        start = max(log_start, self.segments[0].base_offset)
+        local_start = max(log_start, self.segments[0].base_offset)
+        start = log_start if self.known.has_start else local_start
         self.epochs.truncate_end(end)
         self.epochs.truncate_start(start)
-        producers, snapshot_offset = self._load_producers(start, end)
+        producers, snapshot_offset = self._load_producers(start, local_start, end)
         recovery_point = end if self.known.clean else min(self.known.recovery_point, end)
         return Loaded(
             self.segments,
             start,
+            local_start,
             end,
             recovery_point,
             self.epochs,
@@ -281,15 +288,17 @@ class _Loader:
             _logger.warning("topic id is unreadable", directory=self.directory, fault=str(fault))
             return None
 
-    def _load_producers(self, start: int, end: int) -> tuple[Producers, int]:
+    def _load_producers(self, log_start: int, start: int, end: int) -> tuple[Producers, int]:
         """The latest valid snapshot, and everything written after it.
 
         The snapshot at the start of the first segment has transactions that were opened before it:
-        whatever the log start is, the rest of them must not be taken for decided.
+        whatever the log start is, the rest of them must not be taken for decided. An empty log has
+        none, unless what came before is in the object store.
         """
         bases = {segment.base_offset for segment in self.segments}
         is_empty = not self.segments[0].size
-        first = start + 1 if is_empty else self.segments[0].base_offset
+        is_new = is_empty and log_start == start
+        first = start + 1 if is_new else self.segments[0].base_offset
         found: Producers | None = None
         snapshot = start
         for offset in reversed(self.snapshots):

@@ -30,14 +30,15 @@ class ProducerSnapshots:
         self.taken_offset = 0
         self._unsynced: tuple[str, ...] = ()
 
-    def _path(self, offset: int) -> str:
+    def path(self, offset: int) -> str:
+        """The file of the state as of ``offset``."""
         return f"{self._log.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
     def take(self) -> None:
         """Write one for the log's end, unless it exists, as after recovery."""
         log = self._log
         end = log.log_end_offset
-        path = self._path(end)
+        path = self.path(end)
         if self.taken_offset != end:
             try:
                 log.files.replace(path, encode_snapshot(log.producers), sync=False)
@@ -52,7 +53,7 @@ class ProducerSnapshots:
     def restore(self, producers: Producers) -> None:
         """Write one of others than the log's own, durably. Raises OSError."""
         end = self._log.log_end_offset
-        self._log.files.replace(self._path(end), encode_snapshot(producers))
+        self._log.files.replace(self.path(end), encode_snapshot(producers))
         self.taken_offset = end
 
     def sync(self) -> None:
@@ -66,7 +67,7 @@ class ProducerSnapshots:
 
         Raises OSError.
         """
-        path = self._path(segment.base_offset)
+        path = self.path(segment.base_offset)
         try:
             self._log.files.rename(path, path + DELETED_SUFFIX)
         except FileNotFoundError:

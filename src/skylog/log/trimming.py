@@ -1,5 +1,9 @@
 """Moves the start of a log: up by DeleteRecords and by retention, never back.
 
+A log whose first part may be in the object store only has two: the log start, and where it starts
+on this disk. Retention moves the latter while segments are copied, both otherwise; DeleteRecords
+moves the log start, and the local one if it passes it.
+
 ``retention.py`` decides which segments to delete.
 """
 
@@ -40,11 +44,23 @@ class Trimming:
         log = self._log
         if offset <= log.log_start_offset:
             return
+        self._move_local_start(offset)
         log.log_start_offset = offset
         log.high_watermark = max(log.high_watermark, offset)
-        log.durability.recovery_point = max(log.durability.recovery_point, offset)
+        # Leader epochs are cut here only: those of the remote part are needed to find it.
         log.companions.truncate_start(offset)
         log.host.start_moved(log)
+
+    def _move_local_start(self, offset: int) -> None:
+        log = self._log
+        log.local_log_start_offset = max(log.local_log_start_offset, offset)
+        log.durability.recovery_point = max(log.durability.recovery_point, offset)
+
+    def forget_remote(self) -> None:
+        """Nothing of the log is remote any more: it begins where it does on this disk."""
+        log = self._log
+        log.highest_remote_offset, log.remote_end = -1, 0
+        self._move_start(log.local_log_start_offset)
 
     def delete_old_segments(self, now_ms: int) -> int:
         """One pass of retention; returns the number of deleted segments."""
@@ -53,15 +69,8 @@ class Trimming:
         if log.is_offline or (len(segments) == 1 and not segments[0].size):
             return 0
         try:
-            count = deletable_segments(
-                segments,
-                log.config,
-                log.log_start_offset,
-                log.log_end_offset,
-                log.high_watermark,
-                now_ms,
-            )
-            if count == len(segments):
+            count, rolls = deletable_segments(log, now_ms)
+            if rolls or count == len(segments):
                 log.appender.roll(log.log_end_offset, now_ms)
             if count:
                 self._drop_first(count)
@@ -71,9 +80,15 @@ class Trimming:
 
     def _drop_first(self, count: int) -> None:
         log = self._log
+        start = log.segments[count].base_offset
+        # First the start, then the segments: whoever sees them gone knows from where on they are.
+        if log.config.copies:
+            log.host.pin_start(log)
+            self._move_local_start(start)
+        else:
+            self._move_start(start)
         gone, log.segments = log.segments[:count], log.segments[count:]
         log.show()
-        self._move_start(log.segments[0].base_offset)
         self.discard(gone)
 
     def discard(self, segments: Sequence[Segment]) -> None:

@@ -49,6 +49,11 @@ class TxnIndex:
         if not Path(self._path).exists():
             self._data = bytearray()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no transaction was aborted: then there is no file."""
+        return self._data is not None and not self._data
+
     def drop(self) -> None:
         """Free the memory; everything is in the file. An empty index takes none."""
         if self._data and self._written == len(self._data):

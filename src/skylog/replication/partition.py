@@ -174,7 +174,7 @@ class Partition(WatchedLog):
 
     def configure(self, config: LogConfig) -> None:
         """The topic's settings changed."""
-        self.log.config = config
+        self.log.configure(config)
         self._weigh_in_sync()
         if self.is_leader:
             self._advance_high_watermark()
@@ -331,11 +331,11 @@ class Partition(WatchedLog):
         log = self.log
         if covers(fetched.batches, log.log_end_offset):
             # The leader's log begins within a batch, and ours is still empty.
-            if log.log_end_offset != log.log_start_offset:
+            if log.log_end_offset != log.local_log_start_offset:
                 raise KafkaError(
                     ErrorCode.INVALID_RECORD, f"{fetched.batches[0]} overlaps with {log}"
                 )
-            log.truncate_fully_and_start_at(fetched.batches[0].base_offset)
+            log.truncate_to(fetched.batches[0].base_offset)
         for part in parts_within(fetched, log.config.segment_bytes):
             if part.batches:
                 log.appender.append_as_follower(part.batches, now_ms, part.buffer)

@@ -12,8 +12,8 @@ from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
-from skylog.log.config import LogConfig
-from skylog.log.manager import LogManager, LogManagerSettings
+from skylog.log.config import LogConfig, LogManagerSettings
+from skylog.log.manager import LogManager
 from tests.unit.log.support import NOW, FaultyFiles, fill, open_log, read_values
 
 FIRST, SECOND = Uuid(b"first topic's id"), Uuid(b"second one's id.")

@@ -13,7 +13,7 @@ from skylog.broker.net.access import controller_client
 from skylog.controller.settings import ControllerSettings, ReplicaPacing
 from skylog.groups.settings import GroupSettings
 from skylog.kernel import limits
-from skylog.log.manager import LogManagerSettings
+from skylog.log.config import LogManagerSettings
 from skylog.quorum.config import CONTROLLER_LISTENER, QuorumConfig
 from skylog.quorum.voters import Endpoint
 from skylog.security.connection_limits import ConnectionSettings, ListenerLimits, parse_ip_overrides

@@ -7,7 +7,7 @@ request finds its rules by one dictionary lookup.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skylog.controller.image.configs import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType
@@ -17,8 +17,9 @@ from skylog.kernel.logging import get_logger, hub
 from skylog.kernel.settings import describe as shown
 from skylog.kernel.settings import dynamic
 from skylog.kernel.settings.synonyms import Layers
+from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.kernel.settings.topics import log_config_values, produce_limits, topic_values
-from skylog.kernel.topics import topic_name_fault
+from skylog.kernel.topics import CLUSTER_METADATA, is_internal, topic_name_fault
 from skylog.log.config import LogConfig
 from skylog.wire.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -78,8 +79,19 @@ class Configs:
         values = topic_values(self._image.topic_configs(name), self.current)
         limits = asdict(produce_limits(values, self.current))
         log_config = LogConfig.from_mapping(log_config_values(values, self.current))
+        log_config = replace(log_config, remote=self._is_remote(name, log_config))
         rules = TopicRules(**limits, segment_bytes=log_config.segment_bytes)
         return TopicConfig(rules, log_config)
+
+    def _is_remote(self, name: str, config: LogConfig) -> bool:
+        """Whether a part of a topic's logs may be in the object store only."""
+        return (
+            self._static.tiered.enabled
+            and config.remote_storage_enable
+            and not config.compacts
+            and not is_internal(name)
+            and name not in (METADATA_TOPIC, CLUSTER_METADATA)
+        )
 
     # Changes
 

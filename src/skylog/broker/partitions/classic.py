@@ -206,7 +206,7 @@ class ClassicPartition:
     def _hear_follower(self, wanted: FetchPartition, reader: Reader) -> None:
         """A follower's fetch offset says what it has."""
         offset, log = wanted.fetch_offset, self.replica.log
-        if log.log_start_offset <= offset <= log.log_end_offset:
+        if log.local_log_start_offset <= offset <= log.log_end_offset:
             self.replica.fetched_by(
                 reader.replica_id, offset, wanted.log_start_offset, reader.broker_epoch
             )
@@ -264,10 +264,14 @@ class ClassicPartition:
         log = self.replica.log
         if timestamp == LATEST:
             return Found(-1, limit, self.replica.leader_epoch)
-        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        if timestamp == EARLIEST:
             return Found(-1, log.log_start_offset, log.epoch_of(log.log_start_offset))
+        if timestamp == EARLIEST_LOCAL:
+            return Found(-1, log.local_log_start_offset, log.epoch_of(log.local_log_start_offset))
         if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-            return _NOTHING  # nothing is tiered
+            is_last = timestamp == LATEST_TIERED
+            offset = log.highest_remote_offset if is_last else log.pending_upload_offset
+            return Found(-1, offset, log.epoch_of(offset)) if 0 <= offset < limit else _NOTHING
         if timestamp == MAX_TIMESTAMP:
             found = log.reader.max_timestamp_offset(block=block)
         else:

@@ -27,7 +27,7 @@ class ReplicaSource:
 
     @property
     def local_log_start_offset(self) -> int:
-        return self._partition.log.log_start_offset
+        return self._partition.log.local_log_start_offset
 
     @property
     def log_end_offset(self) -> int:
@@ -42,11 +42,12 @@ class ReplicaSource:
         return self._partition.log.companions.epochs
 
     def closed_segments(self, from_offset: int) -> Sequence[ClosedSegment]:
-        return ()
+        return self._partition.log.closed_segments(from_offset)
 
-    def remote_moved(self, highest_offset: int, remote_end: int) -> None: ...
+    def remote_moved(self, highest_offset: int, remote_end: int) -> None:
+        self._partition.log.remote_moved(highest_offset, remote_end)
 
     async def start_at(self, offset: int) -> int:
         start = self._partition.delete_records_before(offset)
-        await self._logs.checkpoint()
+        await self._logs.make_start_durable(self._partition.log)
         return start

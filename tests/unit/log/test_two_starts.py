@@ -1,0 +1,155 @@
+"""A log whose first part is in the object store only: its two starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.config import LogConfig
+from skylog.log.log import Log
+from skylog.log.reader import MovedToRemote
+from skylog.log.restoring import restore
+from tests.unit.log.support import NOW, batch, open_log, read_values
+
+SIZE = batch(b"00").size
+REMOTE = LogConfig(
+    segment_bytes=5 * SIZE,
+    retention_ms=-1,
+    local_retention_bytes=0,
+    remote_storage_enable=True,
+    remote=True,
+)
+
+
+def written(tmp_path: Path, config: LogConfig = REMOTE, count: int = 12) -> Log:
+    """Segments at 0, 5 and 10, in leader epochs 0 and, from 7 on, 1; all is committed."""
+    log = open_log(tmp_path, config)
+    for number in range(count):
+        placed = batch(b"%02d" % number, timestamp=NOW + number)
+        log.appender.append([placed], int(number >= 7), NOW)
+    log.high_watermark = log.log_end_offset
+    return log
+
+
+def starts(log: Log) -> tuple[int, int]:
+    return log.log_start_offset, log.local_log_start_offset
+
+
+def bases(log: Log) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def read(log: Log, offset: int) -> None:
+    log.reader.read(offset, 100, log.log_end_offset, min_one=True, block=True)
+
+
+def test_nothing_goes_before_it_is_remote(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    assert log.trimming.delete_old_segments(NOW) == 0
+    log.remote_moved(8, 5)  # 8 is remote, but from 5 on there is a gap
+    assert log.trimming.delete_old_segments(NOW) == 1
+    assert starts(log) == (0, 5)
+    assert log.trimming.delete_old_segments(NOW) == 0
+
+
+def test_only_the_local_start_moves_and_epochs_stay(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    log.remote_moved(9, 10)
+    assert log.trimming.delete_old_segments(NOW) == 2
+    assert starts(log) == (0, 10)
+    assert list(log.companions.epochs) == [(0, 0), (1, 7)]
+    assert read_values(log, 10) == [(10, b"10"), (11, b"11")]
+    for offset in (0, 9):
+        with pytest.raises(MovedToRemote) as moved:
+            read(log, offset)
+        assert moved.value.offset == offset
+        assert moved.value.code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+    with pytest.raises(KafkaError) as beyond:
+        read(log, 13)
+    assert beyond.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_the_last_segment_is_rolled_to_be_copied_and_goes_then(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    log.remote_moved(9, 10)
+    assert log.trimming.delete_old_segments(NOW) == 2
+    assert bases(log) == [10, 12]
+    assert [closed.base_offset for closed in log.closed_segments(10)] == [10]
+    log.remote_moved(11, 12)
+    assert log.trimming.delete_old_segments(NOW) == 1
+    assert (bases(log), starts(log)) == ([12], (0, 12))
+    assert log.trimming.delete_old_segments(NOW) == 0
+
+
+def test_delete_records_moves_both_starts_once_it_passes_the_local_one(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    log.remote_moved(4, 5)
+    log.trimming.delete_old_segments(NOW)
+    assert log.trimming.delete_records_before(3) == 3
+    assert starts(log) == (3, 5)
+    with pytest.raises(KafkaError) as gone:
+        read(log, 2)
+    assert gone.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+    with pytest.raises(MovedToRemote):
+        read(log, 3)
+    assert log.trimming.delete_records_before(8) == 8
+    assert starts(log) == (8, 8)
+    assert list(log.companions.epochs) == [(1, 8)]
+
+
+def test_what_the_log_start_has_passed_needs_no_copy(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    log.trimming.delete_records_before(5)
+    assert log.trimming.delete_old_segments(NOW) == 1
+    assert (bases(log)[0], starts(log)) == (5, (5, 5))
+
+
+def test_closed_segments_end_below_the_last_stable_offset(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    assert [(one.base_offset, one.next_offset) for one in log.closed_segments(0)] == [
+        (0, 5),
+        (5, 10),
+    ]
+    assert [one.base_offset for one in log.closed_segments(5)] == [5]
+    log.high_watermark = 9
+    found = log.closed_segments(0)
+    assert [one.base_offset for one in found] == [0]
+    assert (found[0].size, found[0].max_timestamp) == (5 * SIZE, NOW + 4)
+    for path in (found[0].log, found[0].offset_index, found[0].time_index):
+        assert Path(path).exists()
+    assert found[0].transaction_index is None
+    assert Path(found[0].producer_snapshot).name == f"{5:020}.snapshot"
+
+
+def test_a_log_goes_on_behind_its_remote_part(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    log.truncate_fully_and_start_at(100, 40)
+    restore(log, [(0, 0), (3, 60)], [])
+    assert (starts(log), log.log_end_offset, log.high_watermark) == ((40, 100), 100, 100)
+    assert list(log.companions.epochs) == [(0, 40), (3, 60)]
+    with pytest.raises(MovedToRemote):
+        read(log, 40)
+    log.truncate_fully_and_start_at(200)
+    assert (starts(log), log.log_end_offset) == ((200, 200), 200)
+
+
+def test_truncation_below_the_local_start_keeps_the_log_start(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    log.remote_moved(9, 10)
+    log.trimming.delete_old_segments(NOW)
+    log.truncate_to(8)
+    assert (starts(log), log.log_end_offset) == ((0, 8), 8)
+    assert list(log.companions.epochs) == [(0, 0), (1, 7)]
+    # What follows are other records: those in the object store do not cover them.
+    assert (log.highest_remote_offset, log.remote_end) == (7, 8)
+
+
+def test_without_tiering_the_log_begins_where_it_does_on_this_disk(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    log.remote_moved(9, 10)
+    log.trimming.delete_old_segments(NOW)
+    log.configure(LogConfig(segment_bytes=5 * SIZE))
+    assert starts(log) == (10, 10)
+    assert list(log.companions.epochs) == [(1, 10)]
