@@ -158,6 +158,7 @@ def _set_values(
             resource,
             {name: value for name, value in after.items() if value is not None},
             current,
+            state.layers(current),
         )
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error

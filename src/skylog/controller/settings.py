@@ -42,9 +42,14 @@ class ConfigSchema(Protocol):
     """Definitions of configs outside the metadata log."""
 
     def validate(
-        self, resource: ConfigResource, configs: Mapping[str, str], existing: Mapping[str, str]
+        self,
+        resource: ConfigResource,
+        configs: Mapping[str, str],
+        existing: Mapping[str, str],
+        layers: ConfigLayers,
     ) -> None:
-        """KafkaError or ConfigError if ``configs`` are not valid overrides of the resource."""
+        """KafkaError or ConfigError if ``configs`` are not valid overrides of the resource. A
+        topic's defaults are those of the ``layers`` below it."""
         ...
 
     def is_list(self, resource_type: int, name: str) -> bool: ...

@@ -26,10 +26,14 @@ WARNING_TIMER = "diskless-placement-warning"
 
 class DisklessConfigs(FewConfigs):
     def validate(
-        self, resource: ConfigResource, configs: Mapping[str, str], existing: Mapping[str, str]
+        self,
+        resource: ConfigResource,
+        configs: Mapping[str, str],
+        existing: Mapping[str, str],
+        layers: ConfigLayers,
     ) -> None:
         known = {name: text for name, text in configs.items() if name != "diskless.enable"}
-        super().validate(resource, known, existing)
+        super().validate(resource, known, existing, layers)
 
     def topic_value(self, name: str, layers: ConfigLayers) -> str | None:
         if name == "diskless.enable":

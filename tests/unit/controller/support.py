@@ -52,7 +52,11 @@ class FewConfigs:
     """A few topic settings: what the controller needs of a schema."""
 
     def validate(
-        self, resource: ConfigResource, configs: Mapping[str, str], _existing: Mapping[str, str]
+        self,
+        resource: ConfigResource,
+        configs: Mapping[str, str],
+        _existing: Mapping[str, str],
+        _layers: ConfigLayers,
     ) -> None:
         if resource.type != ConfigResourceType.TOPIC:
             return

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
+from skylog.controller.settings import ConfigLayers
 from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.kernel.settings import BrokerSettings, load_settings
 from skylog.kernel.settings.dynamic import validate_broker_configs
@@ -133,6 +135,18 @@ def test_the_controller_looks_at_what_a_topic_has_so_far() -> None:
     with pytest.raises(KafkaError, match="without deleting remote data"):
         rules.validate((2, "t"), {}, {"remote.storage.enable": "true"})
     rules.validate((2, "t"), {"remote.storage.enable": "true"}, {})
+
+
+def test_the_controller_compares_with_the_clusters_dynamic_defaults() -> None:
+    rules = ResourceRules(lambda: settings(ON))
+    remote = {"remote.storage.enable": "true", "retention.ms": "49"}
+    below = ConfigLayers({}, {}, {"log.local.retention.ms": "50"})
+    with pytest.raises(KafkaError) as refused:
+        rules.validate((2, "t"), remote, {}, below)
+    assert refused.value.message == kafkas_answer("ms", 50, 49)
+    # The node's own setting is stronger; what is not usable here is left out.
+    rules.validate((2, "t"), remote, {}, replace(below, node={"log.local.retention.ms": "40"}))
+    rules.validate((2, "t"), remote, {}, replace(below, cluster={"max.connections": "x"}))
 
 
 # The broker's own settings -------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from skylog.kernel.config import ConfigSource
-from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.errors import ConfigError, ErrorCode, KafkaError
 from skylog.kernel.settings import dynamic
 from skylog.kernel.settings.broker import BrokerSettings
 from skylog.kernel.settings.definitions import TOPIC
@@ -33,22 +33,28 @@ class ResourceRules:
 
     def __init__(self, settings: Callable[[], BrokerSettings]) -> None:
         self._settings = settings
+        self._current: tuple[Mapping[str, str], Mapping[str, str], BrokerSettings] | None = None
 
     def validate(
         self,
         resource: tuple[int, str],
         configs: Mapping[str, str],
         existing: Mapping[str, str],
+        layers: TopicLayers | None = None,
     ) -> None:
         """KafkaError unless ``configs`` may be all the overrides of the resource.
 
-        A broker's settings were checked by that broker; only its name is checked here.
+        A topic's defaults are the node's and the cluster's dynamic settings in ``layers``, then
+        the static ones. A broker's settings were checked by that broker; only its name is checked
+        here.
         """
         kind, name = resource
         match kind:
             case dynamic.TOPIC_RESOURCE:
                 system = name.startswith("__")
-                validate_topic_configs(configs, self._settings(), existing=existing, system=system)
+                validate_topic_configs(
+                    configs, self._effective(layers), existing=existing, system=system
+                )
             case dynamic.BROKER_RESOURCE:
                 _check_broker_name(name)
             case dynamic.CLIENT_METRICS_RESOURCE:
@@ -56,9 +62,21 @@ class ResourceRules:
             case dynamic.GROUP_RESOURCE:
                 if not name:
                     raise dynamic.invalid_request("Default group resources are not allowed.")
-                validate_group_configs(configs, self._settings())
+                validate_group_configs(configs, self._effective(layers))
             case _:
                 raise dynamic.invalid_request(f"Unknown resource type {kind}")
+
+    def _effective(self, layers: TopicLayers | None) -> BrokerSettings:
+        if layers is None or not (layers.node or layers.cluster):
+            return self._settings()
+        if self._current is None or self._current[:2] != (layers.node, layers.cluster):
+            node, cluster = dict(layers.node), dict(layers.cluster)
+            try:
+                settings = self._settings().with_dynamic(cluster, node)
+            except ConfigError:  # brokers validated them, with other static settings
+                settings = self._settings()
+            self._current = (node, cluster, settings)
+        return self._current[2]
 
     def is_list(self, resource_type: int, name: str) -> bool:
         return dynamic.is_list(resource_type, name)
