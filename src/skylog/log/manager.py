@@ -321,6 +321,10 @@ class LogManager(LogHost):
             if not log.is_deleted:
                 _logger.error("flush failed", directory=log.directory, error=str(error))
 
+    async def sync(self, log: Log) -> None:
+        """Make everything appended to a log durable; OSError or KafkaError if that fails."""
+        await self._executor.run(log.durability.sync)
+
     async def checkpoint(self) -> None:
         """Write recovery points and log starts."""
         self._starts_moved = False

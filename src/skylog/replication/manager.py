@@ -8,10 +8,13 @@ from typing import Final, Protocol
 
 from skylog.kernel.clock import Clock
 from skylog.kernel.ids import Uuid
+from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.log.config import LogConfig
+from skylog.log.log import Log
 from skylog.log.manager import LogManager
 from skylog.replication.leader import Brokers, IsrChange
 from skylog.replication.partition import Partition, PartitionState
+from skylog.replication.synced import SyncedPartition
 
 NO_EPOCH: Final = -1
 # The number of partitions processed before other tasks get a turn.
@@ -80,6 +83,9 @@ class ReplicaManager:
     def alter_isr(self, partition: Partition, change: IsrChange) -> None:
         self._alterations.submit(partition, change)
 
+    async def sync(self, log: Log) -> None:
+        await self._logs.sync(log)
+
     # Metadata
 
     def assign(
@@ -94,7 +100,8 @@ class ReplicaManager:
             return None
         if partition is None:
             log = self._logs.get_or_create(topic, index, topic_id, config)
-            partition = Partition(self, topic, index, topic_id, log)
+            kind = SyncedPartition if topic == METADATA_TOPIC else Partition
+            partition = kind(self, topic, index, topic_id, log)
             partitions[index] = partition
         partition.update(state)
         if len(state.replicas) > 1:

@@ -15,10 +15,14 @@ from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import InlineExecutor
 from skylog.kernel.ids import Uuid
+from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.log.config import LogConfig
 from skylog.log.manager import LogManager
 from skylog.replication.manager import ReplicaManager
+from skylog.replication.partition import Partition
+from skylog.replication.synced import SyncedPartition
 from tests.unit.broker.support import NODE, World, classic_partitions
+from tests.unit.log.support import batch
 from tests.unit.replication.support import LAG_MS, Host, Nobody, state
 
 TOPIC_ID = Uuid(bytes(range(16)))
@@ -180,3 +184,16 @@ async def test_why_a_partition_is_not_served(manager: ReplicaManager) -> None:
     partitions.find("t", 1).require_reader(Reader(anywhere=True), 5)
     with pytest.raises(KafkaError):
         partitions.find("t", 1).require_reader(Reader(), 5)
+
+
+async def test_partitions_of_the_metadata_topic_wait_for_the_disk(manager: ReplicaManager) -> None:
+    plain = manager.assign("t", 0, TOPIC_ID, state(), LogConfig())
+    synced = manager.assign(METADATA_TOPIC, 0, Uuid(b"m" * 16), state(), LogConfig())
+    assert type(plain) is Partition
+    assert isinstance(synced, SyncedPartition)
+    synced.append([batch(b"a")], 1)
+    assert synced.log.high_watermark == 0
+    committed = synced.committed(0)
+    assert committed is not None
+    await committed
+    assert synced.log.durability.recovery_point == 1

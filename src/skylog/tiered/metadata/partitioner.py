@@ -11,7 +11,6 @@ from skylog.client.partitioner import partition_of_key
 from skylog.kernel.ids import Uuid
 from skylog.tiered.segments import TopicIdPartition
 
-METADATA_TOPIC: Final = "__remote_log_metadata"
 _INT_MASK: Final = 0xFFFF_FFFF
 
 
