@@ -28,6 +28,7 @@ from skylog.controller.image.brokers import (
     is_reserved_directory,
 )
 from skylog.controller.image.topics import Topic
+from skylog.controller.levels import check_broker_level
 from skylog.controller.requests import Contact, ControllerRequest, Departed, SessionExpired
 from skylog.controller.state import ControllerState, bounded
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -87,6 +88,7 @@ def register_broker(
         )
     _check_directories(state, message.broker_id, message.log_dirs)
     check_broker_features(state, message)
+    check_broker_level(state, message)
     record = _registration(message)
     records: list[Message] = []
     if existing is not None and same:

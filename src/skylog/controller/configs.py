@@ -9,6 +9,7 @@ from typing import Protocol
 
 from skylog.controller.diskless import check_unchanged
 from skylog.controller.image.configs import ConfigResource, ConfigResourceType
+from skylog.controller.levels import check_remote_topic
 from skylog.controller.names import check_topic_name
 from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import MIN_ISR, ControllerState, bounded
@@ -151,22 +152,20 @@ def _set_values(
     ]
     for record in records:
         _check_record(state, record)
-    after = {**current, **{record.name: record.value for record in records}}
+    after = {
+        name: value
+        for name, value in {**current, **{record.name: record.value for record in records}}.items()
+        if value is not None
+    }
     _check_name(resource)
     try:
-        state.configs.validate(
-            resource,
-            {name: value for name, value in after.items() if value is not None},
-            current,
-            state.layers(current),
-        )
+        state.configs.validate(resource, after, current, state.layers(current))
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+    check_remote_topic(state, resource, after)
     if not new:
         _check_existence(state, resource)
-        check_unchanged(
-            state, resource, {name: value for name, value in after.items() if value is not None}
-        )
+        check_unchanged(state, resource, after)
     return [*records, *_forget_eligible_leaders(state, records)]
 
 

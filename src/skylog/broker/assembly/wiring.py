@@ -50,6 +50,7 @@ from skylog.broker.observe.traffic import Traffic
 from skylog.broker.partitions.factory import open_partitions
 from skylog.broker.services import Services, until_loaded
 from skylog.controller.image import ClusterImage
+from skylog.controller.levels import BROKER_FEATURES
 from skylog.controller.settings import SUPPORTED_FEATURES
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock, SystemClock
@@ -305,6 +306,7 @@ class Node:
 
     async def _follow_metadata(self, logs: LogManager) -> None:
         services = self._services
+        services.configs.check_remote_topics()
         put_strays_aside(logs, self._image, self.settings.node.node_id)
         followers = followers_of(services, self._client_quotas, self._connections, self._background)
         await services.diskless.plane.start()
@@ -330,7 +332,7 @@ class Node:
         self._undo.stop_by(self._lifecycle.leave, limits.STOP_LEAVE_SECONDS_MAX)
         await self._lifecycle.register(
             self._listeners.advertised(),
-            SUPPORTED_FEATURES,
+            BROKER_FEATURES,
             list(storage.directory_ids.values()),
             logs.previous_broker_epoch,
         )

@@ -16,6 +16,7 @@ from skylog.kernel.ids import parse_node_id
 from skylog.kernel.logging import get_logger, hub
 from skylog.kernel.settings import describe as shown
 from skylog.kernel.settings import dynamic
+from skylog.kernel.settings.remote_topics import SYSTEM_STILL_NEEDED, was_remote
 from skylog.kernel.settings.synonyms import Layers
 from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.kernel.settings.topics import log_config_values, produce_limits, topic_values
@@ -92,6 +93,13 @@ class Configs:
             and not is_internal(name)
             and name not in (METADATA_TOPIC, CLUSTER_METADATA)
         )
+
+    def check_remote_topics(self) -> None:
+        """ConfigError if topics are remote and this broker could not read what is."""
+        if not self.current.tiered.enabled:
+            for resource, overrides in self._image.configs.by_resource.items():
+                if resource.type == ConfigResourceType.TOPIC and was_remote(overrides):
+                    raise ConfigError(SYSTEM_STILL_NEEDED)
 
     # Changes
 
