@@ -314,6 +314,44 @@ async def test_objects_outlive_the_store(
         await again.close()
 
 
+ID = "adh9f8BMS4anaUnD8KWfWg"
+
+
+async def test_remote_segments_are_listed_in_key_order(
+    store: ObjectStore, kind_and_open: tuple[str, Open]
+) -> None:
+    """Also those of topics whose names are as long as Kafka allows, longer than file systems do."""
+    # versitygw keeps objects as files and does not cut their names.
+    long = "t" * (200 if kind_and_open[0] in SERVERS else 240)
+    topics = ["a", "a-b", "a.b", "A", long + "a" * 9, long + "b" * 9, long, long + "Z"]
+    keys = [
+        ObjectKey.parse(f"{topic}-{ID}/{index}/{offset:020}-{ID}.log")
+        for topic in topics
+        for index in (0, 2, 10)
+        for offset in (5, 77)
+    ]
+    keys += [
+        ObjectKey.parse(f"kafka-tiered-storage/{topic}-7-{ID}/{1:020}-{ID}.snapshot")
+        for topic in topics
+    ]
+    for key in keys:
+        await store.put(key, key.text.encode())
+    everything = sorted(key.text for key in keys)
+    assert await listed(store) == everything
+    for topic in topics:
+        for prefix in (f"{topic}-{ID}/", f"{topic}-{ID}/2/"):
+            assert await listed(store, prefix) == [t for t in everything if t.startswith(prefix)]
+    assert await listed(store, "kafka-tiered-storage/") == [
+        text for text in everything if text.startswith("kafka-tiered-storage/")
+    ]
+    for after in everything[::7]:
+        assert await listed(store, "", after) == [text for text in everything if text > after]
+    for key in keys:
+        assert await store.get(key) == key.text.encode()
+    await store.delete_many(keys)
+    assert await listed(store) == []
+
+
 PART = 8 * 1024 * 1024
 
 

@@ -203,6 +203,14 @@ OBJECT_PART_BYTES_MIN: Final = 5 * 1024 * 1024
 OBJECT_PART_BYTES: Final = 8 * 1024 * 1024
 # How long a store that is closed waits for uploads to be aborted.
 OBJECT_UPLOADS_END_SECONDS_MAX: Final = 5.0
+# A remote segment: its manifest, one of its indexes, and its chunks. A manifest of as many chunks
+# has about six bytes for each.
+REMOTE_MANIFEST_BYTES_MAX: Final = 8 * 1024 * 1024
+REMOTE_INDEX_BYTES_MAX: Final = 256 * 1024 * 1024
+REMOTE_CHUNKS_MAX: Final = 1024 * 1024
+REMOTE_CHUNK_BYTES_MAX: Final = 256 * 1024 * 1024
+# Manifests that a broker keeps in memory; one of a plain segment has a few hundred bytes.
+REMOTE_MANIFESTS_KEPT_MAX: Final = 1000
 # Keys per bulk deletion, as in S3; entries that count as one listing request.
 OBJECT_KEYS_PER_REQUEST: Final = 1000
 

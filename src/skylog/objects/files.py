@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from skylog.objects.sources import unreadable, wrong_size
 from skylog.objects.store import Source
@@ -30,6 +30,8 @@ _BYTES_PER_WRITE: Final = 256 * 1024
 _BYTES_PER_COPY: Final = 64 * 1024 * 1024
 # File systems between which, or on which, the kernel does not copy.
 _NOT_IN_KERNEL: Final = frozenset({errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP})
+# Name, size (None: a directory) and time of change.
+Entry: TypeAlias = tuple[str, int | None, int]
 
 
 class Files:
@@ -151,9 +153,9 @@ class Files:
             return None
         return data if read == size else None
 
-    def entries(self, folder: int) -> list[tuple[str, int | None, int]]:
+    def entries(self, folder: int) -> list[Entry]:
         """Name, size and time of files; a directory has no size. Links etc. are left out."""
-        found: list[tuple[str, int | None, int]] = []
+        found: list[Entry] = []
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):

@@ -1,4 +1,4 @@
-"""Pure: object keys, typed. No free text reaches a store, and no topic name enters a key.
+"""Pure: object keys, typed. No free text reaches a store.
 
 A generated key is ``wal/7f/018bcfe5687b3c1d…7f``: kind, two hex digits that spread the load over a
 bucket's partitions, and an id whose first twelve digits are the time of creation. The two digits
@@ -7,7 +7,13 @@ that, ``staging/8c6976e5b5410415/7f/018bcfe5687b3c1d…7f``: a principal cannot 
 has staged. Staging and backup objects may also be *named*, ``backup/metadata/0/latest``, if they
 must be found again or put only once.
 
-Keys are lower case, so that they stay distinct on a file system that ignores case.
+Those keys are lower case, so that they stay distinct on a file system that ignores case, and no
+topic name enters them.
+
+Objects of remote segments have the keys that others gave them: those of Aiven's
+plugin, ``orders-lZ6vvmajTWKDBUTV6SQAtQ/42/00000000000000000100-adh9f8BMS4anaUnD8KWfWg.log``, and
+those of Kafka's LocalTieredStorage, which are below ``kafka-tiered-storage/``. They do have topic
+names, and ids whose letters differ in case.
 """
 
 from __future__ import annotations
@@ -15,10 +21,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from skylog.kernel.errors import SkylogError
+from skylog.kernel.ids import Uuid
 from skylog.kernel.rng import Random
+from skylog.kernel.topics import topic_name_fault
 
 Kind: TypeAlias = Literal["wal", "staging", "backup"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -29,9 +37,38 @@ _NAMED: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,16})*\Z",
 _OWNED: Final = re.compile(r"([0-9a-f]{16})/(.*)\Z", re.ASCII | re.DOTALL)
 _SEGMENTS_MAX: Final = 6
 
+LOCAL_TIERED_ROOT: Final = "kafka-tiered-storage"
+_TOPIC: Final = r"([a-zA-Z0-9._-]{1,249})"
+_ID: Final = r"([a-zA-Z0-9_-]{22})"
+_PARTITION: Final = r"(0|[1-9][0-9]{0,9})"
+_SEGMENT: Final = rf"([0-9]{{20}})-{_ID}"
+_PLUGIN_FOLDER: Final = rf"{_TOPIC}-{_ID}/"
+_LOCAL_FOLDER: Final = rf"{LOCAL_TIERED_ROOT}/{_TOPIC}-{_PARTITION}-{_ID}/"
+_PLUGIN_KEY: Final = re.compile(
+    rf"{_PLUGIN_FOLDER}{_PARTITION}/{_SEGMENT}\.(log|indexes|rsm-manifest)\Z", re.ASCII
+)
+_LOCAL_KEY: Final = re.compile(
+    rf"{_LOCAL_FOLDER}{_SEGMENT}\.(log|index|timeindex|txnindex|leader_epoch_checkpoint|snapshot)\Z",
+    re.ASCII,
+)
+_SEGMENT_PREFIX: Final = re.compile(
+    rf"(?:{_PLUGIN_FOLDER}(?:{_PARTITION}/)?|{LOCAL_TIERED_ROOT}/|{_LOCAL_FOLDER})\Z", re.ASCII
+)
+
 
 class BadKey(SkylogError, ValueError):  # noqa: N818
     """A text that is not an object key."""
+
+
+class SegmentName(NamedTuple):
+    """Which object of which remote segment a key names."""
+
+    topic: str
+    topic_id: Uuid
+    partition: int
+    start_offset: int
+    segment_id: Uuid
+    suffix: str
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,6 +102,8 @@ class ObjectKey:
             raise BadKey(f"object key of {len(text)} characters")
         kind, _, rest = text.partition("/")
         if kind not in KINDS:
+            if segment_name(text):
+                return cls(text, None)
             raise BadKey(f"not an object key: {text!r}")
         owned = _OWNED.match(rest) if kind == "staging" else None
         fresh = _FRESH.match(owned[2] if owned else rest)
@@ -79,7 +118,14 @@ class ObjectKey:
 
     @property
     def kind(self) -> str:
-        return self.text.partition("/")[0]
+        """One of KINDS, or that of a remote segment."""
+        kind = self.text.partition("/")[0]
+        return kind if kind in KINDS else "segment"
+
+    @property
+    def segment(self) -> SegmentName | None:
+        """None unless the object belongs to a remote segment."""
+        return segment_name(self.text)
 
     @property
     def owner(self) -> str | None:
@@ -91,6 +137,25 @@ class ObjectKey:
         return self.text
 
 
+def segment_name(text: str) -> SegmentName | None:
+    """Parse the key of a remote segment's object; None for all others."""
+    plugin = _PLUGIN_KEY.match(text)
+    local = None if plugin else _LOCAL_KEY.match(text)
+    if plugin:
+        topic, topic_id, partition, offset, segment_id, suffix = plugin.groups()
+    elif local:
+        topic, partition, topic_id, offset, segment_id, suffix = local.groups()
+    else:
+        return None
+    ids = [Uuid.parse(topic_id), Uuid.parse(segment_id)]
+    # Some bits of an id's last character have no meaning: every key has one text only.
+    exact = [str(found) for found in ids] == [topic_id, segment_id]
+    fits = int(partition) < 1 << 31 and int(offset) < 1 << 63
+    if not exact or not fits or topic_name_fault(topic):
+        return None
+    return SegmentName(topic, ids[0], int(partition), int(offset), ids[1], suffix)
+
+
 def staging_owner(principal: str) -> str:
     """The text that replaces a principal's name in the keys of its staged objects."""
     return hashlib.sha256(principal.encode()).hexdigest()[:16]
@@ -98,7 +163,7 @@ def staging_owner(principal: str) -> str:
 
 def checked_prefix(prefix: str) -> str:
     """A prefix to list; refused unless keys could begin with it and it ends at a slash."""
-    if prefix == "":
+    if prefix == "" or _SEGMENT_PREFIX.match(prefix):
         return prefix
     segments = prefix.split("/")
     whole = segments[-1] == "" and segments[0] in KINDS and len(segments) <= _SEGMENTS_MAX + 1

@@ -24,7 +24,7 @@ from skylog.kernel.errors import StorageError
 from skylog.kernel.executor import Executor
 from skylog.kernel.limits import OBJECT_FOLDERS_KEPT_MAX, OBJECT_TEMPORARY_AGE_MS_MAX
 from skylog.kernel.rng import Random, system_random
-from skylog.objects.files import Files
+from skylog.objects.files import Entry, Files
 from skylog.objects.keys import ObjectKey, checked_prefix, known
 from skylog.objects.store import (
     AtHand,
@@ -44,6 +44,9 @@ from skylog.objects.store import (
 T = TypeVar("T")
 
 TEMPORARY: Final = ".tmp"
+_NAME_MAX: Final = 255
+# Ends the first half of a name that is cut; no key has this character.
+_CONTINUED: Final = "~"
 _REFUSED: Final = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, errno.EISDIR}
 
 
@@ -122,7 +125,7 @@ class LocalStore(ObjectStore, AtHand):
     async def delete_many(self, keys: Sequence[ObjectKey]) -> None:
         by_folder: dict[tuple[str, ...], list[str]] = {}
         for key in keys:
-            *folder, name = _segments(key)
+            *folder, name = _on_disk(key)
             by_folder.setdefault(tuple(folder), []).append(name)
         for path, names in by_folder.items():
             await self._run("/".join(path), partial(self._delete, path, names))
@@ -161,7 +164,7 @@ class LocalStore(ObjectStore, AtHand):
         self, key: ObjectKey, write: Callable[[int, str], None], *, if_absent: bool = False
     ) -> bool:
         """Write a file and give it its name; False if the name is taken."""
-        *path, name = _segments(key)
+        *path, name = _on_disk(key)
         scratch = self._rng.randbytes(16).hex()
         placed = False
         writing = self._folder_to_write
@@ -214,7 +217,7 @@ class LocalStore(ObjectStore, AtHand):
         held = self._head(key).size == size_of(data) and self._get(key, 0, None)
         if held != b"".join(parts_of(data)):
             raise Exists(f"{key} has other contents")
-        with self._folder(_segments(key)[:-1]) as folder:
+        with self._folder(_on_disk(key)[:-1]) as folder:
             self._files.sync(folder)
 
     def _get(self, key: ObjectKey, start: int, end: int | None) -> bytes:
@@ -242,8 +245,8 @@ class LocalStore(ObjectStore, AtHand):
     def _entries(self, where: str) -> Sequence[str | ObjectInfo]:
         """The entries of a directory in key order: objects, and directories with a slash."""
         try:
-            with self._folder(where.split("/")[:-1]) as folder:
-                entries = self._files.entries(folder)
+            with self._folder(_names(where)[:-1]) as folder:
+                entries = list(self._whole_names(folder, self._files.entries(folder)))
         except FileNotFoundError:
             return []
         found: dict[str, str | ObjectInfo] = {}
@@ -254,6 +257,19 @@ class LocalStore(ObjectStore, AtHand):
             elif key := known(text):
                 found[text] = ObjectInfo(key, size, modified_ms)
         return [found[text] for text in sorted(found)]
+
+    def _whole_names(self, folder: int, entries: Sequence[Entry]) -> Iterator[Entry]:
+        """What ``_names`` has cut, put together."""
+        for name, size, modified_ms in entries:
+            if size is not None or not name.endswith(_CONTINUED):
+                yield name, size, modified_ms
+                continue
+            rest = self._files.open_folder(folder, name)
+            try:
+                for more, length, changed_ms in self._files.entries(rest):
+                    yield name.removesuffix(_CONTINUED) + more, length, changed_ms
+            finally:
+                self._files.close(rest)
 
     def _make_root(self, root: Path) -> None:
         missing = [folder for folder in (root, *root.parents) if not folder.exists()]
@@ -324,7 +340,7 @@ class LocalStore(ObjectStore, AtHand):
     @contextmanager
     def _opened(self, key: ObjectKey) -> Iterator[tuple[int, int, int]]:
         """File, size and time of a stored object."""
-        *path, name = _segments(key)
+        *path, name = _on_disk(key)
         file = self._open(path, name)
         try:
             found = os.fstat(file)
@@ -358,9 +374,22 @@ def failure(what: ObjectKey | str, error: OSError) -> ObjectError:
     return ObjectError(f"{what}: {error.strerror}", kind)
 
 
-def _segments(key: ObjectKey) -> list[str]:
+def _on_disk(key: ObjectKey) -> list[str]:
     """The path of a key, parsed again: rejects keys that were not created by ``parse``."""
-    return ObjectKey.parse(key.text).text.split("/")
+    return _names(ObjectKey.parse(key.text).text)
+
+
+def _names(text: str) -> list[str]:
+    """The names of a path. One that no file system takes is cut: a topic's name may have 249
+    characters, and an id behind it."""
+    names = []
+    for name in text.split("/"):
+        if len(name) > _NAME_MAX:
+            names.append(name[: _NAME_MAX - 1] + _CONTINUED)
+            names.append(name[_NAME_MAX - 1 :])
+        else:
+            names.append(name)
+    return names
 
 
 def _all_before(folder: str, after: str | None) -> bool:

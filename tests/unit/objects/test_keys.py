@@ -61,6 +61,7 @@ def test_an_owner_is_sixteen_digits(owner: str) -> None:
         return
 
 
+ID = "adh9f8BMS4anaUnD8KWfWg"
 HOSTILE = [
     "", "/", "wal", "wal/", "/wal/aa/b", "wal//x", "../x", "wal/../x", "wal/./x", "backup/..",
     "backup/.", "backup/a/../b", "backup/a//b", "backup/a/", "backup/%2e%2e/x", "backup/a\\b",
@@ -72,6 +73,25 @@ HOSTILE = [
     f"wal/11/{NOW:012x}{'11' * 10}\n",
     f"wal/11/{NOW:012x}{'11' * 11}",
     f"staging/{'a' * 16}/00/{NOW:012x}{'11' * 10}",
+    f"../t-{ID}/0/{0:020}-{ID}.log",
+    f".-{ID}/0/{0:020}-{ID}.log",
+    f"..-{ID}/0/{0:020}-{ID}.log",
+    f"-{ID}/0/{0:020}-{ID}.log",
+    f"{'t' * 250}-{ID}/0/{0:020}-{ID}.log",
+    f"t-{ID}/00/{0:020}-{ID}.log",
+    f"t-{ID}/-1/{0:020}-{ID}.log",
+    f"t-{ID}/2147483648/{0:020}-{ID}.log",
+    f"t-{ID}/0/{1 << 63:020}-{ID}.log",
+    f"t-{ID}/0/{0:019}-{ID}.log",
+    f"t-{ID}/0/{0:020}-{ID[:-1]}h.log",  # bits that have no meaning
+    f"t-{ID}/0/{0:020}-{ID}.logs",
+    f"t-{ID}/0/{0:020}-{ID}.log\n",
+    f"t-{ID}/0/../{0:020}-{ID}.log",
+    f"t é-{ID}/0/{0:020}-{ID}.log",
+    f"tiered/t-{ID}/0/{0:020}-{ID}.log",
+    f"kafka-tiered-storage/t-{ID}/{0:020}-{ID}.log",
+    f"kafka-tiered-storage/t-0-{ID}/{0:020}-{ID}.rsm-manifest",
+    f"kafka-tiered-storage/..-0-{ID}/../{0:020}-{ID}.log",
 ]  # fmt: skip
 
 
@@ -89,8 +109,17 @@ def test_a_time_that_does_not_fit_is_refused() -> None:
 
 
 def test_prefixes() -> None:
-    for good in ("", "wal/", "wal/7f/", "backup/metadata/0/"):
+    segments = (
+        f"t-{ID}/",
+        f"t-{ID}/42/",
+        "kafka-tiered-storage/",
+        f"kafka-tiered-storage/t-0-{ID}/",
+    )
+    for good in ("", "wal/", "wal/7f/", "backup/metadata/0/", *segments):
         assert checked_prefix(good) == good
+    for bad in (f"t-{ID}", f"t-{ID}/x/", f"t-{ID}/0/0/", f"../t-{ID}/", f"t\0-{ID}/"):
+        with pytest.raises(BadKey):
+            checked_prefix(bad)
     for bad in ("wal", "/", "wal//", "../", "wal/../", "other/", "backup/../x/", "wal/" * 90):
         with pytest.raises(BadKey):
             checked_prefix(bad)
@@ -102,7 +131,8 @@ ALPHABET = "wal/staging/backup/.././%2e\\\0\n0189abcdefAF~:é \t-_"
 def mutated(rng: random.Random) -> str:
     """A valid key with a few characters changed, or malicious characters in any order."""
     if rng.random() < 0.5:
-        text = list(ObjectKey.new("wal", NOW, rng).text)
+        segment = f"t-{ID}/42/{5:020}-{ID}.log"
+        text = list(rng.choice([ObjectKey.new("wal", NOW, rng).text, segment]))
         for _ in range(rng.randrange(4)):
             at = rng.randrange(len(text))
             text[at : at + rng.randrange(3)] = rng.choice(ALPHABET)
@@ -124,7 +154,8 @@ def test_whatever_is_accepted_is_harmless_as_a_path() -> None:
         assert text.isascii()
         assert text.isprintable()
         assert not {"", ".", ".."} & set(text.split("/"))
-        assert not set(text) & set("\\%:~ \0") and text == text.lower()
+        assert not set(text) & set("\\%:~ \0")
+        assert text == text.lower() or key.segment
     assert accepted > 1000  # valid keys are tested too
 
 

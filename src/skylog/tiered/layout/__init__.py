@@ -1,0 +1,1 @@
+"""Object layouts of remote segments: Aiven's plugin, and Kafka's LocalTieredStorage."""
