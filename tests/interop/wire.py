@@ -42,7 +42,9 @@ _IGNORED: Final = {
     "leader_epoch_of_quorum",
 }
 # Settings that Kafka does not have.
-OUR_SETTINGS: Final = frozenset({"diskless.enable", *OURS})
+OUR_SETTINGS: Final = frozenset(
+    {"diskless.enable", "remote.copy.lag.bytes", "remote.copy.lag.ms", *OURS}
+)
 _KEYS: Final = (
     "group_id", "resource_type", "resource_name", "name", "topic", "topic_name", "feature", "user",
     "key", "api_key", "node_id", "broker_id", "partition_index", "partition", "index", "member_id",

@@ -36,6 +36,9 @@ class LogConfig:
     local_retention_bytes: int = _AS_TOTAL
     remote_storage_enable: bool = False
     remote_log_copy_disable: bool = False
+    # How far copying lags behind; 0: not at all, -1: as far as the local limits allow.
+    remote_copy_lag_ms: int = 0
+    remote_copy_lag_bytes: int = -1
     remote_log_delete_on_disable: bool = False
     # Whether a part of the log may be in the object store only: the broker and the topic allow it,
     # and the topic is of a kind that can.

@@ -99,7 +99,7 @@ def describe(kind: int, name: str, current: BrokerSettings, layers: Layers) -> l
 
 def is_own(name: str) -> bool:
     """Settings that Kafka does not have."""
-    return name in OURS or "diskless." in name
+    return name in OURS or "diskless." in name or name.startswith("remote.copy.lag.")
 
 
 @pytest.mark.parametrize(

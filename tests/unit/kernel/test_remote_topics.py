@@ -125,6 +125,38 @@ def test_without_copies_both_limits_are_the_same(
     )
 
 
+@pytest.mark.parametrize("unit", ["ms", "bytes"])
+@pytest.mark.parametrize(
+    ("lag", "local", "total", "kept"),
+    [
+        (0, 5, 10, None),
+        (-1, 5, 10, None),
+        (5, 5, 10, None),
+        (6, 5, 10, 5),
+        (10, -2, 10, None),
+        (11, -2, 10, 10),
+        (2**63 - 1, -2, -1, None),
+        (2**63 - 1, -1, -1, None),
+    ],
+)
+def test_copying_lags_no_further_than_the_local_limit(
+    unit: str, lag: int, local: int, total: int, kept: int | None
+) -> None:
+    given = {
+        f"remote.copy.lag.{unit}": str(lag),
+        f"local.retention.{unit}": str(local),
+        f"retention.{unit}": str(total),
+    }
+    said = refusal({"remote.storage.enable": "true", **given}, settings(ON))
+    assert said == (
+        None
+        if kept is None
+        else f"Invalid value {lag} for configuration remote.copy.lag.{unit}: Value must not exceed "
+        f"local.retention.{unit} (effective value: {kept})"
+    )
+    assert refusal(given, settings(ON)) is None
+
+
 def test_a_diskless_topic_is_not_remote_yet() -> None:
     said = refusal({"diskless.enable": "true", "remote.storage.enable": "true"}, settings(ON))
     assert said == "A diskless topic cannot have remote.storage.enable yet."

@@ -113,15 +113,24 @@ _OBJECTS: Final = tuple(
         *managed_replication.FACTS,
     )
 )
-_LOG_DISKLESS: Final = _key(
-    ("log.diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "cluster-wide", False),
-    TOPIC_BROKER_DOCS,
+_TOPIC_DEFAULTS: Final = tuple(
+    _key((name, kind, default, allowed, "MEDIUM", "cluster-wide", False), TOPIC_BROKER_DOCS)
+    for name, kind, default, allowed in (
+        ("log.diskless.enable", "BOOLEAN", "false", ""),
+        ("log.remote.copy.lag.bytes", "LONG", "-1", "[-1,...]"),
+        ("log.remote.copy.lag.ms", "LONG", "0", "[-1,...]"),
+    )
 )
 # What Kafka does not have.
-OURS: Final = Schema((*OWN, *_OBJECTS, _LOG_DISKLESS))
+OURS: Final = Schema((*OWN, *_OBJECTS, *_TOPIC_DEFAULTS))
 BROKER: Final = Schema((*KAFKA_BROKER.values(), *AUTHORIZER, *OURS.values()))
 BROKER_QUOTA: Final = _schema(kafka_resource_facts.BROKER_QUOTA, BROKER_QUOTA_DOCS)
-_OWN_TOPIC: Final = (("diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "read-only", False),)
+_OWN_TOPIC: Final = (
+    ("diskless.enable", "BOOLEAN", "false", "", "MEDIUM", "read-only", False),
+    # Kafka has these since 4.4 (KIP-1241).
+    ("remote.copy.lag.bytes", "LONG", "-1", "[-1,...]", "MEDIUM", "read-only", False),
+    ("remote.copy.lag.ms", "LONG", "0", "[-1,...]", "MEDIUM", "read-only", False),
+)
 TOPIC: Final = _schema((*kafka_resource_facts.TOPIC, *_OWN_TOPIC), TOPIC_DOCS)
 GROUP: Final = _schema(kafka_resource_facts.GROUP, GROUP_DOCS)
 CLIENT_METRICS: Final = _schema(kafka_resource_facts.CLIENT_METRICS, {})

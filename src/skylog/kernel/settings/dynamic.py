@@ -191,8 +191,8 @@ def _log_limits(settings: BrokerSettings) -> dict[str, Value]:
     """The defaults of topics' limits, under the names that a broker has for them."""
     values = topic_defaults(settings)
     return {
-        f"log.{kind}retention.{unit}": values[f"{kind}retention.{unit}"]
-        for kind in ("", "local.")
+        f"log.{kind}.{unit}": values[f"{kind}.{unit}"]
+        for kind in ("retention", "local.retention", "remote.copy.lag")
         for unit in ("bytes", "ms")
     }
 

@@ -61,6 +61,8 @@ def check_local_limits(values: Mapping[str, Value], prefix: str = "") -> None:
         _check_limit(values, f"{prefix}local.retention.bytes", f"{prefix}retention.bytes")
     if ms_total != -1:
         _check_limit(values, f"{prefix}local.retention.ms", f"{prefix}retention.ms")
+    for unit in ("bytes", "ms"):
+        _check_lag(values, prefix, unit)
 
 
 def _check_limit(values: Mapping[str, Value], local: str, total: str) -> None:
@@ -72,6 +74,19 @@ def _check_limit(values: Mapping[str, Value], local: str, total: str) -> None:
         why = f"Value must not be more than {total} property value: {whole}"
     if why:
         raise ConfigError(f"Invalid value {limit} for configuration {local}: {why}")
+
+
+def _check_lag(values: Mapping[str, Value], prefix: str, unit: str) -> None:
+    """What is not remote yet must stay on disk, so that copying may lag so far and no further."""
+    name, local = f"{prefix}remote.copy.lag.{unit}", f"{prefix}local.retention.{unit}"
+    lag, kept = values[name], values[local]
+    if kept == AS_TOTAL:
+        kept = values[f"{prefix}retention.{unit}"]
+    if kept >= 0 and lag > kept:
+        raise ConfigError(
+            f"Invalid value {lag} for configuration {name}: Value must not exceed {local} "
+            f"(effective value: {kept})"
+        )
 
 
 def _check_copy_disabled(values: Mapping[str, Value]) -> None:

@@ -64,6 +64,8 @@ TOPIC_SYNONYMS: Final[Mapping[str, tuple[Synonym, ...]]] = {
     "local.retention.ms": _log("local.retention.ms"),
     "local.retention.bytes": _log("local.retention.bytes"),
     "diskless.enable": _log("diskless.enable"),
+    "remote.copy.lag.bytes": _log("remote.copy.lag.bytes"),
+    "remote.copy.lag.ms": _log("remote.copy.lag.ms"),
 }
 
 TOPIC_DOCS: Final[Mapping[str, str]] = {
@@ -97,6 +99,10 @@ TOPIC_DOCS: Final[Mapping[str, str]] = {
     "min.cleanable.dirty.ratio": "Ratio of uncompacted data at which a log is compacted.",
     "min.compaction.lag.ms": "Minimum age of records before they are compacted.",
     "min.insync.replicas": "In-sync replicas without which a write with acks=all is refused.",
+    "remote.copy.lag.bytes": "A segment is not copied before this many bytes follow it, unless "
+    "remote.copy.lag.ms allows it; 0 is at once, -1 is local.retention.bytes.",
+    "remote.copy.lag.ms": "A segment is not copied before its newest record is this old, unless "
+    "remote.copy.lag.bytes allows it; 0 is at once, -1 is local.retention.ms.",
     "remote.log.copy.disable": "Whether no more segments become remote; those that are can be read "
     "and expire.",
     "remote.log.delete.on.disable": "Whether remote segments are deleted when remote.storage.enable"
