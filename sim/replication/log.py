@@ -63,6 +63,10 @@ class SimLog:
         return self.base + len(self.records)
 
     @property
+    def local_log_start_offset(self) -> int:
+        return self.log_start_offset
+
+    @property
     def latest_epoch(self) -> int:
         return self.epochs.latest
 

@@ -7,7 +7,6 @@ batch, everything after it is dropped, and indexes, epochs and producers are reb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -22,13 +21,11 @@ from skylog.log.checkpoints import (
     Malformed,
     decode_epochs,
     decode_partition_metadata,
-    decode_snapshot,
     encode_snapshot,
 )
 from skylog.log.config import LogConfig
 from skylog.log.epochs import LeaderEpochs
 from skylog.log.files import Files
-from skylog.log.markers import marker_of
 from skylog.log.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -41,6 +38,7 @@ from skylog.log.names import (
 from skylog.log.producers import Producers
 from skylog.log.rebuilding import rebuild
 from skylog.log.recalling import recall_batches
+from skylog.log.replaying import producers_at, read_snapshot, replay
 from skylog.log.segment import Segment
 from skylog.log.swap import settle_swaps
 from skylog.wire.batch import HEADER_BYTES
@@ -123,8 +121,9 @@ class _Loader:
                 log_start=log_start,
             )
             self._drop_segments(0)
-            self.epochs.clear()
         if not self.segments:
+            # Nothing is known of what was written: epochs would claim that it ended here.
+            self.epochs.clear()
             end = log_start
             self.segments = [
                 Segment.create(self.files, self.directory, end, self.config, self.now_ms)
@@ -224,7 +223,9 @@ class _Loader:
         """Returns the offset after the segment's last good batch."""
         followed, producers = self._followed
         if followed != segment.base_offset:
-            producers = self._producers_before(segment)
+            producers = producers_at(
+                segment.base_offset, self.segments, self._read_snapshot, self.snapshots
+            )
         cut, end = rebuild(segment, self.files, self.epochs, producers)
         self._followed = end, producers
         self.unindexed.discard(segment.base_offset)
@@ -316,59 +317,22 @@ class _Loader:
         if producers is None:
             producers = Producers(decided_below=self.known.high_watermark)
         if snapshot < end or (found is None and not is_empty):
-            self._replay(producers, first if found is None else snapshot, self.segments, keep=True)
+            begin = first if found is None else snapshot
+            replay(producers, begin, self.segments, self._write_snapshot)
             producers.expire(self.now_ms, self.config.producer_id_expiration_ms)
             snapshot = self._write_snapshot(producers, end)
         return producers, snapshot
 
-    def _producers_before(self, segment: Segment) -> Producers:
-        """Producers at the start of a segment, from the batches before it."""
-        earlier = [one for one in self.segments if one.base_offset < segment.base_offset]
-        first = self.segments[0].base_offset
-        for offset in reversed(self.snapshots):
-            if first <= offset <= segment.base_offset:
-                found = self._read_snapshot(offset)
-                if found is not None:
-                    if offset < segment.base_offset:
-                        self._replay(found, offset, earlier)
-                    return found
-        found = Producers()
-        self._replay(found, first, earlier)
-        return found
-
     def _read_snapshot(self, offset: int) -> Producers | None:
         path = f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
-        try:
-            entries = decode_snapshot(self.files.read_small(path, LOG_CHECKPOINT_BYTES_MAX) or b"")
-        except Malformed as fault:
-            _logger.warning("producer snapshot damaged", path=path, fault=str(fault))
+        entries = read_snapshot(self.files, path)
+        if entries is None:
             return None
         expiration_ms = self.config.producer_id_expiration_ms
         return Producers(
             (entry for entry in entries if not entry.is_expired(self.now_ms, expiration_ms)),
             decided_below=self.known.high_watermark,
         )
-
-    def _replay(
-        self, producers: Producers, start: int, segments: Sequence[Segment], *, keep: bool = False
-    ) -> None:
-        """Apply what was written from ``start`` on, and ``keep`` a snapshot at each roll."""
-        for number, segment in enumerate(segments):
-            following = segments[number + 1 : number + 2]
-            if following and following[0].base_offset <= start:
-                continue
-            if keep and start < segment.base_offset:
-                self._write_snapshot(producers, segment.base_offset)
-            position = segment.position_of(max(start, segment.base_offset), block=True)
-            if position is None:
-                continue
-            for header, at in segment.headers(position, segment.size):
-                if header.producer_id < 0:
-                    continue
-                marker = None
-                if header.is_control:
-                    marker = marker_of(segment.batch_at(at, header.size, block=True))
-                producers.apply(header, marker)
 
     def _write_snapshot(self, producers: Producers, offset: int) -> int:
         path = f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"

@@ -36,7 +36,9 @@ def deletable_segments(log: Log, now_ms: int) -> Verdict:
     free = eligible = sum(end <= log.high_watermark for end in _with_last(log, ends))
     if config.copies:
         remote_end = max(log.remote_end, log.log_start_offset)
-        free = min(eligible, sum(end <= remote_end for end in ends))
+        # What stays must be durable: a log without segments does not know where it ended.
+        bound = min(remote_end, log.durability.recovery_point)
+        free = min(eligible, sum(end <= bound for end in ends))
     rolls = False
     if config.kept_bytes >= 0:
         excess = sum(segment.size for segment in segments[count:]) - config.kept_bytes

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from skylog.kernel.logging import get_logger
 from skylog.log.checkpoints import encode_snapshot
 from skylog.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, file_name
+from skylog.log.producers import Producers
+from skylog.log.replaying import producers_at, read_snapshot
 from skylog.log.segment import Segment
 
 if TYPE_CHECKING:
     from skylog.log.log import Log
-    from skylog.log.producers import Producers
 
 _logger = get_logger("log")
 
@@ -55,6 +56,24 @@ class ProducerSnapshots:
         end = self._log.log_end_offset
         self._log.files.replace(self.path(end), encode_snapshot(producers))
         self.taken_offset = end
+
+    def require(self, offset: int) -> None:
+        """See that there is one at the base of a segment: a disk may have been full when it began,
+        and a crash may have taken what was not synced. Blocks; may run on another thread.
+
+        Raises OSError, or KafkaError if the segments before it are damaged.
+        """
+        log = self._log
+        files, path = log.files, self.path(offset)
+        if read_snapshot(files, path) is not None:
+            return
+        segments = log.segments
+        known = [segment.base_offset for segment in segments if segment.base_offset < offset]
+        files.replace(path, encode_snapshot(producers_at(offset, segments, self._read, known)))
+
+    def _read(self, offset: int) -> Producers | None:
+        entries = read_snapshot(self._log.files, self.path(offset))
+        return None if entries is None else Producers(entries)
 
     def sync(self) -> None:
         """Sync those that nothing else can replace; may run on another thread."""

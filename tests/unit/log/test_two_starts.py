@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,15 @@ from skylog.log.config import LogConfig
 from skylog.log.log import Log
 from skylog.log.reader import MovedToRemote
 from skylog.log.restoring import restore
-from tests.unit.log.support import NOW, batch, open_log, read_values
+from tests.unit.log.support import (
+    NOW,
+    UNVERIFIED,
+    batch,
+    end_transaction,
+    fill,
+    open_log,
+    read_values,
+)
 
 SIZE = batch(b"00").size
 REMOTE = LogConfig(
@@ -30,6 +39,7 @@ def written(tmp_path: Path, config: LogConfig = REMOTE, count: int = 12) -> Log:
         placed = batch(b"%02d" % number, timestamp=NOW + number)
         log.appender.append([placed], int(number >= 7), NOW)
     log.high_watermark = log.log_end_offset
+    log.durability.sync()
     return log
 
 
@@ -43,6 +53,15 @@ def bases(log: Log) -> list[int]:
 
 def read(log: Log, offset: int) -> None:
     log.reader.read(offset, 100, log.log_end_offset, min_one=True, block=True)
+
+
+def test_nothing_goes_before_what_stays_is_durable(tmp_path: Path) -> None:
+    log = open_log(tmp_path, REMOTE)
+    fill(log, [b"%02d" % number for number in range(12)])
+    log.remote_moved(9, 10)
+    assert log.trimming.delete_old_segments(NOW) == 0
+    log.durability.sync_rolled()
+    assert log.trimming.delete_old_segments(NOW) == 2
 
 
 def test_nothing_goes_before_it_is_remote(tmp_path: Path) -> None:
@@ -78,6 +97,7 @@ def test_the_last_segment_is_rolled_to_be_copied_and_goes_then(tmp_path: Path) -
     assert bases(log) == [10, 12]
     assert [closed.base_offset for closed in log.closed_segments(10)] == [10]
     log.remote_moved(11, 12)
+    log.durability.sync_rolled()
     assert log.trimming.delete_old_segments(NOW) == 1
     assert (bases(log), starts(log)) == ([12], (0, 12))
     assert log.trimming.delete_old_segments(NOW) == 0
@@ -153,3 +173,79 @@ def test_without_tiering_the_log_begins_where_it_does_on_this_disk(tmp_path: Pat
     log.configure(LogConfig(segment_bytes=5 * SIZE))
     assert starts(log) == (10, 10)
     assert list(log.companions.epochs) == [(1, 10)]
+
+
+def test_copying_switched_off_lets_the_total_limits_hold_here(tmp_path: Path) -> None:
+    config = replace(REMOTE, remote_log_copy_disable=True, retention_bytes=2 * SIZE)
+    log = written(tmp_path, replace(REMOTE, local_retention_bytes=-1))
+    log.remote_moved(4, 5)
+    log.configure(config)
+    assert log.trimming.delete_old_segments(NOW) == 2
+    assert starts(log) == (10, 10)
+    assert list(log.companions.epochs) == [(1, 10)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "gone"), [({"delete"}, 2), (set(), 2), ({"compact"}, 0), ({"compact", "delete"}, 2)]
+)
+def test_an_empty_policy_keeps_records_but_not_on_this_disk(
+    tmp_path: Path, policy: set[str], gone: int
+) -> None:
+    is_remote = "compact" not in policy
+    log = written(
+        tmp_path,
+        replace(
+            REMOTE, cleanup_policy=frozenset(policy), remote=is_remote, retention_bytes=2 * SIZE
+        ),
+    )
+    log.remote_moved(9, 10)
+    assert log.trimming.delete_old_segments(NOW) == gone
+    assert starts(log)[0] == (0 if is_remote else gone * 5)
+
+
+def test_local_limits_are_the_total_ones_unless_set(tmp_path: Path) -> None:
+    total = replace(REMOTE, local_retention_bytes=-2, retention_bytes=7 * SIZE)
+    log = written(tmp_path, total)
+    log.remote_moved(9, 10)
+    assert log.trimming.delete_old_segments(NOW) == 1
+    log.configure(replace(total, local_retention_ms=100))
+    assert log.trimming.delete_old_segments(NOW + 109) == 0
+    assert log.trimming.delete_old_segments(NOW + 110) == 1
+    assert bases(log) == [10]
+
+
+def test_the_last_segment_stays_while_one_before_it_does(tmp_path: Path) -> None:
+    log = written(tmp_path)
+    log.remote_moved(4, 5)
+    log.trimming.delete_old_segments(NOW)
+    assert bases(log) == [5, 10]
+
+
+def test_a_lost_snapshot_is_taken_again(tmp_path: Path) -> None:
+    log = open_log(tmp_path, REMOTE)
+    for number in range(12):
+        placed = batch(b"%02d" % number, producer=(7 + number % 2, 0, number // 2))
+        log.appender.append([placed], 0, NOW)
+    log.high_watermark = log.log_end_offset
+    first, second = log.closed_segments(0)
+    expected = {name: Path(name).read_bytes() for name in (first[-1], second[-1])}
+    Path(first.producer_snapshot).unlink()
+    Path(second.producer_snapshot).write_bytes(b"torn")
+    for closed in (second, first):
+        log.snapshots.require(closed.next_offset)
+        assert Path(closed.producer_snapshot).read_bytes() == expected[closed.producer_snapshot]
+
+
+def test_aborted_transactions_have_a_file_only_if_there_are_any(tmp_path: Path) -> None:
+    log = open_log(tmp_path, REMOTE)
+    placed = batch(b"a", producer=(7, 0, 0), transactional=True)
+    log.appender.append([placed], 0, NOW, UNVERIFIED)
+    fill(log, [b"%02d" % number for number in range(9)])
+    assert log.closed_segments(0) == []  # the transaction is open
+    end_transaction(log, 7, commit=False)
+    fill(log, [b"%02d" % number for number in range(9)])
+    found = log.closed_segments(0)
+    names = [closed.transaction_index for closed in found]
+    assert names[0] is None
+    (index,) = filter(None, names)
+    assert Path(index).stat().st_size == 34
