@@ -339,6 +339,14 @@ class LogManager(LogHost):
         except OSError as error:
             raise storage_error(f"{home.path} cannot be used", error) from error
 
+    async def require_snapshot(self, log: Log, offset: int) -> None:
+        """See that the producers' state at the base of a segment is in a file; raises
+        KafkaError."""
+        try:
+            await self._executor.run(partial(log.snapshots.require, offset))
+        except OSError as error:
+            raise storage_error(f"{log.directory} has no snapshot", error) from error
+
     async def checkpoint_high_watermarks(self) -> None:
         for home in self._directories:
             await self._write_checkpoint(partial(home.write_high_watermarks, self._logs_in(home)))

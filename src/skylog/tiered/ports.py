@@ -148,6 +148,9 @@ class CopySource(Protocol):
         """All but the active one that end at or below the last stable offset, oldest first."""
         ...
 
+    async def prepare(self, segment: ClosedSegment) -> None:
+        """See that all files of a segment are there, before it is copied. Raises KafkaError."""
+
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         """The highest remote offset (−1: none), and the end of the gapless run from the local
         start on; local retention goes by the latter."""

@@ -44,6 +44,9 @@ class ReplicaSource:
     def closed_segments(self, from_offset: int) -> Sequence[ClosedSegment]:
         return self._partition.log.closed_segments(from_offset)
 
+    async def prepare(self, segment: ClosedSegment) -> None:
+        await self._logs.require_snapshot(self._partition.log, segment.next_offset)
+
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         self._partition.log.remote_moved(highest_offset, remote_end)
 
