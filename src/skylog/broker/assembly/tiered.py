@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from skylog.kernel.settings import BrokerSettings
+    from skylog.tiered.counts import TieredCounts
     from skylog.tiered.manager import RemoteLogManager
     from skylog.tiered.ports import RemoteLogs, RemoteStorage
 
@@ -19,6 +20,7 @@ class TieredStorage:
     logs: RemoteLogs
     storage: RemoteStorage
     manager: RemoteLogManager
+    counts: TieredCounts
 
     async def start(self) -> None:
         """Metadata was read up to this broker's registration: what it leads it leads alone."""

@@ -12,6 +12,7 @@ from skylog.broker.observe.loop_lag import LoopLag
 from skylog.broker.observe.node import NativeCollector, QuorumCollector, RequestsCollector
 from skylog.broker.observe.partitions import ControllerCollector, ReplicaCollector
 from skylog.broker.observe.replication import ReplicationCollector
+from skylog.broker.observe.tiered import TieredCollector
 from skylog.objects.metered import StoreCollector
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def node_collectors(
 def broker_collectors(
     services: Services, cleaner: LogCleaner, maintenance: Maintenance
 ) -> list[Collector]:
-    engine = services.diskless
-    return [
+    engine, tiered = services.diskless, services.tiered
+    found: list[Collector] = [
         BrokerCollector(services),
         CleanerCollector(cleaner),
         StoreCollector(engine.store_stats),
@@ -57,3 +58,7 @@ def broker_collectors(
         RoutingCollector(services.router),
         ReplicationCollector(services.replication),
     ]
+    if tiered is not None:
+        configs = services.configs
+        found.append(TieredCollector(tiered.counts, lambda: configs.current.tiered))
+    return found
