@@ -282,3 +282,12 @@ STAGED_WRITER_CHARACTERS_MAX: Final = 255
 DISKLESS_PINS_PER_WRITE_MAX: Final = 500
 STAGED_PIN_AGE_MS_MAX: Final = 24 * 60 * 60 * 1000
 STAGED_PIN_LIFETIME_MS_MAX: Final = 7 * 24 * 60 * 60 * 1000
+
+# Reading remote segments: the largest batch (a request holds no larger one), the chunks that
+# segments are read in, the memory for their indexes, readers whose position is remembered, and how
+# long what was read ahead waits for its reader.
+REMOTE_BATCH_BYTES_MAX: Final = 100 * 1024 * 1024
+REMOTE_CHUNK_BYTES: Final = 1024 * 1024
+REMOTE_INDEX_MEMORY_BYTES_MAX: Final = 16 * 1024 * 1024
+REMOTE_READERS_REMEMBERED_MAX: Final = 4096
+REMOTE_READ_AHEAD_SECONDS_MAX: Final = 30.0

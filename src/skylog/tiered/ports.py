@@ -127,6 +127,14 @@ class RemoteStorage(Protocol):
         """Manifest first; what is absent counts as deleted."""
 
 
+class SegmentsAtHand(Protocol):
+    """A remote storage that may have bytes in memory: an object store's ``at_hand``."""
+
+    def fetch_now(self, segment: RemoteSegment, start: int, end: int) -> Buffer | None:
+        """As ``fetch``, without waiting. None only means that ``fetch`` must be called."""
+        ...
+
+
 # --- The local log --------------------------------------------------------------------------------
 
 

@@ -1,0 +1,1 @@
+"""Reads remote segments: for consumers, by offset and by time."""

@@ -1,0 +1,124 @@
+"""Reads of remote segments against a model: the log as its leader has it.
+
+A history makes several versions of the log, one for each unclean election that cut its end off.
+Segments were copied from any of them. Whatever is read belongs to the last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skylog.tiered.reading import plan, searching
+from skylog.tiered.reading.needs import HoleError, TimeSearch
+from skylog.wire.batch import Batch
+from skylog.wire.records import decode_records
+from tests.unit.tiered.reading_world import FIRST_MS, Remote, bytes_of, play, stored, wanted
+
+
+@dataclass
+class World:
+    remote: Remote
+    log: list[Batch]
+    epochs: tuple[tuple[int, int], ...]
+    copied: list[list[Batch]]
+
+    @property
+    def end(self) -> int:
+        return self.log[-1].last_offset + 1
+
+    def has(self, offset: int) -> bool:
+        """Whether a segment has this offset in the lineage."""
+        holder = self.at(offset)
+        return any(bytes_of([holder]) in (bytes(b.buffer) for b in run) for run in self.copied)
+
+    def at(self, offset: int) -> Batch:
+        return next(batch for batch in self.log if batch.last_offset >= offset)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    versions: list[list[Batch]] = []
+    log: list[Batch] = []
+    for epoch in range(draw(st.integers(1, 4))):
+        if log:
+            versions.append(list(log))
+            del log[len(log) - draw(st.integers(0, min(3, len(log) - 1))) :]
+        for _ in range(draw(st.integers(1, 6))):
+            base = log[-1].last_offset + 1 if log else 0
+            values = [b"%d" % epoch * draw(st.integers(0, 90))] * draw(st.integers(1, 3))
+            timestamp = FIRST_MS + draw(st.integers(0, 20))
+            log.append(stored(base, *values, epoch=epoch, timestamp=timestamp))
+    versions.append(log)
+    epochs: list[tuple[int, int]] = []
+    for batch in log:
+        if not epochs or epochs[-1][0] < batch.leader_epoch:
+            epochs.append((batch.leader_epoch, batch.base_offset))
+    remote, copied = Remote(), []
+    for version in versions:
+        cuts = draw(st.lists(st.integers(0, len(version)), min_size=2, max_size=5, unique=True))
+        for first, last in pairwise(sorted(cuts)):
+            if draw(st.booleans()):
+                run = version[first:last]
+                remote.put(run, interval=draw(st.sampled_from([1, 150, 4096])))
+                copied.append(run)
+    return World(remote, list(log), tuple(epochs), copied)
+
+
+@given(worlds(), st.data())
+def test_every_read_is_a_run_of_the_leaders_log(world: World, data: st.DataObject) -> None:
+    hints = plan.Hints()
+    for offset in range(world.end):
+        asked = wanted(
+            offset,
+            data.draw(st.integers(0, 600)),
+            epochs=world.epochs,
+            min_one=data.draw(st.booleans()),
+        )
+        chunk = data.draw(st.sampled_from([64, 97, 200, 1 << 20]))
+        try:
+            steps = plan.read(world.remote.log, asked, hints)
+            found, *_ = play(world.remote, steps, chunk)
+        except HoleError:
+            assert not world.has(offset)
+            continue
+        first = world.log.index(world.at(offset))
+        size, count = 0, 0
+        while size < found.size:
+            size += world.log[first + count].size
+            count += 1
+        run = world.log[first : first + count]
+        assert b"".join(found.parts) == bytes_of(run)
+        assert world.has(offset)
+        if count:
+            assert found.next_offset == run[-1].last_offset + 1
+            assert found.size <= asked.bytes_max or (count == 1 and asked.min_one)
+        else:
+            assert world.at(offset).size > asked.bytes_max
+            assert not asked.min_one
+
+
+@given(worlds(), st.integers(-1, 21), st.data())
+def test_the_first_record_at_or_after_a_time(world: World, after: int, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, world.end - 1))
+    local = data.draw(st.integers(start, world.end))
+    timestamp = FIRST_MS + after
+    search = TimeSearch(timestamp, start, local, world.epochs)
+    found = play(world.remote, searching.find_timestamp(world.remote.log, search), 64)
+    below = {
+        record.offset: batch
+        for batch in world.log
+        for record in decode_records(batch)
+        if record.timestamp >= timestamp and record.offset >= start
+    }
+    if found is not None:
+        batch = below[found.offset]
+        assert (found.timestamp, found.leader_epoch) == (batch.max_timestamp, batch.leader_epoch)
+    for offset in below:
+        if offset >= local:
+            break
+        if world.has(offset) and (found is None or offset < found.offset):
+            raise AssertionError(f"{offset} was passed over")
