@@ -29,6 +29,7 @@ app = new_app()
         "skylog dump data/hello-0/00000000000000000000.log --batches-only",
         "skylog dump data/__cluster_metadata-0/00000000000000000000.log --json",
         "skylog dump data/__consumer_offsets-7 --from-offset 1000 --max 20",
+        "skylog dump data/__remote_log_metadata-12 --json",
     )
 )
 def dump(
@@ -57,10 +58,10 @@ def dump(
 ) -> None:
     """Show the contents of log files: offline, without a broker, read-only.
 
-    Records of the cluster's metadata, of committed offsets, of transactions and of the
-    coordinators of diskless topics are decoded. Checksums, offsets and indexes are verified; the
-    exit code is 1 if anything is wrong. The last batch of a log that a running broker writes to
-    may be incomplete.
+    Records of the cluster's metadata, of committed offsets, of transactions, of the coordinators
+    of diskless topics and of remote segments are decoded. Checksums, offsets and indexes are
+    verified; the exit code is 1 if anything is wrong. The last batch of a log that a running
+    broker writes to may be incomplete.
     """
     files = _files(paths)
     settings = DumpSettings(decoder, batches_only, from_offset)

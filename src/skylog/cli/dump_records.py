@@ -13,12 +13,14 @@ from skylog.kernel.errors import ProtocolError
 from skylog.kernel.ids import Uuid
 from skylog.kernel.secret import HIDDEN
 from skylog.kernel.settings.synonyms import broker_key
+from skylog.kernel.settings.tiered import METADATA_TOPIC
+from skylog.tiered.segments import PartitionDeleteState, SegmentState
 from skylog.wire.control_records import ControlType, parse_control
 from skylog.wire.coordinator_records import decode_group_record, decode_transaction_record
 from skylog.wire.messages.config_record import ConfigRecord
 from skylog.wire.messages.group_metadata_value import MemberMetadata
 from skylog.wire.messages.user_scram_credential_record import UserScramCredentialRecord
-from skylog.wire.metadata_records import decode_diskless, decode_metadata
+from skylog.wire.metadata_records import decode_diskless, decode_metadata, decode_remote_log
 from skylog.wire.records import Record
 from skylog.wire.schema import Struct
 
@@ -32,6 +34,7 @@ class Decoder(StrEnum):
     OFFSETS = "offsets"
     TRANSACTIONS = "transactions"
     DISKLESS = "diskless"
+    REMOTE_LOG = "remote-log"
 
 
 TOPICS: Final[Mapping[str, Decoder]] = {
@@ -39,9 +42,22 @@ TOPICS: Final[Mapping[str, Decoder]] = {
     "__consumer_offsets": Decoder.OFFSETS,
     "__transaction_state": Decoder.TRANSACTIONS,
     "__diskless_metadata": Decoder.DISKLESS,
+    METADATA_TOPIC: Decoder.REMOTE_LOG,
 }
 _SECRETS: Final[Mapping[type[Struct], frozenset[str]]] = {
     UserScramCredentialRecord: frozenset({"salt", "stored_key", "server_key"}),
+}
+# Numbers of states, as Kafka's tool names them.
+_STATES: Final[Mapping[str, Mapping[int, str]]] = {
+    "remote_log_segment_state": {
+        SegmentState.COPY_STARTED: "COPY_SEGMENT_STARTED",
+        SegmentState.COPY_FINISHED: "COPY_SEGMENT_FINISHED",
+        SegmentState.DELETE_STARTED: "DELETE_SEGMENT_STARTED",
+        SegmentState.DELETE_FINISHED: "DELETE_SEGMENT_FINISHED",
+    },
+    "remote_partition_delete_state": {
+        state: f"DELETE_PARTITION_{state.name}" for state in PartitionDeleteState
+    },
 }
 _EMBEDDED: Final[Mapping[str, Callable[[bytes], list[Any]]]] = {
     "subscription": decode_subscription,
@@ -95,6 +111,7 @@ _DECODERS: Final[Mapping[Decoder, Callable[[Record], dict[str, Any]]]] = {
     Decoder.RAW: _raw,
     Decoder.METADATA: lambda record: _metadata(decode_metadata(record.value), record),
     Decoder.DISKLESS: lambda record: _metadata(decode_diskless(record.value), record),
+    Decoder.REMOTE_LOG: lambda record: _metadata(decode_remote_log(record.value), record),
     Decoder.OFFSETS: lambda record: _coordinator(
         decode_group_record(record.key, record.value), record
     ),
@@ -133,6 +150,8 @@ def _hidden(struct: Struct) -> frozenset[str]:
 
 def _field(struct: Struct, name: str, value: object) -> Any:
     """Members of a group store subscription and assignment as nested bytes."""
+    if name in _STATES and isinstance(value, int):
+        return _STATES[name].get(value, value)
     if isinstance(struct, MemberMetadata) and name in _EMBEDDED and isinstance(value, bytes):
         try:
             return [str(item) for item in _EMBEDDED[name](value)]
