@@ -23,7 +23,7 @@ def tiered(directory: Path) -> dict[str, str]:
         "remote.log.manager.task.interval.ms": "500",
         "log.retention.check.interval.ms": "500",
         "log.initial.task.delay.ms": "500",
-        "file.delete.delay.ms": "0",
+        "log.segment.delete.delay.ms": "0",
         "transaction.state.log.num.partitions": "4",
     }
 
