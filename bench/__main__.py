@@ -31,10 +31,11 @@ QUICK = {
     "slow_seconds": 1.5,
     "idle_seconds": 4.0,
     "spark_bytes": 1 << 26,
+    "tiered_bytes": 1 << 29,
     "quick": True,
 }
 # Names for several parts at once.
-FAMILIES = ("cluster", "diskless", "spark")
+FAMILIES = ("cluster", "diskless", "spark", "tiered")
 
 
 def _options() -> argparse.Namespace:

@@ -29,8 +29,12 @@ from bench.measure import MEGABYTE
 RECORD_BYTES = 1024
 PARTITIONS = 4
 LATENCY_RATE = 1000
+# 20 MB/s in records that a client in Python can send one by one.
+FAST_RATE = 2_000
+FAST_RECORD_BYTES = 10_000
 MEBIBYTE = 1 << 20
 CLIENT_SECONDS_MAX = 600
+CONSUMED_AT_ONCE = 10_000
 # The heap that kafka-producer-perf-test.sh and kafka-consumer-perf-test.sh ask for.
 TOOL_HEAP = "-Xmx512M"
 # The share of records that Kafka's producer tool sends as a warm-up.
@@ -187,7 +191,7 @@ def consume(
     started = time.perf_counter()
     seen = 0
     while first and seen < count - 1:
-        messages = consumer.consume(10_000, 30)
+        messages = consumer.consume(CONSUMED_AT_ONCE, 30)
         if not messages:
             break
         for message in messages:
@@ -247,17 +251,24 @@ def latency(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str
     return {"p50_ms": ranks[49], "p99_ms": ranks[98]}
 
 
-def acks(bootstrap: str, topic: str, count: int, partitions: int) -> dict[str, float]:
+def acks(
+    bootstrap: str,
+    topic: str,
+    count: int,
+    partitions: int,
+    rate: int = LATENCY_RATE,
+    record_bytes: int = RECORD_BYTES,
+) -> dict[str, float]:
     """From the time when a record was due until it was acknowledged, in ms."""
     delays: list[float] = []
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
-    value = os.urandom(RECORD_BYTES)
+    value = os.urandom(record_bytes)
     for partition in range(partitions):
         producer.produce(topic, value, partition=partition)
     producer.flush()
     started = time.perf_counter_ns()
     for index in range(count):
-        due = started + index * 1_000_000_000 // LATENCY_RATE
+        due = started + index * 1_000_000_000 // rate
         while (wait := due - time.perf_counter_ns()) > 0:
             producer.poll(min(wait / 1e9, 0.001))
 
@@ -279,6 +290,7 @@ def main() -> None:
         "consume-eagerly": partial(consume, settings=EAGER),
         "latency": latency,
         "acks": acks,
+        "acks-fast": partial(acks, rate=FAST_RATE, record_bytes=FAST_RECORD_BYTES),
     }
     parser.add_argument("role", choices=roles)
     parser.add_argument("bootstrap")

@@ -23,6 +23,8 @@ class Plan:
     slow_seconds: float = 3.0
     # The size of a topic that Spark reads.
     spark_bytes: int = 1 << 30
+    # The size of a tiered topic.
+    tiered_bytes: int = 1 << 32
     many_topics: int = 1_000
     idle_seconds: float = 10.0
     say: Callable[[str], None] = print

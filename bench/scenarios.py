@@ -24,6 +24,8 @@ from bench import (
     groups,
     spark,
     spark_s3,
+    tiered,
+    tiered_copy,
     transactions,
 )
 from bench.clusters import SIDES, Cluster, Skylog, new_cluster
@@ -275,6 +277,9 @@ SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
     "cluster-throughput": cluster_throughput.throughput,
     "cluster-failover": cluster_failover.failovers,
     "cluster-partitions": cluster_partitions.partitions,
+    "tiered-read": tiered.read,
+    "tiered-copy": tiered_copy.copy,
+    "tiered-latency": tiered_copy.latency,
     "spark-scan": spark.scan,
     "spark-partition": spark.partition,
     "spark-s3": spark_s3.s3,
