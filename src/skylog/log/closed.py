@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from skylog.log.names import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
@@ -34,11 +35,10 @@ def closed_segments(log: Log, from_offset: int) -> list[ClosedSegment]:
     May run on any thread; reads the time index of a segment whose largest time is not known yet.
     """
     stable, segments = log.last_stable_offset, log.segments
-    last = segments[-1]
     # Compaction, before the topic had another policy, may have left empty ones.
     filled = [segment for segment in segments[:-1] if segment.size]
     found: list[ClosedSegment] = []
-    for segment, following in zip(filled, [*filled[1:], last], strict=True):
+    for segment, following in pairwise((*filled, segments[-1])):
         if following.base_offset > stable:
             break
         if following.base_offset <= from_offset:

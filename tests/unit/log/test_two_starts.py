@@ -249,3 +249,8 @@ def test_aborted_transactions_have_a_file_only_if_there_are_any(tmp_path: Path) 
     assert names[0] is None
     (index,) = filter(None, names)
     assert Path(index).stat().st_size == 34
+
+
+def test_a_log_of_one_segment_has_nothing_to_copy(tmp_path: Path) -> None:
+    assert written(tmp_path, count=3).closed_segments(0) == []
+    assert open_log(tmp_path / "empty", REMOTE).closed_segments(0) == []
