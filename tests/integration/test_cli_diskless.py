@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from skylog.broker.assembly.diskless_engine import OBJECTS_DIRECTORY
-from skylog.diskless.files.holds import Hold
 from skylog.kernel.rng import system_random
+from skylog.objects.holds import Hold
 from skylog.objects.keys import ObjectKey
 from skylog.testing import Broker
 from tests.integration.cli_support import Cli, invoke

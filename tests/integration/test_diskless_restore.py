@@ -14,10 +14,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.orphans import OrphanScanner
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import StorageError
+from skylog.objects.claim import BucketClaim
 from skylog.testing import Broker
 from skylog.testing.cluster import Cluster
 

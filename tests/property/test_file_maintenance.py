@@ -15,13 +15,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.cleaner import FileCleaner
 from skylog.diskless.files.orphans import OrphanScanner
 from skylog.diskless.files.retention import RetentionPass
 from skylog.diskless.planes.topic import TopicPlane
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.errors import KafkaError
+from skylog.objects.claim import BucketClaim
 from skylog.objects.faulty import Faults, FaultyStore
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectError

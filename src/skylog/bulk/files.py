@@ -9,15 +9,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from skylog.client.admin.diskless import DisklessAdmin
-from skylog.diskless.files.holds import read_holds
 from skylog.diskless.files.orphans import STAGED_PREFIX
 from skylog.kernel.progress import Progress
+from skylog.objects.holds import read_holds
 from skylog.objects.keys import ObjectKey, known
 from skylog.objects.store import NotFound
 
 if TYPE_CHECKING:
     from skylog.client.cluster import Cluster
-    from skylog.diskless.files.holds import Hold
+    from skylog.objects.holds import Hold
     from skylog.objects.store import ObjectInfo, ObjectStore
     from skylog.wire.messages.describe_diskless_coordinators_response import (
         DescribeDisklessCoordinatorsResponse,

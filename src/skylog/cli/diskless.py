@@ -33,7 +33,7 @@ from skylog.client.cluster import Cluster
 from skylog.kernel.clock import SystemClock
 
 if TYPE_CHECKING:
-    from skylog.diskless.files.holds import Hold
+    from skylog.objects.holds import Hold
     from skylog.objects.store import ObjectStore
     from skylog.wire.messages.describe_diskless_coordinators_response import (
         DescribeDisklessCoordinatorsResponse,
@@ -214,7 +214,7 @@ def orphans(
 
 
 async def _held(options: StoreOptions) -> tuple[list[Hold], list[dict[str, Any]]]:
-    from skylog.diskless.files.holds import read_holds  # noqa: PLC0415
+    from skylog.objects.holds import read_holds  # noqa: PLC0415
 
     async with opened(options) as store:
         holds = await read_holds(store)
@@ -231,7 +231,7 @@ async def _held(options: StoreOptions) -> tuple[list[Hold], list[dict[str, Any]]
 async def _unmatched(
     cluster: Cluster, options: StoreOptions
 ) -> tuple[str, list[Hold], list[dict[str, Any]]]:
-    from skylog.diskless.files.holds import read_holds  # noqa: PLC0415
+    from skylog.objects.holds import read_holds  # noqa: PLC0415
 
     shown = (*_UNKNOWN, Verdict.MISSING)
     now_ms = SystemClock().now_ms()
@@ -245,7 +245,7 @@ async def _unmatched(
 
 
 async def _release(options: StoreOptions) -> None:
-    from skylog.diskless.files.holds import release_holds  # noqa: PLC0415
+    from skylog.objects.holds import release_holds  # noqa: PLC0415
 
     async with opened(options) as store:
         await release_holds(store)

@@ -47,30 +47,32 @@ class StorageUrl:
         return self.scheme in REMOTE
 
 
-def parse_url(text: str) -> StorageUrl:
-    """Parse ``diskless.storage.url``; raises ConfigError."""
+def parse_url(text: str, setting: str = "diskless.storage.url") -> StorageUrl:
+    """Parse the address of a store; raises ConfigError that names the setting."""
     try:
         parts = urlsplit(text)
     except ValueError:
-        raise _bad(text) from None
+        raise _bad(setting, text) from None
     if "@" in parts.netloc:
         # Not repeated: messages are logged, and this one may contain a secret.
-        raise _bad(f"{parts.scheme}://…@…", "without credentials")
+        raise _bad(setting, f"{parts.scheme}://…@…", "without credentials")
     if parts.query or parts.fragment:
-        raise _bad(text)
+        raise _bad(setting, text)
     if parts.scheme == "memory" and not parts.path.strip("/"):
         return StorageUrl("memory", "", "", "")
     if parts.scheme == "file":
         path = unquote(parts.path)
         if parts.netloc or not path.startswith("/") or "\0" in path:
-            raise _bad(text)
+            raise _bad(setting, text)
         return StorageUrl("file", "", "", path)
     prefix = parts.path.strip("/")
     good_prefix = not prefix or all(map(_SEGMENT.match, prefix.split("/")))
     if parts.scheme not in REMOTE:
-        raise _bad(text)
+        raise _bad(setting, text)
     if not _BUCKET.match(parts.netloc) or not good_prefix:
-        raise _bad(text, "with letters, digits, . _ and - in the names, no capitals in a bucket's")
+        raise _bad(
+            setting, text, "with letters, digits, . _ and - in the names, no capitals in a bucket's"
+        )
     return StorageUrl(parts.scheme, parts.netloc, prefix, "")
 
 
@@ -140,6 +142,6 @@ def _open_remote(where: StorageUrl, settings: StorageSettings, part_bytes: int) 
     return open_bucket(where.scheme, where.bucket, where.prefix, settings, part_bytes)
 
 
-def _bad(text: str, how: str = "") -> ConfigError:
+def _bad(setting: str, text: str, how: str = "") -> ConfigError:
     allowed = f"{ALLOWED}, {how}" if how else ALLOWED
-    return ConfigError(f"Invalid value {text} for configuration diskless.storage.url: {allowed}")
+    return ConfigError(f"Invalid value {text} for configuration {setting}: {allowed}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from skylog.kernel.clock import Clock
-from skylog.kernel.errors import KafkaError, SkylogError
+from skylog.kernel.errors import KafkaError, SkylogError, StorageError
 from skylog.kernel.executor import Executor
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import (
@@ -23,6 +23,7 @@ from skylog.kernel.limits import (
     REMOTE_MANIFEST_BYTES_MAX,
     REMOTE_MANIFESTS_KEPT_MAX,
 )
+from skylog.objects.claim import BucketClaim
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import Buffer, NotFound, ObjectError, ObjectStore, Outcome, Source
 from skylog.tiered.layout.chunks import BadManifest, Chunk
@@ -89,8 +90,11 @@ class ObjectRemoteStorage:
         *,
         custom_metadata_bytes_max: int = 128,
         rate: UploadRate | None = None,
+        claim: BucketClaim | None = None,
     ) -> None:
+        """Without a ``claim`` the store may be anybody's: for reading, and for tests."""
         self.store = store
+        self._claim = claim
         self.layout = layout
         self._executor = executor
         self._custom_metadata_bytes_max = custom_metadata_bytes_max
@@ -99,6 +103,7 @@ class ObjectRemoteStorage:
 
     async def copy(self, segment: RemoteSegment, files: SegmentFiles) -> bytes | None:
         """Put all objects; the same again is harmless. ``CustomMetadataTooLarge``."""
+        await self.require_ours()
         sizes = await self._executor.run(lambda: _sizes(files))
         plan = self.layout.copy(segment, sizes)
         custom = plan.custom_metadata
@@ -108,6 +113,14 @@ class ObjectRemoteStorage:
             await self._rate.take(segment.size)
         await self._put_all(segment, plan, files, sizes)
         return custom
+
+    async def require_ours(self) -> None:
+        """Refused if the store belongs to another cluster."""
+        try:
+            if self._claim is not None:
+                await self._claim.require()
+        except StorageError as error:
+            raise ObjectError(str(error), Outcome.REFUSED) from error
 
     async def _put_all(
         self,
@@ -169,6 +182,7 @@ class ObjectRemoteStorage:
 
     async def delete(self, segment: RemoteSegment) -> None:
         """Manifest first; what is absent counts as deleted."""
+        await self.require_ours()
         self._manifests.forget(segment)
         with _Damaged(segment):
             groups = self.layout.deletions(segment)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skylog.bulk.files import Pair, Verdict, judge, side_by_side
-from skylog.diskless.files.holds import Hold
+from skylog.objects.holds import Hold
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectInfo
 from skylog.wire.messages.list_diskless_files_response import ListedDisklessFile

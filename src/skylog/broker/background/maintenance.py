@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from skylog.broker.background.backup import start_backup
-from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.cleaner import FileCleaner
 from skylog.diskless.files.orphans import OrphanScanner
 from skylog.diskless.files.passes import PacedPass
 from skylog.diskless.files.retention import RetentionPass, RetentionRequest
 from skylog.diskless.files.topics import TopicSweep
 from skylog.kernel.topics import DISKLESS_METADATA
+from skylog.objects.claim import BucketClaim
 
 if TYPE_CHECKING:
     from skylog.broker.background.tasks import Background

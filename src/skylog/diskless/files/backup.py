@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from skylog.diskless.files.claim import BucketClaim
 from skylog.diskless.files.manifest import (
     LogBackup,
     Manifest,
@@ -29,6 +28,7 @@ from skylog.kernel.executor import Executor
 from skylog.kernel.ids import Uuid
 from skylog.kernel.limits import DISKLESS_BACKUP_MANIFEST_BYTES_MAX, DISKLESS_BACKUP_PIECE_BYTES
 from skylog.kernel.rng import Random
+from skylog.objects.claim import BucketClaim
 from skylog.objects.store import NotFound, ObjectInfo, ObjectStore
 from skylog.quorum.snapshots import SUFFIX, SnapshotId, parse_name
 from skylog.replicated.topic_log import StoredLog

@@ -5,7 +5,7 @@ An object is deleted only when all of this holds:
 - it was created (its key says when) before ``orphan_threshold``, so that every plane refuses to
   commit it: the commit age limit is less than half the grace;
 - every coordinator has answered, and none knows it. If one does not answer, the scan stops;
-- the bucket is this cluster's (``claim.py``);
+- the bucket is this cluster's (``objects/claim.py``);
 - it is not held: after a restore, objects that are newer than the backup wait for the operator.
 
 A staged object may wait that much longer for its pin, so it must be older by as much; a pin makes
@@ -20,8 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skylog.diskless.files.claim import BucketClaim
-from skylog.diskless.files.holds import Hold, read_holds
 from skylog.diskless.files.marks import MarkSweep
 from skylog.diskless.files.passes import Breather, Sleep
 from skylog.diskless.plane import ControlPlane
@@ -29,6 +27,8 @@ from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import OBJECT_KEYS_PER_REQUEST, STAGED_PIN_AGE_MS_MAX
 from skylog.kernel.logging import get_logger
+from skylog.objects.claim import BucketClaim
+from skylog.objects.holds import Hold, read_holds
 from skylog.objects.store import ObjectInfo
 
 _log = get_logger("diskless.orphans")

@@ -18,7 +18,6 @@ from skylog.diskless.coordinator.machine import CoordinatorMachine
 from skylog.diskless.coordinator.memory import MemoryState
 from skylog.diskless.coordinator.snapshots import Snapshots
 from skylog.diskless.files.backup import read_manifest
-from skylog.diskless.files.holds import Hold, put_hold
 from skylog.diskless.files.manifest import LogBackup, Manifest, manifest_prefix
 from skylog.diskless.files.orphans import PREFIX, STAGED_PREFIX
 from skylog.diskless.rules.times import PlaneRules
@@ -32,6 +31,7 @@ from skylog.log.files import Files
 from skylog.log.host import LogHost
 from skylog.log.log import Log
 from skylog.log.names import directory_name
+from skylog.objects.holds import Hold, put_hold
 from skylog.objects.store import NotFound, ObjectStore
 from skylog.quorum.election_file import FILE_NAME as ELECTION_NAME
 from skylog.quorum.meta_properties import MetaProperties, write_meta_properties

@@ -18,7 +18,6 @@ from skylog.diskless.files.backup import (
     NodeIdentity,
     read_manifest,
 )
-from skylog.diskless.files.claim import KEY
 from skylog.diskless.files.manifest import LogBackup, Manifest, Part, manifest_prefix
 from skylog.diskless.files.restore import latest_backup
 from skylog.kernel.clock import ManualClock
@@ -30,6 +29,7 @@ from skylog.log.config import LogConfig
 from skylog.log.files import Files
 from skylog.log.host import LogHost
 from skylog.log.log import Log
+from skylog.objects.claim import KEY
 from skylog.objects.faulty import Faults, FaultyStore
 from skylog.objects.memory import MemoryStore
 from skylog.objects.store import ObjectError

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from skylog.diskless.bulk import PinRequest
-from skylog.diskless.files.claim import BucketClaim
-from skylog.diskless.files.holds import Hold, put_hold, read_holds, release_holds
 from skylog.diskless.files.orphans import OrphanScanner
 from skylog.diskless.plane import DescribeFileResult
 from skylog.kernel.errors import ErrorCode, KafkaError, StorageError
 from skylog.kernel.limits import STAGED_PIN_AGE_MS_MAX
+from skylog.objects.claim import BucketClaim
 from skylog.objects.faulty import Faults, FaultyStore
+from skylog.objects.holds import Hold, put_hold, read_holds, release_holds
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import ObjectError
 from tests.unit.diskless.files.support import GRACE_MS, Bucket, no_rest

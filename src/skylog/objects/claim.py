@@ -21,8 +21,12 @@ _BYTES_MAX: Final = 200
 class BucketClaim:
     """The claim of one cluster."""
 
-    def __init__(self, store: ObjectStore, cluster_id: str) -> None:
+    def __init__(
+        self, store: ObjectStore, cluster_id: str, setting: str = "diskless.storage.url"
+    ) -> None:
+        """``setting`` is the one that names the store."""
         self.store = store
+        self._setting = setting
         self._cluster_id = cluster_id
         self._granted = False
 
@@ -36,7 +40,7 @@ class BucketClaim:
             owner = (await self.store.get(KEY))[:_BYTES_MAX].decode(errors="replace")
             raise StorageError(
                 f"the object store belongs to cluster {owner!r}, this one is {self._cluster_id}:"
-                " restore that cluster with skylog restore, or set diskless.storage.url to"
+                f" restore that cluster with skylog restore, or set {self._setting} to"
                 " another prefix"
             ) from error
         self._granted = True
