@@ -34,8 +34,16 @@ KINDS = (
 )
 
 
+# And these where the topic is tiered.
+TIERED_KINDS = (*KINDS, "copy", "local retention", "rebuild", "killed in rebuild", "no segment yet")
+
+
 def play(seed: int) -> seeds.Played:
     return seeds.play(World(seed), seed)
+
+
+def play_tiered(seed: int) -> seeds.Played:
+    return seeds.play(World(seed, tiered=True), seed)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.replication.controller import Metadata
-from sim.replication.log import SimBatch, SimLog
+from sim.replication.log import SimBatch, SimLog, remote_segment
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID
 from skylog.log.config import LogConfig
@@ -14,6 +14,13 @@ from skylog.log.fetched import FetchedBatches
 from skylog.replication.follower import EpochEnd, FetchState, out_of_range, truncation_offset
 from skylog.replication.leader import IsrAnswer, IsrChange, Membership, find_divergence
 from skylog.replication.partition import Partition
+from skylog.replication.tier_state import (
+    LeaderOffset,
+    earlier_epoch,
+    is_ahead,
+    lacks_history,
+    target_epoch,
+)
 
 if TYPE_CHECKING:
     from sim.replication.world import World
@@ -31,6 +38,8 @@ class Fetch:
     offset: int
     last_epoch: int
     start_offset: int
+    # It asks where to continue behind the remote log, instead of records.
+    rebuilds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,10 @@ class Fetched:
     start_offset: int = -1
     # With OFFSET_OUT_OF_RANGE: the leader's log end offset, which a follower would ask for next.
     end_offset: int = -1
+    # With OFFSET_MOVED_TO_TIERED_STORAGE: the start of its local log, and the end of the epoch
+    # before it.
+    boundary: LeaderOffset | None = None
+    earlier: EpochEnd | None = None
 
 
 class SimBroker:
@@ -70,6 +83,8 @@ class SimBroker:
         self._unacked: list[tuple[int, int, list[int]]] = []
         self.loaded = False
         self._registered_at = 0
+        # How far it has read the metadata topic.
+        self.remote_seen = 0
 
     # What a partition needs of its broker.
 
@@ -133,7 +148,7 @@ class SimBroker:
             self.partition = self._state = self.log = None
             return
         if self.log is None:
-            self.log = SimLog(self.config)
+            self.log = SimLog(self.config, self.world.remote)
         if self.partition is None:
             made: Any = self.log
             self.partition = Partition(self, "t", 0, ZERO_UUID, made)
@@ -198,7 +213,8 @@ class SimBroker:
         partition = self.partition
         if partition is not None and partition.is_leader and self.log is not None:
             low, high = self.log.log_start_offset, self.log.high_watermark
-            partition.delete_records_before(self.world.rng.randint(low, high))
+            start = partition.delete_records_before(self.world.rng.randint(low, high))
+            self.world.checks.deleted(start)
             self.world.note("delete")
 
     def serve(self, fetch: Fetch) -> Fetched:
@@ -215,11 +231,15 @@ class SimBroker:
             diverging = find_divergence(log, fetch.offset, fetch.last_epoch)
             if diverging is not None:
                 return Fetched(diverging=diverging)
+            if fetch.rebuilds:
+                raise KafkaError(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
             batches = tuple(log.read(fetch.offset, self.world.fetch_records))
             partition.fetched_by(
                 fetch.replica, fetch.offset, fetch.start_offset, fetch.broker_epoch
             )
         except KafkaError as error:
+            if error.code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+                return _moved(log)
             start, end = log.log_start_offset, log.log_end_offset
             return Fetched(error.code, start_offset=start, end_offset=end)
         return Fetched(
@@ -250,6 +270,7 @@ class SimBroker:
                 state.offset,
                 state.last_epoch,
                 self.log.log_start_offset,
+                lacks_history(self.log),
             )
             self._asked, self._asked_ms = (self._number, fetch), now_ms
             self.world.fetch(self, partition.leader_id, self._number, fetch)
@@ -272,6 +293,9 @@ class SimBroker:
                 partition.truncate_to(reset.offset)
             self.world.note("reset")
             state.restart(log)
+        elif answer.error is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+            state.ready_ms = self.world.now_ms + 5
+            self._rebuild(answer, partition, state, log)
         elif answer.error is not ErrorCode.NONE:
             state.ready_ms = self.world.now_ms + 5
         elif answer.diverging is not None:
@@ -292,3 +316,55 @@ class SimBroker:
             partition.append_fetched(FetchedBatches(batches, memoryview(bytes(size))), 0)
         partition.follow(answer.high_watermark, answer.start_offset)
         state.advance(log, answer.high_watermark)
+
+    # -- tiered storage ------------------------------------------------------------------------
+
+    def tier(self) -> None:
+        """Copy as the leader; drop local records as any replica; read the metadata topic."""
+        partition, log, world = self.partition, self.log, self.world
+        if partition is None or log is None:
+            return
+        if partition.is_leader and log.copy(world.rng.randint(log.base, log.high_watermark)):
+            world.note("copy")
+        self.remote_seen = world.rng.randint(self.remote_seen, len(world.remote))
+        low, high = log.base, min(log.remote_end(), log.high_watermark)
+        if low < high:
+            log.drop_local(world.rng.randint(low, high))
+            world.note("local retention")
+
+    def _rebuild(
+        self, answer: Fetched, partition: Partition, state: FetchState, log: SimLog
+    ) -> None:
+        """Does what ``TierRebuild`` does; the process may be killed after each step."""
+        assert answer.boundary is not None
+        boundary, start = answer.boundary, answer.start_offset
+        if boundary.offset <= start:
+            if not log.size:
+                partition.truncate_fully_and_start_at(start)
+        else:
+            epoch = target_epoch(boundary, answer.earlier)
+            seen = self.world.remote[: self.remote_seen]
+            segment = remote_segment(seen, epoch, boundary.offset - 1)
+            if segment is None:
+                self.world.note("no segment yet")
+                return
+            if is_ahead(log, boundary):
+                state.restart(log)
+                return
+            partition.truncate_fully_and_start_at(segment.end_offset + 1, start)
+            if self.world.killed_in_rebuild(self):
+                return
+            log.restore(segment.epochs)
+            self.world.note("rebuild")
+        state.restart(log)
+
+
+def _moved(log: SimLog) -> Fetched:
+    boundary = LeaderOffset(log.base, log.epoch_of(log.base))
+    asked = earlier_epoch(boundary)
+    return Fetched(
+        ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
+        start_offset=log.log_start_offset,
+        boundary=boundary,
+        earlier=None if asked is None else EpochEnd(*log.epoch_end_offset(asked)),
+    )

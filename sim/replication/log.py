@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.checkpoints import EpochStart
 from skylog.log.config import LogConfig
 from skylog.log.epochs import LeaderEpochs
 from skylog.log.verification import Origin
@@ -37,11 +38,41 @@ class Appended(NamedTuple):
     duplicate: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SimSegment:
+    """A remote segment: its records, and all epochs of the log up to its end."""
+
+    start: int
+    records: tuple[Record, ...]
+    epochs: tuple[EpochStart, ...]
+
+    @property
+    def end_offset(self) -> int:
+        """Inclusive."""
+        return self.start + len(self.records) - 1
+
+    def at(self, epoch: int, offset: int) -> Record | None:
+        if not self.start <= offset <= self.end_offset:
+            return None
+        record = self.records[offset - self.start]
+        return record if record[0] == epoch else None
+
+
+Remote = list[SimSegment]
+
+
+def remote_segment(remote: Sequence[SimSegment], epoch: int, offset: int) -> SimSegment | None:
+    """The one that reaches furthest of those with that record."""
+    found = [one for one in remote if one.at(epoch, offset) is not None]
+    return max(found, key=lambda one: one.end_offset, default=None)
+
+
 @dataclass(slots=True)
 class SimLog:
-    """Offsets are dense; ``records`` begins at ``base``."""
+    """Offsets are dense; ``records`` begins at ``base``, and what is below is remote."""
 
     config: LogConfig
+    remote: Remote = field(default_factory=list)
     base: int = 0
     records: list[Record] = field(default_factory=list)
     log_start_offset: int = 0
@@ -63,10 +94,6 @@ class SimLog:
         return self.base + len(self.records)
 
     @property
-    def local_log_start_offset(self) -> int:
-        return self.log_start_offset
-
-    @property
     def latest_epoch(self) -> int:
         return self.epochs.latest
 
@@ -76,9 +103,60 @@ class SimLog:
     def assign_epoch(self, epoch: int) -> None:
         self.epochs.assign(epoch, self.log_end_offset)
 
+    @property
+    def local_log_start_offset(self) -> int:
+        return self.base
+
+    @property
+    def size(self) -> int:
+        return len(self.records)
+
+    def epoch_of(self, offset: int) -> int:
+        return self.epochs.of(offset)
+
     def at(self, offset: int) -> Record | None:
+        """As a reader of this replica gets it."""
         index = offset - self.base
-        return self.records[index] if 0 <= index < len(self.records) else None
+        if index >= 0:
+            return self.records[index] if index < len(self.records) else None
+        epoch = self.epochs.of(offset)
+        segment = remote_segment(self.remote, epoch, offset)
+        return None if segment is None else segment.at(epoch, offset)
+
+    def remote_end(self) -> int:
+        """From the local start up to here, everything is remote."""
+        end = self.base
+        while (segment := remote_segment(self.remote, self.epochs.of(end), end)) is not None:
+            leaves = (o for o in range(end, segment.end_offset + 1) if not self._agrees(segment, o))
+            after = next(leaves, segment.end_offset + 1)
+            if after >= self.log_end_offset:
+                return self.log_end_offset
+            end = after
+        return end
+
+    def _agrees(self, segment: SimSegment, offset: int) -> bool:
+        return segment.at(self.epochs.of(offset), offset) is not None
+
+    def copy(self, end: int) -> bool:
+        """Copy what is not remote yet; ``end`` is exclusive."""
+        start = self.remote_end()
+        if start >= min(end, self.log_end_offset):
+            return False
+        records = tuple(self.records[start - self.base : end - self.base])
+        epochs = tuple(one for one in self.epochs if one[1] < end)
+        self.remote.append(SimSegment(start, records, epochs))
+        return True
+
+    def drop_local(self, offset: int) -> None:
+        """Local retention."""
+        if offset > self.base:
+            del self.records[: offset - self.base]
+            self.base = offset
+
+    def restore(self, epochs: Sequence[EpochStart]) -> None:
+        """As ``log.restoring.restore`` does."""
+        self.epochs = LeaderEpochs(epochs)
+        self.epochs.truncate_start(self.log_start_offset)
 
     def append(
         self, batches: Sequence[SimBatch], epoch: int, now_ms: int, origin: Origin
@@ -106,6 +184,8 @@ class SimLog:
         """A few records from ``offset``, one to a batch."""
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if offset < self.base:
+            raise KafkaError(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
         found = self.records[offset - self.base : offset - self.base + count]
         return [
             SimBatch([value], offset + number, epoch) for number, (epoch, value) in enumerate(found)
@@ -113,15 +193,17 @@ class SimLog:
 
     def delete_records_before(self, offset: int) -> int:
         if offset > self.log_start_offset:
-            del self.records[: offset - self.base]
-            self.base = self.log_start_offset = offset
+            self.drop_local(offset)
+            self.log_start_offset = offset
             self.high_watermark = max(self.high_watermark, offset)
             self.epochs.truncate_start(offset)
         return self.log_start_offset
 
     def truncate_to(self, offset: int) -> None:
         if offset < self.base:
-            self.truncate_fully_and_start_at(offset)
+            kept = [one for one in self.epochs if one[1] < offset]
+            self.truncate_fully_and_start_at(offset, min(self.log_start_offset, offset))
+            self.epochs = LeaderEpochs(kept)
             return
         del self.records[offset - self.base :]
         self.epochs.truncate_end(self.log_end_offset)
@@ -129,7 +211,8 @@ class SimLog:
         self.synced_offset = min(self.synced_offset, self.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int, log_start: int | None = None) -> None:
-        self.base = self.log_start_offset = self.high_watermark = self.synced_offset = offset
+        self.base = self.high_watermark = self.synced_offset = offset
+        self.log_start_offset = offset if log_start is None else log_start
         self.records.clear()
         self.epochs.clear()
 
@@ -141,5 +224,5 @@ class SimLog:
         """What the next start finds."""
         if power:
             self.truncate_to(max(self.synced_offset, self.base))
-        low, high = self.log_start_offset, self.log_end_offset
+        low, high = self.base, self.log_end_offset
         self.high_watermark = min(max(self.checkpointed, low), high)

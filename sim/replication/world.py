@@ -17,6 +17,7 @@ from typing import Any, Final
 from sim.replication.broker import Fetch, Fetched, SimBroker
 from sim.replication.checks import Checks
 from sim.replication.controller import SimController
+from sim.replication.log import Remote
 from skylog.kernel.errors import ErrorCode
 from skylog.log.config import LogConfig
 from skylog.replication.leader import IsrAnswer, IsrChange
@@ -29,6 +30,9 @@ PEACE_MS: Final = 4_000
 _STRAGGLE_MS: Final = 300
 _FETCH_RECORDS: Final = 50
 _TRACE_KEPT: Final = 200
+# How often a broker copies, or drops what is copied, and how often a rebuild of its log ends early.
+_TIER: Final = 0.2
+_KILLED_IN_REBUILD: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,12 @@ class Plan:
 class World:
     """One seed's history."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, tiered: bool = False) -> None:
+        """``tiered``: leaders copy records to a store, and replicas drop their own."""
         self.rng = random.Random(seed)
         self.plan = plan = Plan.draw(self.rng)
+        self.tiered = tiered
+        self.remote: Remote = []
         self.now_ms = 0
         self.checks = Checks()
         self.noted: Counter[str] = Counter()
@@ -246,6 +253,8 @@ class World:
             broker.produce(values, acks_all=self.rng.random() < self.plan.acks_all)
         if broker.log is not None and self.rng.random() < 0.2:
             broker.log.sync()
+        if self.tiered and self.rng.random() < _TIER:
+            broker.tier()
 
     def _trouble(self, broker: SimBroker) -> None:
         rng, plan = self.rng, self.plan
@@ -272,6 +281,13 @@ class World:
             broker.delete_records()
         if rng.random() < plan.cut:
             self._cut_lines(broker)
+
+    def killed_in_rebuild(self, broker: SimBroker) -> bool:
+        if not self.faults or self.rng.random() >= _KILLED_IN_REBUILD:
+            return False
+        self.note("killed in rebuild")
+        broker.crash(power=False)
+        return True
 
     def _may_lose(self, broker: SimBroker) -> bool:
         """Only while another in-sync replica is up: no guarantee covers more."""

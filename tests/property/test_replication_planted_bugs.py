@@ -199,14 +199,46 @@ def counts_a_former_replica_as_eligible(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionChange, "_work_out_elr", work_out_elr)
 
 
-def caught_at(name: str, seeds: int) -> int | None:
+TIERED: dict[str, Patch] = {}
+
+
+def tiered_bug(plant: Patch) -> Patch:
+    TIERED[plant.__name__.replace("_", " ")] = plant
+    return plant
+
+
+@tiered_bug
+def fetches_into_a_log_without_history(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(simulated, "lacks_history", lambda log: False)
+
+
+@tiered_bug
+def takes_the_local_start_for_the_log_start(patch: pytest.MonkeyPatch) -> None:
+    real = simulated.SimLog.truncate_fully_and_start_at
+
+    def truncate(self: Any, offset: int, log_start: int | None = None) -> None:
+        real(self, offset)
+
+    patch.setattr(simulated.SimLog, "truncate_fully_and_start_at", truncate)
+
+
+@tiered_bug
+def looks_for_the_segment_in_the_epoch_before(patch: pytest.MonkeyPatch) -> None:
+    def target(boundary: Any, earlier: Any) -> int:
+        found: int = boundary.epoch if earlier is None else earlier.epoch
+        return found
+
+    patch.setattr(simulated, "target_epoch", target)
+
+
+def caught_at(name: str, seeds: int, *, tiered: bool = False) -> int | None:
     """A seed that shows the bug."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SKYLOG_INVARIANT_RAISES", "1")
-        BUGS[name](patch)
+        (TIERED if tiered else BUGS)[name](patch)
         for seed in (FIRST.get(name, 0), *range(seeds)):
             try:
-                World(seed).play()
+                World(seed, tiered=tiered).play()
             except (AssertionError, KafkaError):
                 return seed
     return None
@@ -215,3 +247,8 @@ def caught_at(name: str, seeds: int) -> int | None:
 @pytest.mark.parametrize("name", list(BUGS))
 def test_a_planted_bug_is_caught(name: str) -> None:
     assert caught_at(name, SEEDS_MAX) is not None
+
+
+@pytest.mark.parametrize("name", list(TIERED))
+def test_a_planted_bug_of_a_tiered_topic_is_caught(name: str) -> None:
+    assert caught_at(name, SEEDS_MAX, tiered=True) is not None

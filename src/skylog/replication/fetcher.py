@@ -333,8 +333,8 @@ class Fetcher:
         return (
             state.last_epoch >= 0
             or self._ports.remote_tier is None
+            or not partition.log.config.remote
             or not lacks_history(partition.log)
-            or state.begins_at == partition.log.log_end_offset
         )
 
     def _rebuild(self, partition: Partition, state: FetchState) -> None:
@@ -366,7 +366,6 @@ class Fetcher:
         if error is not None:
             self._failed(partition, state, error)
         else:
-            state.begins_at = partition.log.log_end_offset
             self._go_on(partition, state)
         self._work.set()
 

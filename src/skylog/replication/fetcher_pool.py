@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
@@ -10,7 +11,7 @@ from skylog.replication.fetcher import Fetcher
 
 if TYPE_CHECKING:
     from skylog.replication.partition import Partition
-    from skylog.replication.ports import FetchPorts, FetchSettings
+    from skylog.replication.ports import FetchPorts, FetchSettings, RemoteTier
 
 _LANE: Final = "replica-fetcher"
 
@@ -27,6 +28,10 @@ class Fetchers:
         self._homes: dict[Partition, Fetcher] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
+
+    def use_remote_tier(self, tier: RemoteTier) -> None:
+        """Tiered storage is on; called before the first partition is followed."""
+        self._ports = replace(self._ports, remote_tier=tier)
 
     def start(self) -> None:
         """This broker is registered: begin to fetch."""

@@ -89,8 +89,6 @@ class FetchState:
     ready_ms: int = 0
     # The lag behind the leader's high watermark; None until it is known.
     lag: int | None = None
-    # An empty log rightly begins here: nothing came before it, or that is known.
-    begins_at: int = -1
 
     @property
     def in_sync(self) -> bool:

@@ -44,9 +44,6 @@ class RemoteTier(Protocol):
         of ``epoch``; None if no such segment is known."""
         ...
 
-    async def keep_log_start(self, partition: Partition) -> None:
-        """The log start of a replica is durable when it returns."""
-
     def rebuilt(self, topic: str, error: KafkaError | None) -> None:
         """Counts the replicas that were set up from the object store, and the failures."""
 

@@ -67,7 +67,6 @@ class TierRebuild:
             boundary=boundary.offset,
         )
         partition.truncate_fully_and_start_at(state.next_offset, start)
-        await self._tier.keep_log_start(partition)
         restore(partition.log, state.epochs, state.producers)
 
     async def _boundary(self) -> LeaderOffset:
@@ -82,8 +81,6 @@ class TierRebuild:
         return await self._leader.offset(self._partition, self._epoch, timestamp)
 
     def _start_over(self, start: int) -> None:
-        """All that the leader has is local, and this log has nothing of it."""
-        partition = self._partition
-        if partition.log.size or partition.log.log_end_offset == start:
-            return
-        partition.truncate_fully_and_start_at(start)
+        """All that the leader has is local, and this log may have nothing of it."""
+        if not self._partition.log.size:
+            self._partition.truncate_fully_and_start_at(start)

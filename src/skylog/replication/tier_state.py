@@ -15,8 +15,7 @@ target epoch                   download the state at the end of the segment with
                                check it (``check_state``)
 no such segment, bad bytes     pause, then begin again
 checked state                  truncate fully to the offset behind the segment, with the leader's
-                               log start · make that log start durable · write the producers'
-                               snapshot · write the epochs · fetch
+                               log start · write the producers' snapshot · write the epochs · fetch
 =============================  ==================================================================
 
 Nothing of the old log is dropped before the new state is downloaded and checked. The epochs come
@@ -74,6 +73,9 @@ class ReplicaLog(Protocol):
     """What is needed of a follower's log."""
 
     @property
+    def log_start_offset(self) -> int: ...
+
+    @property
     def log_end_offset(self) -> int: ...
 
     @property
@@ -84,8 +86,13 @@ class ReplicaLog(Protocol):
 
 
 def lacks_history(log: ReplicaLog) -> bool:
-    """Whether a log has no record and no epoch, but does not begin at 0."""
-    return log.latest_epoch == NO_EPOCH and log.log_end_offset > 0 and not log.size
+    """Whether a log has neither records nor epochs, but ends above its start.
+
+    One that ends at its start is complete: all of its records were deleted.
+    """
+    return (
+        log.latest_epoch == NO_EPOCH and log.log_end_offset > log.log_start_offset and not log.size
+    )
 
 
 def boundary_question(log: ReplicaLog, *, from_last_tiered_offset: bool) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,16 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import Uuid
 from skylog.log import companions, snapshots
 from skylog.log.checkpoints import encode_epochs, encode_snapshot
+from skylog.log.config import LogConfig
 from skylog.log.epochs import LeaderEpochs
 from skylog.log.log import Log
 from skylog.log.producers import ProducerEntry, RememberedBatch
+from skylog.replication import tier_rebuild
 from skylog.replication.fetcher_pool import Fetchers
 from skylog.replication.leader_questions import LeaderQuestions
 from skylog.replication.partition import Partition
 from skylog.replication.ports import FetchPorts, FetchSettings
 from skylog.replication.throttle import ReplicationQuota
-from skylog.replication.tier_rebuild import TierRebuild
 from skylog.replication.tier_state import RemoteState
 from skylog.wire.messages.fetch_request import FetchRequest
 from skylog.wire.messages.fetch_response import (
@@ -42,11 +43,13 @@ from skylog.wire.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 from tests.unit.log.support import NOW, batch, open_log
+from tests.unit.log.test_manager import crash, new_manager
 from tests.unit.replication.support import Host, state
 from tests.waiting import eventually
 
 TOPIC_ID = Uuid(b"t" * 16)
 OWN, LEADER = 1, 2
+REMOTE = LogConfig(remote_storage_enable=True, remote=True)
 MOVED = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
 OUT_OF_RANGE = ErrorCode.OFFSET_OUT_OF_RANGE
 # The leader's log, of which everything below ``local`` is remote only.
@@ -117,7 +120,6 @@ class Tier:
         self.downloads: list[tuple[int, int]] = []
         self.counted: list[KafkaError | None] = []
         self.errors: list[Exception] = []
-        self.kept: list[int] = []
         self.hangs = False
         self.has_segments = True
         self.snapshot = encode_snapshot([PRODUCER])
@@ -133,9 +135,6 @@ class Tier:
         start = offset // 20 * 20
         epochs = [one for one in self.leader.epochs if one[1] < start + 20]
         return RemoteState(start, start + 19, encode_epochs(epochs).encode(), self.snapshot)
-
-    async def keep_log_start(self, partition: Partition) -> None:
-        self.kept.append(partition.log.log_start_offset)
 
     def rebuilt(self, topic: str, error: KafkaError | None) -> None:
         self.counted.append(error)
@@ -154,7 +153,7 @@ class World:
         )
         settings = FetchSettings(node_id=OWN, wait_ms_max=0, backoff_ms=1)
         self.fetchers = Fetchers(settings, ports)
-        self.log = log or open_log(tmp_path / "t-0")
+        self.log = log or open_log(tmp_path / "t-0", REMOTE)
         self.partition = Partition(Host(OWN), "t", 0, TOPIC_ID, self.log)
         self.fetchers.start()
 
@@ -183,7 +182,6 @@ async def test_an_empty_replica_continues_behind_what_is_remote(world: World) ->
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (0, 60, 60)
     assert list(log.companions.epochs) == [(0, 0), (2, 40)]
     assert log.producers.get(7) == PRODUCER
-    assert world.tier.kept == [0]
     assert world.tier.counted == [None]
     directory = Path(log.directory)
     assert (directory / "leader-epoch-checkpoint").read_text() == encode_epochs([(0, 0), (2, 40)])
@@ -246,7 +244,7 @@ async def test_a_leader_without_remote_segments_is_fetched_from_its_start(world:
     assert world.tier.downloads == []
     fetched = world.leader.fetched
     await eventually(lambda: fetched.count((50, -1)) > 1)
-    assert world.leader.asked == [-1, -2, -2, -4]
+    assert world.leader.asked == [-1, -2]
 
 
 async def test_a_log_without_history_is_never_fetched_into(world: World) -> None:
@@ -372,37 +370,52 @@ def _crash(*_: Any) -> None:
     ("where", "method"),
     [
         (Log, "truncate_fully_and_start_at"),
+        (Log, "_begin_at"),
         (Log, "_reload"),
-        (Tier, "keep_log_start"),
         (snapshots.ProducerSnapshots, "restore"),
         (companions.Companions, "restore"),
+        (tier_rebuild, "restore"),
+        (None, "after all steps"),
     ],
 )
+@pytest.mark.parametrize("records", [0, 10])
 async def test_a_crash_between_two_steps_only_repeats_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: type, method: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: Any,
+    method: str,
+    records: int,
 ) -> None:
-    log = open_log(tmp_path / "t-0")
-    for _ in range(10):
+    manager = new_manager(tmp_path)
+    await manager.start()
+    log = manager.get_or_create("t", 0, TOPIC_ID, REMOTE)
+    for _ in range(records):
         log.appender.append([batch(b"old")], 0, NOW)
     world = World(tmp_path, log)
     world.partition.update(state(LEADER, 5, (OWN, LEADER)))
     questions = LeaderQuestions(world.leader, OWN, LEADER, "")
-    step: Callable[..., Any] = _crash
-    if method == "keep_log_start":
+    work = tier_rebuild.TierRebuild(world.partition, questions, world.tier)
+    if where is None:
+        await work.run()
+    else:
+        with monkeypatch.context() as patch:
+            patch.setattr(where, method, _crash)
+            with pytest.raises(_Crash):
+                await work.run()
+    crash(manager)
 
-        async def step(*_: Any) -> None:
-            raise _Crash
-
-    with monkeypatch.context() as patch:
-        patch.setattr(where, method, step)
-        with pytest.raises(_Crash):
-            await TierRebuild(world.partition, questions, world.tier).run()
-    await world.fetchers.close()
-
-    again = World(tmp_path, open_log(tmp_path / "t-0"))
+    manager = new_manager(tmp_path)
+    await manager.start(lambda topic: REMOTE)
+    found = manager.get("t", 0)
+    assert found is not None
+    again = World(tmp_path, found)
     again.follow(6)
     await again.fetches(60, 2)
     assert (60, -1) not in again.leader.fetched
-    assert again.log.producers.get(7) == PRODUCER
-    assert list(again.log.companions.epochs) == [(0, 0), (2, 40)]
+    assert (found.log_start_offset, found.local_log_start_offset) == (0, 60)
+    assert (found.log_end_offset, found.high_watermark) == (60, 60)
+    assert found.producers.get(7) == PRODUCER
+    assert list(found.companions.epochs) == [(0, 0), (2, 40)]
+    assert bool(again.tier.downloads) == (where is not None)
     await again.fetchers.close()
+    await manager.close()

@@ -29,8 +29,10 @@ from skylog.replication.tier_state import (
 )
 
 
-def log(end: int, *, epoch: int = -1, size: int = 0) -> Any:
-    return SimpleNamespace(log_end_offset=end, latest_epoch=epoch, size=size)
+def log(end: int, *, start: int = 0, epoch: int = -1, size: int = 0) -> Any:
+    return SimpleNamespace(
+        log_start_offset=start, log_end_offset=end, latest_epoch=epoch, size=size
+    )
 
 
 def entry(producer_id: int, last_offset: int, txn_first_offset: int = -1) -> ProducerEntry:
@@ -44,9 +46,11 @@ def downloaded(**changed: Any) -> RemoteState:
     return state._replace(**changed)
 
 
-def test_only_an_empty_log_above_zero_without_epochs_lacks_its_history() -> None:
+def test_only_an_empty_log_above_its_start_without_epochs_lacks_its_history() -> None:
     assert lacks_history(log(10))
     assert not lacks_history(log(0))
+    # All records were deleted.
+    assert not lacks_history(log(10, start=10))
     assert not lacks_history(log(10, epoch=0))
     assert not lacks_history(log(10, size=100))
 

@@ -173,6 +173,9 @@ class ClassicPartition:
             return answer
         limit = log.log_end_offset
         if reader.is_follower:
+            if log.log_start_offset <= offset < log.local_log_start_offset:
+                answer.error_code = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+                return answer
             if self._is_throttled(reader.replica_id):
                 return answer
         else:
