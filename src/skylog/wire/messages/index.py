@@ -108,6 +108,7 @@ REQUESTS: dict[int, tuple[str, ...]] = {
     507: ("DisklessPinFilesRequest",),
     508: ("DisklessReadRangesRequest",),
     509: ("DisklessFetchSnapshotRequest",),
+    512: ("DescribeRemoteLogRequest",),
 }
 
 RESPONSES: dict[int, tuple[str, ...]] = {
@@ -217,6 +218,7 @@ RESPONSES: dict[int, tuple[str, ...]] = {
     507: ("DisklessPinFilesResponse",),
     508: ("DisklessReadRangesResponse",),
     509: ("DisklessFetchSnapshotResponse",),
+    512: ("DescribeRemoteLogResponse",),
 }
 
 METADATAS: dict[int, tuple[str, ...]] = {
