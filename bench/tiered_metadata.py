@@ -65,12 +65,11 @@ def main() -> None:
     began = time.perf_counter()
     log = load(records)
     load_s = time.perf_counter() - began
-    head, segments = log.snapshot()
-    kept = list(segments)
+    head, kept = log.snapshot()
     began = time.perf_counter()
     RemoteLog.restored(head, kept)
     restore_s = time.perf_counter() - began
-    del kept, segments, log
+    del kept, log
     gc.collect()
     tracemalloc.start()
     log = load(records)

@@ -186,7 +186,7 @@ def test_a_snapshot_and_the_rest_are_the_whole_log(
 ) -> None:
     at = data.draw(st.integers(0, len(history)))
     head, kept = replayed(history[:at]).snapshot()
-    log = RemoteLog.restored(head, list(kept))
+    log = RemoteLog.restored(head, kept)
     # Read again from before the snapshot: what it contains is not applied twice.
     for offset in range(data.draw(st.integers(0, at)), len(history)):
         outcome = log.apply(history[offset], offset)

@@ -291,3 +291,14 @@ REMOTE_CHUNK_BYTES: Final = 1024 * 1024
 REMOTE_INDEX_MEMORY_BYTES_MAX: Final = 16 * 1024 * 1024
 REMOTE_READERS_REMEMBERED_MAX: Final = 4096
 REMOTE_READ_AHEAD_SECONDS_MAX: Final = 30.0
+
+# The metadata topic of tiered storage: how long an append may take and a read waits for records,
+# how much is read at once, and records that are applied before other tasks get a turn.
+REMOTE_METADATA_APPEND_MS_MAX: Final = 30_000
+REMOTE_METADATA_FETCH_WAIT_MS: Final = 5_000
+REMOTE_METADATA_READ_BYTES: Final = 1024 * 1024
+REMOTE_METADATA_RECORDS_PER_TURN: Final = 200
+# A larger snapshot file is ignored.
+REMOTE_METADATA_SNAPSHOT_BYTES_MAX: Final = 1024 * 1024 * 1024
+# Segments in one response that describes a remote log.
+REMOTE_SEGMENTS_DESCRIBED_MAX: Final = 2_000

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from skylog.kernel.ids import Uuid
     from skylog.log.closed import ClosedSegment
     from skylog.log.epochs import LeaderEpochs
     from skylog.tiered.metadata.machine import RemoteLog
@@ -42,8 +43,13 @@ class MetadataTopic(Protocol):
     """``__remote_log_metadata``, wherever its partitions are led."""
 
     @property
+    def topic_id(self) -> Uuid:
+        """A topic made anew has other records at the same offsets."""
+        ...
+
+    @property
     def partition_count(self) -> int:
-        """0 while the topic does not exist."""
+        """0 while the topic does not exist; ConfigError if it is not the configured one."""
         ...
 
     async def create(self) -> None:
@@ -54,8 +60,13 @@ class MetadataTopic(Protocol):
         is ambiguous the caller appends the same again."""
         ...
 
+    async def end_offset(self, partition: int) -> int:
+        """Where the leader's committed records end."""
+        ...
+
     async def read(self, partition: int, offset: int, max_bytes: int) -> MetadataPage:
-        """Waits a while for records if there are none yet."""
+        """Waits a while for records if there are none yet. From an offset that was deleted it
+        goes on at the first; OFFSET_OUT_OF_RANGE behind the end."""
         ...
 
 

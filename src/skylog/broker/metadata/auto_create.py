@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
+from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.kernel.topics import CONSUMER_OFFSETS, DISKLESS_METADATA, TRANSACTION_STATE
 from skylog.wire.messages.create_topics_request import (
     CreatableTopic,
@@ -80,6 +81,8 @@ class AutoCreate:
             return self._diskless_metadata()
         if name == TRANSACTION_STATE:
             return self._transaction_state()
+        if name == METADATA_TOPIC:
+            return self._remote_log_metadata()
         if name != CONSUMER_OFFSETS:
             return CreatableTopic(name, -1, -1)
         groups = self._settings.groups
@@ -130,13 +133,35 @@ class AutoCreate:
             configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
         )
 
+    def _remote_log_metadata(self) -> CreatableTopic:
+        """Kafka's settings. Never compacted, and never tiered itself."""
+        tiered = self._settings.tiered
+        topic, prefix = tiered.metadata_topic, f"{tiered.metadata_prefix}remote.log.metadata.topic."
+        isr_min = self._given(f"{prefix}min.isr", topic.isr_min)
+        configs = {
+            "cleanup.policy": "delete",
+            "retention.ms": str(topic.retention_ms),
+            "retention.bytes": "-1",
+            "min.insync.replicas": str(isr_min),
+            "remote.storage.enable": "false",
+            "unclean.leader.election.enable": "false",
+        }
+        return CreatableTopic(
+            METADATA_TOPIC,
+            topic.partitions,
+            self._given(f"{prefix}replication.factor", topic.replication_factor),
+            configs=[CreatableTopicConfig(key, value) for key, value in configs.items()],
+        )
+
     def _replicas(self, setting: str) -> int:
+        return self._given(setting, int(self._settings[setting]))
+
+    def _given(self, setting: str, wanted: int) -> int:
         """The configured replication factor of an internal topic.
 
         Kafka's defaults are for three brokers. If they were not set explicitly, and this is a
         single node, a topic with one replica is better than none.
         """
-        wanted = int(self._settings[setting])
         if wanted == 1 or setting in self._settings.static or not self._is_whole_cluster():
             return wanted
         log.warning("using 1: this node is the whole cluster", setting=setting, default=wanted)

@@ -300,8 +300,8 @@ class RemoteLog:
 
     # --- Snapshots ---------------------------------------------------------------------------
 
-    def snapshot(self) -> tuple[RemotePartitionSnapshotRecord, Iterator[SnapshotRecord]]:
-        """All of the state, at this moment; ``restored`` makes the same of it."""
+    def snapshot(self) -> tuple[RemotePartitionSnapshotRecord, list[bytes]]:
+        """All of the state: what ``restored`` takes. The segments are encoded records 3."""
         head = RemotePartitionSnapshotRecord(
             self.partition.topic_id,
             self.partition.partition_index,
@@ -313,27 +313,26 @@ class RemoteLog:
             [HighestOffset(epoch, offset) for epoch, offset in self._highest.items()],
             len(self._segments),
         )
-        return head, map(self._record, list(self._segments))
+        return head, [id_ + kept for id_, kept in self._segments.items()]
 
     @classmethod
-    def restored(
-        cls, head: RemotePartitionSnapshotRecord, segments: Iterable[SnapshotRecord]
-    ) -> RemoteLog:
-        """The remote log of a snapshot; ValueError if it cannot be one."""
+    def restored(cls, head: RemotePartitionSnapshotRecord, segments: Iterable[bytes]) -> RemoteLog:
+        """The remote log of a snapshot; ValueError or ProtocolError if it cannot be one."""
         log = cls(TopicIdPartition(head.topic_id, head.partition_index), head.topic)
         log.next_offset = head.metadata_offset
         log.fence = head.fence
         log.log_start = head.log_start_offset
         if head.delete_state >= 0:
             log.delete_state = PartitionDeleteState(head.delete_state)
-        for record in segments:
+        for encoded in segments:
+            record = decode(SnapshotRecord, encoded, _VERSION)
             id_ = bytes(record.segment_id)
             state = SegmentState(record.remote_log_segment_state)
             if state is SegmentState.COPY_FINISHED:
                 log._show(id_, record)
             else:
                 log._unfinished[id_] = state
-            log._keep(id_, record)
+            log._segments[id_] = encoded[_ID_BYTES:]
         log._highest = {entry.leader_epoch: entry.offset for entry in head.highest_offsets}
         return log
 
