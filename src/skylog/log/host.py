@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from skylog.log.files import Files
 
@@ -10,17 +10,33 @@ if TYPE_CHECKING:
     from skylog.log.log import Log
 
 
+class LogListener(Protocol):
+    """Follows all logs of a broker, on the event loop."""
+
+    def rolled(self, log: Log) -> None: ...
+
+    def start_moved(self, log: Log) -> None: ...
+
+
 class LogHost:
     """This implementation does everything at once; the log manager defers it."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
+        self._listeners: list[LogListener] = []
+
+    def add_listener(self, listener: LogListener) -> None:
+        self._listeners.append(listener)
 
     def rolled(self, log: Log) -> None:
         """Segments wait to be synced."""
+        for listener in self._listeners:
+            listener.rolled(log)
 
     def start_moved(self, log: Log) -> None:
         """The log start should be checkpointed."""
+        for listener in self._listeners:
+            listener.start_moved(log)
 
     def pin_start(self, log: Log) -> None:
         """The log is about to begin above its log start on this disk: if no checkpoint has the log

@@ -228,8 +228,7 @@ class LogManager(LogHost):
         return log
 
     def delete(self, topic: str, index: int, *, stray: bool = False) -> None:
-        """Remove a partition; its files are deleted a little later or, if it is stray, set
-        aside."""
+        """Remove a partition; its files go a little later or, if it is stray, are set aside."""
         if (topic, index) in self._logs:
             self._remove((topic, index), STRAY_DIR_SUFFIX if stray else DELETE_DIR_SUFFIX)
 
@@ -254,10 +253,12 @@ class LogManager(LogHost):
     def rolled(self, log: Log) -> None:
         self._unflushed[log] = None
         self._work.set()
+        super().rolled(log)
 
     def start_moved(self, log: Log) -> None:
         self._starts_moved = True
         self._work.set()
+        super().start_moved(log)
 
     def pin_start(self, log: Log) -> None:
         home = self._homes[log.topic, log.partition]
@@ -296,8 +297,7 @@ class LogManager(LogHost):
         return deleted
 
     async def write_companions(self) -> None:
-        """Write small files that are out of date, one log at a time: this does not delay topic
-        creation."""
+        """Write small files that are out of date, one log at a time: others get their turn."""
         while self._unwritten:
             log, _ = self._unwritten.popitem()
             log.companions.write()

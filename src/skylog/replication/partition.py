@@ -73,6 +73,7 @@ class Partition(WatchedLog):
         "_uncommitted",
         "deleted",
         "enough_in_sync",
+        "held",
         "index",
         "isr",
         "leader",
@@ -101,6 +102,8 @@ class Partition(WatchedLog):
         self.isr: Sequence[int] = ()
         self.reassigning = False
         self.deleted = False
+        # Whether this leader waits to learn what of its log is in the object store.
+        self.held = False
         # Set while this broker leads and there are other replicas.
         self.leader: Leader | None = None
         # Whether at least min.insync.replicas replicas are in sync.
@@ -111,7 +114,15 @@ class Partition(WatchedLog):
 
     @property
     def is_leader(self) -> bool:
-        return self.leader_id == self.node_id and not self.deleted
+        return self.leader_id == self.node_id and not self.deleted and not self.held
+
+    def hold(self) -> None:
+        """Refuse everybody until ``serve``: records may be lost, and no offset may be reused."""
+        self.held = True
+
+    def serve(self) -> None:
+        self.held = False
+        self._notify(0)
 
     def has_follower(self, node_id: int) -> bool:
         return node_id != self.node_id and node_id in self.replicas
@@ -139,6 +150,7 @@ class Partition(WatchedLog):
         self.leader_id, self.leader_epoch = leader_id, leader_epoch
         self.partition_epoch = state.partition_epoch
         self.replicas, self.isr = state.replicas, state.isr
+        self.held = self.held and leader_id == self.node_id
         self.reassigning = bool(state.adding_replicas or state.removing_replicas)
         self._weigh_in_sync()
         if self.is_leader:
@@ -224,7 +236,7 @@ class Partition(WatchedLog):
         return info
 
     def _check_append(self, acks_all: bool) -> None:
-        if self.leader_id != self.node_id:
+        if self.leader_id != self.node_id or self.held:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if acks_all and not self.enough_in_sync:
             self.require_in_sync()

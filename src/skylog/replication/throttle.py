@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from skylog.kernel.clock import Clock
-from skylog.security.rates import Rate
+from skylog.kernel.rates import Rate
 
 UNLIMITED: Final = 2**63 - 1
 ALL_REPLICAS: Final = "*"

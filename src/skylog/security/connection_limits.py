@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from skylog.kernel import limits
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import ConfigError
-from skylog.security.rates import INT32_MAX, Rate, throttle_ms
+from skylog.kernel.rates import INT32_MAX, Rate, throttle_ms
 
 
 @dataclass(frozen=True, slots=True)

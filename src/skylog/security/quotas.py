@@ -20,7 +20,7 @@ from typing import Final, Generic, TypeVar
 
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.security.rates import Rate, TokenBucket, rounded_ms, throttle_ms
+from skylog.kernel.rates import Rate, TokenBucket, rounded_ms, throttle_ms
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"

@@ -1,59 +1,332 @@
-"""Copies and expires segments of the partitions that this broker leads."""
+"""Copies and expires the segments of the partitions that this broker leads.
+
+Each partition has two lanes, for copying and for expiry. A lane is looked at when it is due: after
+a roll, a change of leader, settings or log start, a record of the metadata topic, or when time has
+made something due. Only if there is something to do, a task does it, one segment after another. A
+partition where nothing happens is on no agenda, so that ten thousand of them cost nothing.
+
+Of the copy lane, in this order: preparing a new leader (``leading.py``) · cleaning what older
+leaders left, once the partition is claimed · the oldest closed segment that is not remote · a
+claim, if there is something to clean and nothing to copy.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Final
+
+from skylog.kernel.logging import get_logger
+from skylog.kernel.waiting import end_tasks
+from skylog.tiered.agenda import Agenda
+from skylog.tiered.copier import Copier
+from skylog.tiered.deletion import PartitionDeletion
+from skylog.tiered.expirer import Expirer
+from skylog.tiered.hosted import Hosted
+from skylog.tiered.leading import Preparation
+from skylog.tiered.quota import ByteQuota
+from skylog.tiered.sagas import FAILURES, Backoff, RetrySettings, SagaRunner
+from skylog.tiered.slots import Slots
 
 if TYPE_CHECKING:
     from skylog.kernel.system import System
+    from skylog.tiered.counts import TieredCounts
+    from skylog.tiered.metadata.machine import RemoteLog
     from skylog.tiered.ports import CopySource, RemoteLogs, RemoteStorage
     from skylog.tiered.segments import TopicIdPartition
 
-NOT_LEADING: Final = -1
+log = get_logger("tiered.manager")
+# A lane that is woken while it works is looked at again when it ends, at the latest then.
+LANE_BUSY_SECONDS: Final = 1.0
 
 
-@dataclass(slots=True)
-class Hosted:
-    """A partition with a replica here; ``leader_epoch`` is −1 while another broker leads."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerSettings:
+    """Names and defaults are those of Kafka's ``remote.log.manager.*``."""
 
-    partition: TopicIdPartition
-    topic: str
-    source: CopySource
-    leader_epoch: int = NOT_LEADING
+    copiers: int = 10
+    expirers: int = 10
+    task_interval_ms: int = 30_000
+    copy_bytes_per_second_max: int = 2**63 - 1
+    copy_window_count: int = 11
+    copy_window_seconds: int = 1
+    retry: RetrySettings = field(default_factory=RetrySettings)
+
+
+class Lane(Enum):
+    COPY = "copy"
+    EXPIRE = "expire"
+
+
+_LaneKey = tuple["TopicIdPartition", Lane]
 
 
 class RemoteLogManager:
     """All methods run on the event loop."""
 
     def __init__(
-        self, node_id: int, logs: RemoteLogs, storage: RemoteStorage, system: System
+        self,
+        node_id: int,
+        logs: RemoteLogs,
+        storage: RemoteStorage,
+        system: System,
+        settings: ManagerSettings,
+        counts: TieredCounts,
     ) -> None:
-        self._node_id = node_id
         self._logs = logs
-        self._storage = storage
-        self._system = system
+        self._clock = system.clock
+        self._settings = settings
+        self._counts = counts
         self._hosted: dict[TopicIdPartition, Hosted] = {}
+        self._agenda: Agenda[_LaneKey] = Agenda()
+        self._work = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._lanes: dict[_LaneKey, asyncio.Task[None]] = {}
+        self._backoffs: dict[_LaneKey, Backoff] = {}
+        self._deletions: dict[TopicIdPartition, asyncio.Task[None]] = {}
+        self._copy_slots = Slots(settings.copiers)
+        self._expire_slots = Slots(settings.expirers)
+        self._quota = ByteQuota(
+            settings.copy_bytes_per_second_max,
+            settings.copy_window_count,
+            settings.copy_window_seconds,
+        )
+        self._runner = SagaRunner(node_id, logs, storage, system, settings.retry, counts)
+        self._copier = Copier(
+            self._runner,
+            Preparation(storage),
+            system,
+            self._quota,
+            self._copy_slots,
+            counts,
+        )
+        self._expirer = Expirer(self._runner, system, self._expire_slots, counts)
+        self._deletion = PartitionDeletion(self._runner, logs, system, self._expire_slots)
+        logs.on_change(self._changed)
 
     def start(self) -> None:
-        """Begin to copy and to delete: this broker has read its own registration."""
+        """Begin: this broker has read its own registration, so what it leads it leads alone."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Whatever is under way is completed by the next leader."""
+        tasks = [*self._lanes.values(), *self._deletions.values()]
+        if self._task is not None:
+            tasks.append(self._task)
+        await end_tasks(tasks)
+
+    def reconfigure(self, settings: ManagerSettings) -> None:
+        """Dynamic settings changed."""
+        self._settings = settings
+        self._copy_slots.resize(settings.copiers)
+        self._expire_slots.resize(settings.expirers)
+        self._quota.bytes_per_second_max = settings.copy_bytes_per_second_max
+
+    # -- partitions ----------------------------------------------------------------------------
 
     def lead(
         self, partition: TopicIdPartition, topic: str, leader_epoch: int, source: CopySource
     ) -> None:
-        """This broker leads, perhaps in a new epoch."""
-        self._hosted[partition] = Hosted(partition, topic, source, leader_epoch)
+        """This broker leads, perhaps in a new epoch or with other settings."""
+        hosted = self._host(partition, topic, source)
+        hosted.led(leader_epoch)
+        self._changed(partition)
+        self._wake(partition, Lane.COPY)
+        self._wake(partition, Lane.EXPIRE)
 
     def unlead(self, partition: TopicIdPartition, topic: str, source: CopySource) -> None:
         """This broker has a replica, and another one leads."""
-        self._hosted[partition] = Hosted(partition, topic, source)
+        hosted = self._host(partition, topic, source)
+        if hosted.leads:
+            hosted.deposed()
+            self._stop(partition)
+            self._counts.no_longer_led(topic, partition.partition_index)
+        self._changed(partition)
 
     def forget(self, partition: TopicIdPartition) -> None:
-        """The replica is elsewhere now, or the topic is not remote any more."""
-        self._hosted.pop(partition, None)
+        """The replica is elsewhere now."""
+        deletion = self._deletions.pop(partition, None)
+        if deletion is not None:
+            deletion.cancel()
+        hosted = self._hosted.pop(partition, None)
+        if hosted is not None:
+            hosted.deposed()
+            self._stop(partition)
+            self._counts.no_longer_led(hosted.topic, partition.partition_index)
 
-    def deleted(self, partition: TopicIdPartition, topic: str) -> None:
-        """The topic of a partition that was led here was deleted: so are its remote segments."""
-        self._hosted.pop(partition, None)
+    def delete(self, partition: TopicIdPartition, topic: str, done: Callable[[], None]) -> None:
+        """The topic of a partition that was led here was deleted: its remote segments go, then
+        ``done`` is called."""
+        self.forget(partition)
+
+        async def work() -> None:
+            await self._deletion.of_deleted(partition, topic)
+            done()
+
+        self._begin_deletion(partition, work)
+
+    def disable(
+        self,
+        partition: TopicIdPartition,
+        topic: str,
+        leader_epoch: int,
+        source: CopySource,
+        done: Callable[[], None],
+    ) -> None:
+        """A topic that this broker leads is not remote any more, and its segments shall go."""
+        self.forget(partition)
+        hosted = Hosted(partition, topic, source)
+        hosted.led(leader_epoch)
+
+        async def work() -> None:
+            await source.start_at(source.local_log_start_offset)
+            await self._deletion.of_disabled(hosted)
+            done()
+
+        self._begin_deletion(partition, work)
+
+    def _begin_deletion(
+        self, partition: TopicIdPartition, work: Callable[[], Awaitable[None]]
+    ) -> None:
+        task = asyncio.get_running_loop().create_task(self._until_done(work))
+        self._deletions[partition] = task
+        task.add_done_callback(lambda done: self._deletion_ended(partition, done))
+
+    def _deletion_ended(self, partition: TopicIdPartition, task: asyncio.Task[None]) -> None:
+        if self._deletions.get(partition) is task:
+            del self._deletions[partition]
+
+    def rolled(self, partition: TopicIdPartition) -> None:
+        """A segment was closed."""
+        self._wake(partition, Lane.COPY)
+        self._wake_expiry(partition)
+
+    def start_moved(self, partition: TopicIdPartition) -> None:
+        """The log start has moved: remote segments may be below it."""
+        self._wake_expiry(partition)
+
+    def _host(self, partition: TopicIdPartition, topic: str, source: CopySource) -> Hosted:
+        hosted = self._hosted.get(partition)
+        if hosted is None or hosted.source is not source:
+            hosted = self._hosted[partition] = Hosted(partition, topic, source)
+        return hosted
+
+    def _stop(self, partition: TopicIdPartition) -> None:
+        for lane in Lane:
+            key = partition, lane
+            self._agenda.drop(key)
+            self._backoffs.pop(key, None)
+            task = self._lanes.get(key)
+            if task is not None:
+                task.cancel()
+
+    def _changed(self, partition: TopicIdPartition) -> None:
+        """A record of the metadata topic was applied, or all that were there."""
+        hosted, remote = self._hosted.get(partition), self._logs.get(partition)
+        if hosted is None or remote is None:
+            return
+        hosted.follow(remote)
+        if hosted.leads:
+            self._wake(partition, Lane.COPY)
+            self._wake_expiry(partition)
+
+    # -- lanes ---------------------------------------------------------------------------------
+
+    def _wake(self, partition: TopicIdPartition, lane: Lane, at: float | None = None) -> None:
+        hosted = self._hosted.get(partition)
+        if hosted is None or not hosted.leads:
+            return
+        self._agenda.put((partition, lane), self._clock.monotonic() if at is None else at)
+        self._work.set()
+
+    def _wake_expiry(self, partition: TopicIdPartition) -> None:
+        """Not more often than each task interval, whatever is told."""
+        hosted = self._hosted.get(partition)
+        if hosted is not None:
+            interval = self._settings.task_interval_ms / 1000
+            self._wake(partition, Lane.EXPIRE, hosted.expired_at + interval)
+
+    async def _run(self) -> None:
+        while True:
+            self._work.clear()
+            now = self._clock.monotonic()
+            for key in self._agenda.take_due(now):
+                self._look(key)
+            at = self._agenda.next_at
+            wait = None if at is None else max(at - self._clock.monotonic(), 0)
+            try:
+                async with asyncio.timeout(wait):
+                    await self._work.wait()
+            except TimeoutError:
+                continue
+
+    def _look(self, key: _LaneKey) -> None:
+        """Begin a task if there is something to do."""
+        partition, lane = key
+        hosted, remote = self._hosted.get(partition), self._logs.get(partition)
+        if hosted is None or remote is None or not hosted.leads:
+            return  # it is told when the remote log is ready
+        if key in self._lanes:
+            self._agenda.put(key, self._clock.monotonic() + LANE_BUSY_SECONDS)
+            return
+        if lane is Lane.EXPIRE:
+            hosted.expired_at = self._clock.monotonic()
+        worker = self._worker(lane)
+        if not worker.has_work(hosted, remote):
+            self._rest(key, hosted, worker.due_ms(hosted, remote))
+            return
+        task = asyncio.get_running_loop().create_task(self._lane(key, hosted, remote))
+        self._lanes[key] = task
+
+    def _worker(self, lane: Lane) -> Copier | Expirer:
+        return self._copier if lane is Lane.COPY else self._expirer
+
+    async def _lane(self, key: _LaneKey, hosted: Hosted, remote: RemoteLog) -> None:
+        """Do all that there is to do in a lane; at its end it is looked at again."""
+        again = self._clock.monotonic()
+        worker = self._worker(key[1])
+        try:
+            due_ms = await worker.run(hosted, remote)
+            self._backoffs.pop(key, None)
+            if due_ms is not None:
+                again += max(due_ms - self._clock.now_ms(), 0) / 1000
+        except FAILURES as error:
+            again += self._backoff(key).next_seconds()
+            why = str(error) or type(error).__name__
+            log.warning("lane rests", topic=hosted.topic, lane=key[1].value, why=why)
+        except Exception:  # whatever it is, other lanes go on
+            again += self._backoff(key).next_seconds()
+            log.exception("lane failed", topic=hosted.topic, lane=key[1].value)
+        finally:
+            # Also if it was cancelled: this broker may lead again by now.
+            self._lanes.pop(key, None)
+            self._wake(*key, at=again)
+
+    def _backoff(self, key: _LaneKey) -> Backoff:
+        return self._backoffs.setdefault(key, self._runner.backoff())
+
+    def _rest(self, key: _LaneKey, hosted: Hosted, due_ms: int | None) -> None:
+        """There is nothing to do now."""
+        now, interval = self._clock.monotonic(), self._settings.task_interval_ms / 1000
+        if key[1] is Lane.COPY:
+            hosted.source.wake_when_stable(lambda: self._wake(*key))
+        elif hosted.limits.retention_bytes >= 0:
+            # Records that are appended count, too.
+            self._agenda.put(key, now + interval)
+        if due_ms is not None:
+            self._agenda.put(key, now + max(due_ms - self._clock.now_ms(), 0) / 1000)
+
+    async def _until_done(self, work: Callable[[], Awaitable[None]]) -> None:
+        backoff = self._runner.backoff()
+        while True:
+            try:
+                await work()
+            except FAILURES as error:
+                log.warning("remote segments not deleted", why=str(error))
+            except Exception:
+                log.exception("remote segments not deleted")
+            else:
+                return
+            await asyncio.sleep(backoff.next_seconds())

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from skylog.kernel.ids import Uuid
+    from skylog.log.checkpoints import EpochStart
     from skylog.log.closed import ClosedSegment
+    from skylog.log.config import LogConfig
     from skylog.log.epochs import LeaderEpochs
+    from skylog.log.producers import ProducerEntry
     from skylog.tiered.metadata.machine import RemoteLog
     from skylog.tiered.segments import IndexType, RemoteSegment, TopicIdPartition
     from skylog.wire.buffers import Buffer
@@ -153,18 +156,41 @@ class CopySource(Protocol):
     """A log whose closed segments are copied: a classic one now."""
 
     @property
+    def config(self) -> LogConfig: ...
+    @property
     def log_start_offset(self) -> int: ...
     @property
     def local_log_start_offset(self) -> int: ...
     @property
     def log_end_offset(self) -> int: ...
     @property
-    def last_stable_offset(self) -> int: ...
+    def has_records(self) -> bool:
+        """Whether there is a local record."""
+        ...
+
     @property
     def epochs(self) -> LeaderEpochs: ...
 
-    def closed_segments(self, from_offset: int) -> Sequence[ClosedSegment]:
-        """All but the active one that end at or below the last stable offset, oldest first."""
+    @property
+    def closed_end(self) -> int:
+        """The end of the closed segments that may be copied: all but the active one, below the
+        last stable offset."""
+        ...
+
+    async def closed_segments(self, from_offset: int) -> Sequence[ClosedSegment]:
+        """Those of them that end above ``from_offset``, oldest first."""
+        ...
+
+    async def files_of(self, closed: ClosedSegment) -> SegmentFiles:
+        """What is copied of a closed segment. Raises OSError if it is gone."""
+        ...
+
+    def wake_when_stable(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` once if a closed segment waits for the last stable offset, when that has
+        passed it."""
+
+    def bytes_from(self, offset: int) -> int:
+        """Bytes of the local segments that begin at or above an offset."""
         ...
 
     async def prepare(self, segment: ClosedSegment) -> None:
@@ -177,3 +203,19 @@ class CopySource(Protocol):
     async def start_at(self, offset: int) -> int:
         """Move the log start; durable when it returns."""
         ...
+
+    def prepared(self) -> None:
+        """This leader knows what is remote: it need not be held back any longer."""
+
+    async def restore_epochs(self, epochs: Sequence[EpochStart]) -> None:
+        """Replace the leader epochs by those that were lost and the present ones."""
+
+    async def rebuild(
+        self,
+        next_offset: int,
+        log_start_offset: int,
+        epochs: Sequence[EpochStart],
+        producers: Sequence[ProducerEntry],
+    ) -> None:
+        """Let a log without records continue at ``next_offset``; what is before it is remote.
+        Durable when it returns."""

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from skylog.kernel import limits
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.kernel.rates import INT32_MAX, Rate, TokenBucket, throttle_ms
 from skylog.security.quotas import DEFAULT, UNLIMITED, ClientQuota, ClientQuotas, MutationQuota
-from skylog.security.rates import INT32_MAX, Rate, TokenBucket, throttle_ms
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "quotas" / "rates.txt"
 NOW = 1_700_000_000_000

@@ -13,11 +13,11 @@ from skylog.broker.net.access import controller_client
 from skylog.controller.settings import ControllerSettings, ReplicaPacing
 from skylog.groups.settings import GroupSettings
 from skylog.kernel import limits
+from skylog.kernel.rates import INT32_MAX
 from skylog.log.config import LogManagerSettings
 from skylog.quorum.config import CONTROLLER_LISTENER, QuorumConfig
 from skylog.quorum.voters import Endpoint
 from skylog.security.connection_limits import ConnectionSettings, ListenerLimits, parse_ip_overrides
-from skylog.security.rates import INT32_MAX
 from skylog.wire.metadata_records import decode_metadata
 
 if TYPE_CHECKING:

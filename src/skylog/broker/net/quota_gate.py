@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from skylog.kernel.rates import INT32_MAX
 from skylog.security.principal import principal_name
 from skylog.security.quotas import UNLIMITED, ClientQuotas
-from skylog.security.rates import INT32_MAX
 
 if TYPE_CHECKING:
     from skylog.broker.net.context import RequestContext

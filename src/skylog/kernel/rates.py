@@ -61,16 +61,28 @@ class Rate:
 
     def elapsed_ms(self, now_ms: int) -> int:
         """The time over which the rate is measured, at least all windows but one."""
+        elapsed_ms = self._sampled_ms(now_ms)
+        missing = self._samples - 1 - elapsed_ms // self._window_ms
+        if missing > 0:
+            elapsed_ms += missing * self._window_ms
+        return max(elapsed_ms, 1)
+
+    def _sampled_ms(self, now_ms: int) -> int:
         for sample in self._ring:
             if now_ms - sample.last_ms >= self._samples * self._window_ms:
                 sample.reset(now_ms)
         if not self._ring:
             self._ring.append(_Sample(now_ms))
-        elapsed_ms = now_ms - min(sample.start_ms for sample in self._ring)
-        missing = self._samples - 1 - elapsed_ms // self._window_ms
-        if missing > 0:
-            elapsed_ms += missing * self._window_ms
-        return max(elapsed_ms, 1)
+        return now_ms - min(sample.start_ms for sample in self._ring)
+
+
+class SimpleRate(Rate):
+    """The same over the time that has passed, at least one window: a burst counts as one."""
+
+    __slots__ = ()
+
+    def elapsed_ms(self, now_ms: int) -> int:
+        return max(self._sampled_ms(now_ms), self._window_ms)
 
 
 class TokenBucket:

@@ -1,0 +1,122 @@
+"""One partition with a replica on this broker: what its remote log means for the local one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from skylog.log.epochs import NO_EPOCH
+from skylog.tiered.candidates import CopyLag
+from skylog.tiered.lineage import Lineage
+from skylog.tiered.retention import Limits, LocalPart
+
+if TYPE_CHECKING:
+    from skylog.tiered.metadata.machine import RemoteLog
+    from skylog.tiered.ports import CopySource
+    from skylog.tiered.segments import TopicIdPartition
+
+NOT_LEADING: Final = -1
+
+
+class Hosted:
+    """``leader_epoch`` is −1 while another broker leads."""
+
+    __slots__ = (
+        "_covered",
+        "_covered_epoch",
+        "expired_at",
+        "failed",
+        "is_prepared",
+        "is_refused",
+        "leader_epoch",
+        "partition",
+        "source",
+        "topic",
+    )
+
+    def __init__(self, partition: TopicIdPartition, topic: str, source: CopySource) -> None:
+        self.partition = partition
+        self.topic = topic
+        self.source = source
+        self.leader_epoch = NOT_LEADING
+        # Whether a new leader has what it needs of the remote log.
+        self.is_prepared = False
+        # Its custom metadata is too large: it is not copied until the broker starts again.
+        self.is_refused = False
+        # Segments whose sagas this process has given up.
+        self.failed: set[bytes] = set()
+        # When it was last looked at for segments to expire.
+        self.expired_at = float("-inf")
+        self._covered = -1
+        self._covered_epoch = NO_EPOCH
+
+    # For records that are written in its name (``Author``).
+
+    @property
+    def leads(self) -> bool:
+        return self.leader_epoch >= 0
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.source.log_start_offset
+
+    def led(self, leader_epoch: int) -> None:
+        """A saga of this process goes on in a new epoch of the same leader."""
+        if leader_epoch != self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self.is_prepared = False
+
+    def prepared(self) -> None:
+        self.is_prepared = True
+        self.source.prepared()
+
+    def deposed(self) -> None:
+        self.leader_epoch = NOT_LEADING
+        self.is_prepared = False
+        self.failed.clear()
+
+    @property
+    def lineage(self) -> Lineage:
+        return Lineage(self.source.epochs, self.source.log_end_offset)
+
+    def follow(self, remote: RemoteLog) -> None:
+        """Tell the log how far it is remote."""
+        source, lineage = self.source, self.lineage
+        highest = lineage.highest_remote_offset(remote).offset
+        start, latest = source.local_log_start_offset, lineage.latest_epoch
+        if latest != self._covered_epoch or self._covered < start:
+            # What was covered stays so while the epochs are the same: segments go only below the
+            # log start.
+            self._covered, self._covered_epoch = start, latest
+        self._covered = remote.covered_end(self._covered, lineage)
+        source.remote_moved(highest, self._covered)
+
+    @property
+    def covered_end(self) -> int:
+        """The end of the gapless run of remote segments from the local start on."""
+        return max(self._covered, self.source.log_start_offset)
+
+    @property
+    def copy_lag(self) -> CopyLag:
+        config = self.source.config
+        ms, size = config.remote_copy_lag_ms, config.remote_copy_lag_bytes
+        return CopyLag(
+            config.kept_ms if ms < 0 else ms,
+            config.kept_bytes if size < 0 else size,
+        )
+
+    @property
+    def limits(self) -> Limits:
+        config = self.source.config
+        if not config.deletes:
+            return Limits()
+        return Limits(config.retention_ms, config.retention_bytes)
+
+    def local_part(self, remote: RemoteLog) -> LocalPart:
+        source = self.source
+        highest = self.lineage.highest_remote_offset(remote).offset
+        return LocalPart(
+            source.log_start_offset,
+            source.local_log_start_offset,
+            source.log_end_offset,
+            source.bytes_from(highest + 1),
+        )
