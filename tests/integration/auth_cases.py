@@ -73,6 +73,7 @@ from skylog.wire.messages.describe_diskless_coordinators_request import (
 from skylog.wire.messages.describe_groups_request import DescribeGroupsRequest
 from skylog.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData
 from skylog.wire.messages.describe_quorum_request import TopicData as QuorumTopic
+from skylog.wire.messages.describe_remote_log_request import DescribeRemoteLogRequest
 from skylog.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from skylog.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from skylog.wire.messages.end_txn_request import EndTxnRequest
@@ -226,6 +227,10 @@ def _plan_ranges(things: Things, version: int) -> Message:
 def _locate_batches(things: Things, version: int) -> Message:
     m = locate_batches_request
     return m.LocateBatchesRequest(1, [m.LocateRange(things.topic, end_offset=1)])
+
+
+def _describe_remote_log(things: Things, version: int) -> Message:
+    return DescribeRemoteLogRequest(things.topic_id, 0, limit=1)
 
 
 def _commit_staged(things: Things, version: int) -> Message:
@@ -607,6 +612,11 @@ CASES: dict[ApiKey, Case] = {
     ),
     ApiKey.LIST_DISKLESS_FILES: Case(
         lambda *_: ListDisklessFilesRequest(), (cluster(Op.DESCRIBE),), NO_CLUSTER
+    ),
+    # The topic is not tiered.
+    ApiKey.DESCRIBE_REMOTE_LOG: Case(
+        _describe_remote_log,
+        (topic(Op.DESCRIBE),), NO_TOPIC, frozenset({Code.REPLICA_NOT_AVAILABLE}),
     ),
     ApiKey.ELECT_LEADERS: Case(
         _elect_leaders, (cluster(Op.ALTER),), NO_CLUSTER, frozenset({Code.ELECTION_NOT_NEEDED})

@@ -29,6 +29,7 @@ from skylog.broker.handlers import (
     produce,
     quorum,
     security,
+    tiered,
     topics,
     transactions,
 )
@@ -221,6 +222,7 @@ _INSPECTION: Final[list[_Spec]] = [
      _cluster(_Op.DESCRIBE), _UNLISTED),
     (_Key.LIST_DISKLESS_FILES, diskless_inspection.list_files,
      _cluster(_Op.DESCRIBE), _UNLISTED),
+    (_Key.DESCRIBE_REMOTE_LOG, tiered.describe_remote_log, _topic(_Op.DESCRIBE), _UNLISTED),
 ]  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from heapq import nsmallest
 from struct import Struct
 from typing import Final, Protocol
 
@@ -60,6 +61,7 @@ _VERSION: Final = 0
 _ID_BYTES: Final = 16
 # What a kept segment begins with.
 _OFFSETS: Final = Struct(">qq")
+_START: Final = Struct(">q")
 
 
 class Outcome(Enum):
@@ -155,6 +157,23 @@ class RemoteLog:
     def unfinished(self) -> list[RemoteSegment]:
         """Those that are being copied or deleted, or were when their writer died."""
         return sorted(map(self._decoded, self._unfinished), key=lambda one: one.start_offset)
+
+    def page(
+        self, start_offset: int, after_id: bytes, limit: int, *, finished_only: bool
+    ) -> list[RemoteSegment]:
+        """The first segments by start offset and id, behind that one."""
+        spots = (
+            (_START.unpack_from(kept)[0], id_)
+            for id_, kept in self._segments.items()
+            if not (finished_only and id_ in self._unfinished)
+        )
+        after = start_offset, bytes(after_id)
+        first = nsmallest(limit, (spot for spot in spots if spot > after))
+        return [self._decoded(id_) for _, id_ in first]
+
+    def highest_offsets(self) -> list[tuple[int, int]]:
+        """(epoch, highest offset) of each epoch that was ever copied."""
+        return list(self._highest.items())
 
     def epochs(self) -> list[int]:
         """The epochs that finished segments have records of, ascending."""

@@ -7,7 +7,7 @@ from skylog.wire.schema import LAST, Field, Message, Versions
 
 
 class DescribeRemoteLogRequest(Message):
-    __slots__ = ("topic_id", "partition_index", "only_finished", "from_offset", "after_start_offset", "after_segment_id", "limit",)
+    __slots__ = ("topic_id", "partition_index", "start_offset", "after_segment_id", "limit", "finished_only",)
     TYPE = "request"
     API_KEY = 512
     VERSIONS = Versions(0, 0)
@@ -16,28 +16,25 @@ class DescribeRemoteLogRequest(Message):
     FIELDS = (
         Field("topic_id", "uuid", Versions(0, LAST), ZERO_UUID),
         Field("partition_index", "int32", Versions(0, LAST), 0),
-        Field("only_finished", "bool", Versions(0, LAST), False),
-        Field("from_offset", "int64", Versions(0, LAST), 0),
-        Field("after_start_offset", "int64", Versions(0, LAST), -1),
+        Field("start_offset", "int64", Versions(0, LAST), 0),
         Field("after_segment_id", "uuid", Versions(0, LAST), ZERO_UUID),
-        Field("limit", "int32", Versions(0, LAST), 1000),
+        Field("limit", "int32", Versions(0, LAST), 0),
+        Field("finished_only", "bool", Versions(0, LAST), False),
     )
 
     def __init__(
         self,
         topic_id: Uuid = ZERO_UUID,
         partition_index: int = 0,
-        only_finished: bool = False,
-        from_offset: int = 0,
-        after_start_offset: int = -1,
+        start_offset: int = 0,
         after_segment_id: Uuid = ZERO_UUID,
-        limit: int = 1000,
+        limit: int = 0,
+        finished_only: bool = False,
     ) -> None:
         self.topic_id = topic_id
         self.partition_index = partition_index
-        self.only_finished = only_finished
-        self.from_offset = from_offset
-        self.after_start_offset = after_start_offset
+        self.start_offset = start_offset
         self.after_segment_id = after_segment_id
         self.limit = limit
+        self.finished_only = finished_only
 
