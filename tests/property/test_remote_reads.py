@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from skylog.tiered.reading import plan, searching
 from skylog.tiered.reading.needs import HoleError, TimeSearch
+from skylog.tiered.reading.pieces import pieces
 from skylog.wire.batch import Batch
 from skylog.wire.records import decode_records
 from tests.unit.tiered.reading_world import FIRST_MS, Remote, bytes_of, play, stored, wanted
@@ -99,6 +100,22 @@ def test_every_read_is_a_run_of_the_leaders_log(world: World, data: st.DataObjec
         else:
             assert world.at(offset).size > asked.bytes_max
             assert not asked.min_one
+
+
+@given(worlds(), st.integers(1, 500), st.data())
+def test_pieces_for_bulk_readers_pass_no_offset_over(
+    world: World, bytes_max: int, data: st.DataObject
+) -> None:
+    start = data.draw(st.integers(0, world.end - 1))
+    end = data.draw(st.integers(start, world.end))
+    found = list(pieces(world.remote.log, world.epochs, start, end, bytes_max))
+    assert [offset for one in found for offset in range(one.base_offset, one.last_offset + 1)] == [
+        *range(start, end)
+    ]
+    assert all(one.base_offset <= one.last_offset for one in found)
+    for one in found:
+        whole = one.last_offset > one.base_offset
+        assert one.byte_size <= bytes_max or not whole
 
 
 @given(worlds(), st.integers(-1, 21), st.data())

@@ -38,6 +38,8 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self.log_start_offset = 0
+        # What is before it is in the object store only.
+        self.local_start = 0
         self.high_watermark = 0
         self.cold = False
         self.epochs: list[int] = []
@@ -45,6 +47,10 @@ class MemoryLog:
         self._batches: list[bytes] = []
         # Itself: it plays all parts of a log.
         self.reader = self.appender = self.companions = self.trimming = self
+
+    @property
+    def local_log_start_offset(self) -> int:
+        return max(self.local_start, self.log_start_offset)
 
     @property
     def log_end_offset(self) -> int:

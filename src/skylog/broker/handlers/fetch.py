@@ -8,9 +8,16 @@ partitions of the request. The request waits only if there is nothing to return.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any, Final
+from collections.abc import Awaitable, Sequence
+from typing import Final
 
+from skylog.broker.handlers.fetch_collected import (
+    Collected,
+    Questions,
+    asked_of,
+    holds_none,
+    kept,
+)
 from skylog.broker.handlers.fetch_sessions import (
     NO_SESSION,
     Entry,
@@ -20,7 +27,7 @@ from skylog.broker.handlers.fetch_sessions import (
     replica_of,
 )
 from skylog.broker.net.context import RequestContext
-from skylog.broker.partitions.port import Budget, Reader, RefusedError, ServedPartition
+from skylog.broker.partitions.port import Reader, RefusedError, ServedPartition
 from skylog.broker.partitions.questions import Question
 from skylog.kernel import limits
 from skylog.kernel.acl import AclOperation
@@ -45,7 +52,6 @@ _UNSEEN: Final = (
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
-_NOT_YET: Final = PartitionData()
 
 
 def fetch(
@@ -67,36 +73,6 @@ def fetch(
         if waits is None:
             work.release()
     return waits
-
-
-class Collected(Budget):
-    """What one pass over the session found, and what it may still read.
-
-    A pending answer already has its place.
-    """
-
-    __slots__ = ("answers", "questions", "read_bytes", "refused", "urgent")
-
-    def __init__(self, left: int) -> None:
-        super().__init__(left)
-        self.answers: dict[Entry, PartitionData] = {}
-        self.questions: dict[Any, list[tuple[Entry, Question[PartitionData]]]] = {}
-        self.read_bytes = 0
-        self.refused: set[Entry] = set()
-        self.urgent = False  # log errors and divergences are returned at once
-
-    def add(self, entry: Entry, answer: PartitionData) -> None:
-        self.answers[entry] = answer
-        if answer.records:
-            size = len(answer.records)
-            self.read_bytes += size
-            self.take(size)
-        if answer.diverging_epoch.epoch >= 0 or answer.preferred_read_replica >= 0:
-            self.urgent = True
-
-    def ask(self, entry: Entry, question: Question[PartitionData]) -> None:
-        self.answers[entry] = _NOT_YET
-        self.questions.setdefault(question.resolver, []).append((entry, question))
 
 
 class Fetch:
@@ -197,7 +173,7 @@ class Fetch:
         self._seen = self.session.progress
         ready = list(self.session.ready)
         if before is not None:
-            ready = [entry for entry in ready if not _kept(entry, before, found)]
+            ready = [entry for entry in ready if not kept(entry, before, found)]
         is_first = True
         for entry in ready:
             entry.moved = False
@@ -213,7 +189,7 @@ class Fetch:
             if isinstance(answer, Question):
                 # The first entry is served first, with everything its resolver has, so that every
                 # entry is served eventually.
-                found.held = found.held or is_first or answer.holds
+                found.held = found.held or answer.holds or (is_first and not answer.reserves)
                 found.ask(entry, answer)
             else:
                 found.add(entry, answer)
@@ -226,14 +202,39 @@ class Fetch:
         return found
 
     async def _settle(self, found: Collected) -> None:
-        """Call each resolver once; those for which other partitions were held come first."""
-        for resolver, questions in sorted(found.questions.items(), key=_holds_none):
-            answers = await resolver([question.asked for _, question in questions], found)
-            for (entry, _), answer in zip(questions, answers, strict=True):
-                if isinstance(answer, KafkaError):
-                    self._fail(entry, answer, found)
-                else:
-                    found.add(entry, answer)
+        """Call each resolver once; those for which other partitions were held come first. One whose
+        bytes are reserved runs beside the others."""
+        if len(found.questions) == 1:
+            ((resolver, questions),) = found.questions.items()
+            self._take(questions, await resolver(asked_of(questions), found), found)
+            return
+        beside = [
+            (asyncio.ensure_future(resolver(asked_of(questions), found)), questions)
+            for resolver, questions in found.questions.items()
+            if questions[0][1].reserves
+        ]
+        try:
+            for resolver, questions in sorted(found.questions.items(), key=holds_none):
+                if not questions[0][1].reserves:
+                    self._take(questions, await resolver(asked_of(questions), found), found)
+            for task, questions in beside:
+                self._take(questions, await task, found)
+        finally:
+            for task, _ in beside:
+                task.cancel()
+
+    def _take(
+        self,
+        questions: Questions,
+        answers: Sequence[PartitionData | KafkaError],
+        found: Collected,
+    ) -> None:
+        for (entry, question), answer in zip(questions, answers, strict=True):
+            found.left += question.reserves
+            if isinstance(answer, KafkaError):
+                self._fail(entry, answer, found)
+            else:
+                found.add(entry, answer)
 
     def _locate(self, entry: Entry) -> ServedPartition:
         """The partition that serves an entry; raises Kafka's error if there is none."""
@@ -357,19 +358,6 @@ class Fetch:
             services.replication.leader_quota.record(topic, index, size)
         else:
             services.traffic.fetched(topic, size)
-
-
-def _kept(entry: Entry, before: Collected, found: Collected) -> bool:
-    """Whether the earlier result is still valid: the partition was found, and has not changed."""
-    answer = before.answers.get(entry)
-    if answer is None or entry.moved or entry.partition is None or entry in before.refused:
-        return False
-    found.add(entry, answer)
-    return True
-
-
-def _holds_none(asked: tuple[Any, list[tuple[Entry, Question[PartitionData]]]]) -> bool:
-    return not asked[1][0][1].holds
 
 
 def _is_news(entry: Entry, answer: PartitionData) -> bool:

@@ -65,6 +65,7 @@ INVALID_LOW_WATERMARK: Final = -1
 _OFFSET_NOT_AVAILABLE_FROM: Final = 5
 # Older ListOffsets responses have no field for the epoch.
 _LEADER_EPOCH_FROM: Final = 4
+_TIMEOUT_FROM: Final = 10
 
 
 def list_offsets(
@@ -120,7 +121,8 @@ def _offset_for(
     if request.replica_id == CONSUMER:
         committed = request.isolation_level == READ_COMMITTED
         isolation = Isolation.COMMITTED if committed else Isolation.UNCOMMITTED
-    return partition.offset_for(wanted.timestamp, isolation)
+    timeout_ms = request.timeout_ms if context.version >= _TIMEOUT_FROM else 0
+    return partition.offset_for(wanted.timestamp, isolation, timeout_ms)
 
 
 def _tell_offset(

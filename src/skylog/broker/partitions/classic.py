@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from skylog.broker.partitions import splits
+from skylog.broker.partitions.blocking import BlockingReads, fill, with_aborted
 from skylog.broker.partitions.port import (
     NO_EPOCH,
     Appended,
@@ -20,6 +22,7 @@ from skylog.broker.partitions.port import (
 )
 from skylog.broker.partitions.questions import Question
 from skylog.broker.partitions.replicating import Replicating, until_deleted
+from skylog.broker.tiered.reads import RemoteSearch
 from skylog.diskless.bulk import PlannedRange, RangeRequest
 from skylog.diskless.plane import (
     EARLIEST,
@@ -33,16 +36,16 @@ from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.settings.replication import RACK_AWARE_SELECTOR
 from skylog.log.files import WouldBlock
 from skylog.replication.leader import find_divergence
-from skylog.wire.messages.fetch_response import AbortedTransaction, EpochEndOffset, PartitionData
+from skylog.wire.messages.fetch_response import EpochEndOffset, PartitionData
 
 if TYPE_CHECKING:
     from skylog.broker.observe.traffic import Traffic
+    from skylog.broker.tiered.reads import RemoteReads
     from skylog.controller.image import ClusterImage
     from skylog.controller.image.topics import Topic
     from skylog.kernel.executor import Executor
     from skylog.kernel.settings import BrokerSettings
     from skylog.log.producers import ProducerEntry, TransactionEnd
-    from skylog.log.reader import ReadInfo
     from skylog.log.verification import Guard, Origin
     from skylog.replication.manager import ReplicaManager
     from skylog.replication.partition import Partition
@@ -54,8 +57,6 @@ T = TypeVar("T")
 
 _HIGH_WATERMARK: Final = -1
 _NOTHING: Final = Found()
-# A blocking read.
-Cold: TypeAlias = "Callable[[], PartitionData]"
 
 
 class ClassicPartition:
@@ -153,10 +154,11 @@ class ClassicPartition:
     def read(
         self, wanted: FetchPartition, reader: Reader, budget: Budget, *, is_new: bool
     ) -> PartitionData | Question[PartitionData]:
-        if budget.held:
-            return Question(self._home.read_in_turn, (self, wanted, reader, is_new, None))
         log = self.replica.log
         offset = wanted.fetch_offset
+        is_remote = log.log_start_offset <= offset < log.local_log_start_offset
+        if budget.held and not is_remote:
+            return Question(self._home.blocking.read_in_turn, (self, wanted, reader, is_new, None))
         diverging = find_divergence(log, offset, max(wanted.last_fetched_epoch, -1))
         if reader.is_follower and is_new and diverging is None:
             self._hear_follower(wanted, reader)
@@ -173,10 +175,9 @@ class ClassicPartition:
             return answer
         limit = log.log_end_offset
         if reader.is_follower:
-            if log.log_start_offset <= offset < log.local_log_start_offset:
+            if is_remote:
                 answer.error_code = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
-                return answer
-            if self._is_throttled(reader.replica_id):
+            if is_remote or self._is_throttled(reader.replica_id):
                 return answer
         else:
             near = self._nearer_replica(offset, reader) if reader.rack else None
@@ -184,6 +185,19 @@ class ClassicPartition:
                 answer.preferred_read_replica = near
                 return answer
             limit = log.last_stable_offset if reader.read_committed else log.high_watermark
+        if is_remote:
+            return self._read_remote(wanted, reader, budget, answer)
+        return self._read_local(wanted, reader, budget, answer, limit)
+
+    def _read_local(
+        self,
+        wanted: FetchPartition,
+        reader: Reader,
+        budget: Budget,
+        answer: PartitionData,
+        limit: int,
+    ) -> PartitionData | Question[PartitionData]:
+        log, offset = self.replica.log, wanted.fetch_offset
         size = min(wanted.partition_max_bytes, budget.left)
         if size < 0 and log.log_start_offset <= offset < limit:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -192,13 +206,27 @@ class ClassicPartition:
             found = how(offset, size, limit, min_one=budget.untouched, block=False)
         except WouldBlock:
             cold = partial(how, offset, size, limit, min_one=budget.untouched, block=True)
-            asked = (self, wanted, reader, False, partial(_fill, answer, cold))
-            return Question(self._home.read_in_turn, asked, holds=True)
+            asked = (self, wanted, reader, False, partial(fill, answer, cold))
+            return Question(self._home.blocking.read_in_turn, asked, holds=True)
         answer.records = found.buffer
-        return _with_aborted(answer, found) if found.aborted else answer
+        return with_aborted(answer, found) if found.aborted else answer
+
+    def _read_remote(
+        self, wanted: FetchPartition, reader: Reader, budget: Budget, answer: PartitionData
+    ) -> PartitionData | Question[PartitionData]:
+        remote = self._home.remote
+        if remote is None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "tiered storage is not enabled here")
+
+        def read_on(offset: int) -> PartitionData | Question[PartitionData]:
+            local = copy(wanted)
+            local.fetch_offset = offset
+            return self.read_late(local, reader, Budget(wanted.partition_max_bytes), is_new=False)
+
+        return remote.read(self.replica, wanted, reader, budget, answer, read_on)
 
     def read_late(
-        self, wanted: FetchPartition, reader: Reader, budget: Budget, is_new: bool
+        self, wanted: FetchPartition, reader: Reader, budget: Budget, *, is_new: bool
     ) -> PartitionData | Question[PartitionData]:
         """The same after a wait, in which it may have been deleted, or led elsewhere."""
         if self.replica.deleted:
@@ -248,7 +276,9 @@ class ClassicPartition:
         )
         return None if best is None else best.broker_id
 
-    def offset_for(self, timestamp: int, isolation: Isolation) -> Found | Question[Found]:
+    def offset_for(
+        self, timestamp: int, isolation: Isolation, timeout_ms: int = 0
+    ) -> Found | Question[Found]:
         log = self.replica.log
         if isolation is Isolation.LOG_END:
             limit, is_late = log.log_end_offset, False
@@ -258,10 +288,17 @@ class ClassicPartition:
             # A new leader does not know yet how far its predecessor had committed.
             is_late = self.replica.epoch_start_offset > limit
         search = self._search_late if is_late else self._search
+        remote = self._home.remote
+        if timestamp >= 0 and log.local_log_start_offset > log.log_start_offset and remote:
+            local = partial(search, timestamp, limit, block=True)
+            asked = RemoteSearch(self.replica, timestamp, limit, timeout_ms, local)
+            return Question(remote.search, asked)
         try:
             return search(timestamp, limit, block=False)
         except WouldBlock:
-            return Question(self._home.search, partial(search, timestamp, limit, block=True))
+            return Question(
+                self._home.blocking.search, partial(search, timestamp, limit, block=True)
+            )
 
     def _search(self, timestamp: int, limit: int, *, block: bool) -> Found:
         log = self.replica.log
@@ -296,11 +333,18 @@ class ClassicPartition:
         return list(self.replica.log.producers)
 
     def byte_size(self) -> int:
-        return self.replica.log.size
+        remote = self._home.remote
+        return self.replica.log.size + (remote.byte_size(self.replica) if remote else 0)
 
     def plan(self, asked: RangeRequest, split_bytes: int) -> Question[PlannedRange]:
-        work = partial(_plan, self.replica, asked, split_bytes)
-        return Question(self._home.search, work)
+        remote = self._home.remote
+        try:
+            pieces = remote.pieces(self.replica, split_bytes) if remote else ()
+        except KafkaError as error:
+            failed = PlannedRange(error.code)
+            return Question(self._home.blocking.search, lambda: failed)
+        work = splits.planning(self.replica.log, asked, split_bytes, pieces)
+        return Question(self._home.blocking.search, work)
 
     # Waiting
 
@@ -325,7 +369,9 @@ class ClassicPartitions:
     ) -> None:
         self._replicas = replicas
         self._image = image
-        self._executor = executor
+        self.blocking = BlockingReads(executor)
+        # None: no segments are in the object store.
+        self.remote: RemoteReads | None = None
         self.leader_quota = leader_quota
         self.traffic = traffic
         self.rack = settings.node.rack
@@ -344,55 +390,3 @@ class ClassicPartitions:
         """Whether that broker is in the reader's rack."""
         nodes = self._image.endpoints((broker_id,), reader.listener)
         return bool(nodes) and nodes[0].rack == reader.rack
-
-    async def search(self, works: Sequence[Callable[[], T]]) -> list[T | KafkaError]:
-        """Run all blocking work of a request in one call to a thread."""
-        return await self._executor.run(lambda: [_outcome(work) for work in works])
-
-    async def read_in_turn(
-        self,
-        asked: Sequence[tuple[ClassicPartition, FetchPartition, Reader, bool, Cold | None]],
-        budget: Budget,
-    ) -> list[PartitionData | KafkaError]:
-        """Reads that would have blocked, and those held behind them, one by one."""
-        left = Budget(budget.left, untouched=budget.untouched)
-        answers: list[PartitionData | KafkaError] = []
-        for partition, wanted, reader, is_new, cold in asked:
-            answer: Any = cold
-            if cold is None:
-                answer = _outcome(partial(partition.read_late, wanted, reader, left, is_new))
-            if isinstance(answer, Question):
-                answer = answer.asked[-1]
-            if not isinstance(answer, PartitionData | KafkaError):
-                (answer,) = await self.search([answer])
-            if isinstance(answer, PartitionData) and answer.records:
-                left.take(len(answer.records))
-            answers.append(answer)
-        return answers
-
-
-def _outcome(work: Callable[[], T]) -> T | KafkaError:
-    try:
-        return work()
-    except KafkaError as error:
-        return error.without_frames()
-
-
-def _fill(answer: PartitionData, read: Callable[[], ReadInfo]) -> PartitionData:
-    found = read()
-    answer.records = found.buffer
-    return _with_aborted(answer, found) if found.aborted else answer
-
-
-def _with_aborted(answer: PartitionData, found: ReadInfo) -> PartitionData:
-    answer.aborted_transactions = [
-        AbortedTransaction(each.producer_id, each.first_offset) for each in found.aborted
-    ]
-    return answer
-
-
-def _plan(replica: Partition, asked: RangeRequest, split_bytes: int) -> PlannedRange:
-    try:
-        return splits.plan(replica.log, asked, split_bytes)
-    except OSError:  # retention took a segment from under it
-        return PlannedRange(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -26,7 +26,8 @@ nothing of it is kept. A failure after ``append`` has returned says whether the 
 end early, at the edge of a region (tiered, local disk, objects): the reader comes back for the
 rest, so no answer combines two regions. It reads no more than the budget has left. A resolver
 shares out what is left by those before it: the resolver of the first partition in a request's order
-is called before all others are read, and so is one whose question ``holds``.
+is called before all others are read, and so is one whose question ``holds``. One whose question
+``reserves`` bytes has them already: it holds nothing, and runs beside the others.
 
 *Waiting.* A watcher is notified of everything that changes an answer: records that became readable
 (how many bytes, or 0 if that is unknown), another leader, another log start offset, the end of the
@@ -158,19 +159,31 @@ class Budget:
     """The bytes that a fetch may still return; the fetch itself deducts from it.
 
     ``untouched``: one batch may be returned, however large. ``held``: an earlier partition must be
-    resolved first, so nothing may be read yet, not even from memory.
+    resolved first, so nothing may be read yet, not even from memory. ``reserved``: an earlier one
+    may return a batch, however large, and has bytes reserved.
     """
 
-    __slots__ = ("held", "left", "untouched")
+    __slots__ = ("held", "left", "reserved", "untouched")
 
     def __init__(self, left: int, *, untouched: bool = True) -> None:
         self.left = left
         self.untouched = untouched
         self.held = False
+        self.reserved = False
 
     def take(self, size: int) -> None:
         self.left = max(self.left - size, 0)
         self.untouched = False
+
+    @property
+    def reservable(self) -> int:
+        """How much a read may reserve before it begins. Something is left for an earlier partition
+        that must be resolved first."""
+        return self.left // 2 if self.held else self.left
+
+    def reserve(self, size: int) -> None:
+        self.left = max(self.left - size, 0)
+        self.reserved = True
 
 
 class Found(NamedTuple):
@@ -264,8 +277,11 @@ class ServedPartition(Protocol):
         partition."""
         ...
 
-    def offset_for(self, timestamp: int, isolation: Isolation) -> Found | Question[Found]:
-        """By time, or by one of ListOffsets' negative timestamps."""
+    def offset_for(
+        self, timestamp: int, isolation: Isolation, timeout_ms: int = 0
+    ) -> Found | Question[Found]:
+        """By time, or by one of ListOffsets' negative timestamps. ``timeout_ms`` bounds a search
+        of remote segments; 0 is the broker's limit."""
         ...
 
     def epoch_end(self, epoch: int) -> EpochEnd | Question[EpochEnd]: ...

@@ -148,7 +148,9 @@ class PurePartition:
     def expects_follower(self, replica_id: int, offset: int) -> bool:
         return False
 
-    def offset_for(self, timestamp: int, isolation: Isolation) -> Question[Found]:
+    def offset_for(
+        self, timestamp: int, isolation: Isolation, timeout_ms: int = 0
+    ) -> Question[Found]:
         return Question(self._home.list_offsets, (*self.place, timestamp))
 
     def epoch_end(self, epoch: int) -> Question[EpochEnd]:

@@ -16,15 +16,19 @@ class Question(Generic[T_co]):
     """A placeholder for an answer: ``resolver`` is called once with all that a request ``asked`` of
     it.
 
-    ``holds``: later partitions of a fetch are read after this one.
+    ``holds``: later partitions of a fetch are read after this one. ``reserves``: bytes that count
+    against a fetch's budget at once, so that nothing has to wait for the answer.
     """
 
-    __slots__ = ("asked", "holds", "resolver")
+    __slots__ = ("asked", "holds", "reserves", "resolver")
 
-    def __init__(self, resolver: Any, asked: Any, *, holds: bool = False) -> None:
+    def __init__(
+        self, resolver: Any, asked: Any, *, holds: bool = False, reserves: int = 0
+    ) -> None:
         self.resolver = resolver
         self.asked = asked
         self.holds = holds
+        self.reserves = reserves
 
 
 async def ask_all(

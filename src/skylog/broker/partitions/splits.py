@@ -1,26 +1,34 @@
 """Splits of a classic partition: its segments, cut at batches that their indexes know.
 
 An index has an entry for every few kilobytes, so splits have the requested size to within a batch.
-Data that is too old is skipped by whole segments.
+Data that is too old is skipped by whole segments. What is in the object store only comes first, in
+pieces of about that size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from skylog.diskless.bulk import PlannedRange, RangeRequest
 from skylog.diskless.rules import ranges
 from skylog.diskless.rules.offsets import LogState
+from skylog.kernel.errors import ErrorCode
 
 if TYPE_CHECKING:
     from skylog.log.log import Log
     from skylog.log.segment import Segment
+    from skylog.tiered.reading.pieces import Piece
 
 
-def plan(log: Log, request: RangeRequest, split_bytes: int) -> PlannedRange:
-    """Blocks while indexes are read."""
-    segments = log.segments
+def planning(
+    log: Log, request: RangeRequest, split_bytes: int, remote: Sequence[Piece] = ()
+) -> Callable[[], PlannedRange]:
+    """What plans it. Blocks while indexes are read.
+
+    ``remote``: what comes before the local log, as it is now.
+    """
+    segments, local_start = log.segments, log.local_log_start_offset
     log_end = log.log_end_offset
     state = LogState(
         log_start_offset=log.log_start_offset,
@@ -29,13 +37,25 @@ def plan(log: Log, request: RangeRequest, split_bytes: int) -> PlannedRange:
     )
 
     def page_of(_at: object, span: ranges.Span, _limit: int) -> ranges.SplitPage:
-        pieces = _within(segments, log_end, span, split_bytes)
-        page = ranges.split_page(pieces, span, split_bytes)
+        page = ranges.split_page(pieces_of(span), span, split_bytes)
         # There is only one page, however many pieces it has.
         return page._replace(batches=0)
 
-    steps = ranges.plan([request], 1, lambda _: state)
-    return ranges.run(steps, page_of)[0]
+    def pieces_of(span: ranges.Span) -> Iterator[ranges.SizedBatch]:
+        for piece in remote:
+            if piece.last_offset >= span.start and piece.base_offset < span.end:
+                yield ranges.SizedBatch(*piece)
+        local = span._replace(start=max(span.start, local_start))
+        yield from _within(segments, log_end, local, split_bytes)
+
+    def plan() -> PlannedRange:
+        steps = ranges.plan([request], 1, lambda _: state)
+        try:
+            return ranges.run(steps, page_of)[0]
+        except OSError:  # retention took a segment from under it
+            return PlannedRange(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    return plan
 
 
 def _within(

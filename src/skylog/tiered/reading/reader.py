@@ -40,6 +40,7 @@ from skylog.wire.records import find_record
 if TYPE_CHECKING:
     from skylog.kernel.system import System
     from skylog.tiered.counts import TieredCounts
+    from skylog.tiered.metadata.machine import RemoteLog
     from skylog.tiered.ports import RemoteLogs, RemoteStorage, SegmentsAtHand
     from skylog.tiered.reading.indexes import IndexCache
     from skylog.tiered.segments import TopicIdPartition
@@ -115,6 +116,10 @@ class RemoteReader:
         search = partial(searching.find_timestamp, wanted=wanted)
         return self._ask(partition, (partition, wanted), search)
 
+    def segments_of(self, partition: TopicIdPartition) -> RemoteLog | None:
+        """None while they are not known."""
+        return self._logs.get(partition)
+
     async def close(self) -> None:
         await end_tasks(self._under_way.values())
         self.ahead.close()
@@ -156,7 +161,8 @@ class RemoteReader:
                 raise
         if self.slots.is_full:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "too many remote reads are waiting")
-        task = asyncio.ensure_future(self._wait(partition, begin, steps, need))
+        turn = self.slots.claim()
+        task = asyncio.ensure_future(self._wait(partition, begin, steps, need, turn))
         self._under_way[question] = task
         task.add_done_callback(partial(self._ended, question))
         return asyncio.shield(task)
@@ -172,21 +178,35 @@ class RemoteReader:
         begin: Begin[T],
         steps: Steps[T] | None,
         need: Need | None,
+        turn: asyncio.Future[None],
     ) -> T:
-        async with self.slots.one():
-            began = self._counts.remote_read.begin()
-            try:
-                if steps is None:
-                    steps = begin(await self._ready(partition))
-                found = await self._finish(steps, need)
-            except (KafkaError, ObjectError) as error:
-                self._counts.remote_read.failed(began)
-                self._failed(error)
-                if isinstance(error, KafkaError):
-                    raise
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
-            self._counts.remote_read.succeeded(began)
-            return found
+        try:
+            await turn
+            return await self._run(partition, begin, steps, need)
+        finally:
+            if turn.done() and not turn.cancelled():
+                self.slots.leave()
+
+    async def _run(
+        self,
+        partition: TopicIdPartition,
+        begin: Begin[T],
+        steps: Steps[T] | None,
+        need: Need | None,
+    ) -> T:
+        began = self._counts.remote_read.begin()
+        try:
+            if steps is None:
+                steps = begin(await self._ready(partition))
+            found = await self._finish(steps, need)
+        except (KafkaError, ObjectError) as error:
+            self._counts.remote_read.failed(began)
+            self._failed(error)
+            if isinstance(error, KafkaError):
+                raise
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+        self._counts.remote_read.succeeded(began)
+        return found
 
     async def _ready(self, partition: TopicIdPartition) -> Segments:
         try:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 
 class Slots:
@@ -19,35 +17,28 @@ class Slots:
 
     @property
     def waiting(self) -> int:
-        return len(self._queue)
+        return sum(1 for turn in self._queue if not turn.done())
 
     @property
     def is_full(self) -> bool:
         """Whether one more could neither begin nor wait."""
-        return self.used >= self.size and len(self._queue) >= self.waiting_max
+        return self.used >= self.size and self.waiting >= self.waiting_max
 
-    @asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
-        if self.used >= self.size:
-            turn = asyncio.get_running_loop().create_future()
-            self._queue.append(turn)
-            try:
-                await turn  # whoever wakes it has counted it
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    self._leave()
-                else:
-                    self._queue.remove(turn)
-                raise
-        else:
-            self.used += 1
-        try:
-            yield
-        finally:
-            self._leave()
+    def claim(self) -> asyncio.Future[None]:
+        """A slot, or a place in the queue: done when the claim has a slot, which it must leave.
 
-    def _leave(self) -> None:
+        One that is cancelled before has none.
+        """
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        self._go_on()
+        return turn
+
+    def leave(self) -> None:
         self.used -= 1
+        self._go_on()
+
+    def _go_on(self) -> None:
         while self._queue and self.used < self.size:
             turn = self._queue.popleft()
             if not turn.done():

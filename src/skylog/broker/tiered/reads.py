@@ -1,0 +1,277 @@
+"""Answers of classic partitions whose records are in the object store only.
+
+All remote partitions of a fetch are read at once, and so are all that a request searches by time.
+What is not done in time is answered without records; the read itself goes on into the cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+
+from skylog.broker.partitions.port import Found
+from skylog.broker.partitions.questions import Question
+from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.files import WouldBlock
+from skylog.tiered.reading.needs import FoundRecord, HoleError, RemoteData, RemoteRead, TimeSearch
+from skylog.tiered.reading.pieces import Piece, pieces
+from skylog.tiered.segments import TopicIdPartition
+from skylog.wire.buffers import chained
+from skylog.wire.messages.fetch_response import AbortedTransaction, PartitionData
+
+if TYPE_CHECKING:
+    from skylog.broker.partitions.port import Budget, Reader
+    from skylog.kernel.settings.tiered import TieredSettings
+    from skylog.kernel.system import System
+    from skylog.replication.partition import Partition
+    from skylog.tiered.counts import TieredCounts
+    from skylog.tiered.reading.reader import RemoteReader
+    from skylog.wire.messages.fetch_request import FetchPartition
+
+T = TypeVar("T")
+_NOTHING: Final = Found()
+
+
+class FetchQuota(Protocol):
+    """``tiered.quota.ByteQuota``."""
+
+    def throttle_ms(self, now_ms: int) -> int: ...
+    def record(self, size: int, now_ms: int) -> None: ...
+
+
+class RemoteFetch(NamedTuple):
+    """One partition of a fetch. ``answer`` has everything but the records."""
+
+    replica: Partition
+    wanted: RemoteRead
+    answer: PartitionData
+    # Reads the local log from an offset on, if remote segments have nothing up to there.
+    read_on: Callable[[int], PartitionData | Question[PartitionData]]
+
+
+class RemoteSearch(NamedTuple):
+    """One partition of a search by time."""
+
+    replica: Partition
+    timestamp: int
+    # What is at or above it must not be returned.
+    limit: int
+    # 0: the broker's own limit.
+    timeout_ms: int
+    # Searches the local log; blocks.
+    search_on: Callable[[], Found]
+
+
+class RemoteReads:
+    """All calls come from the event loop."""
+
+    def __init__(
+        self,
+        reader: RemoteReader,
+        settings: TieredSettings,
+        quota: FetchQuota,
+        counts: TieredCounts,
+        system: System,
+    ) -> None:
+        self._reader = reader
+        # Replaced when settings change.
+        self.settings = settings
+        self._quota = quota
+        self._counts = counts
+        self._system = system
+
+    # -- by offset -----------------------------------------------------------------------------
+
+    def read(
+        self,
+        replica: Partition,
+        wanted: FetchPartition,
+        reader: Reader,
+        budget: Budget,
+        answer: PartitionData,
+        read_on: Callable[[int], PartitionData | Question[PartitionData]],
+    ) -> PartitionData | Question[PartitionData]:
+        """A consumer's fetch offset is below the local log's start."""
+        if wanted.partition_max_bytes < 0:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        throttle_ms = self._quota.throttle_ms(self._system.clock.now_ms())
+        size = min(wanted.partition_max_bytes, budget.reservable)
+        if throttle_ms > 0:
+            self._counts.fetch_throttle.waited(throttle_ms / 1000)
+            return answer
+        is_first = budget.untouched and not budget.held and not budget.reserved
+        if size <= 0 and not is_first:
+            return answer
+        asked = RemoteRead(
+            topic=replica.topic,
+            partition=_key(replica),
+            offset=wanted.fetch_offset,
+            bytes_max=size,
+            epochs=tuple(replica.log.companions.epochs),
+            min_one=is_first,
+            read_committed=reader.read_committed,
+        )
+        fetch = RemoteFetch(replica, asked, answer, read_on)
+        return Question(self.resolve, fetch, reserves=max(size, 1))
+
+    async def resolve(
+        self, asked: Sequence[RemoteFetch], budget: Budget
+    ) -> list[PartitionData | KafkaError]:
+        reads = [self._begun(partial(self._reader.read, one.wanted)) for one in asked]
+        seconds = self.settings.fetch_wait_ms_max / 1000
+        found = await _all_within(reads, seconds)
+        return [
+            await self._answer(one, data, budget) for one, data in zip(asked, found, strict=True)
+        ]
+
+    @staticmethod
+    def _begun(begin: Callable[[], T | Awaitable[T]]) -> T | Awaitable[T] | KafkaError:
+        try:
+            return begin()
+        except KafkaError as error:
+            return error.without_frames()
+
+    async def _answer(
+        self, one: RemoteFetch, data: RemoteData | KafkaError | None, budget: Budget
+    ) -> PartitionData | KafkaError:
+        if data is None:
+            self._counts.fetches_expired += 1
+            return one.answer
+        if isinstance(data, KafkaError):
+            return self._failed(one, data)
+        try:
+            if not data.size and data.next_offset > one.wanted.offset:
+                return await self._read_on(one, data.next_offset, budget)
+            if data.size:
+                await self._fill(one, data)
+        except KafkaError as error:
+            return error.without_frames()
+        return one.answer
+
+    def _failed(self, one: RemoteFetch, error: KafkaError) -> KafkaError:
+        if one.replica.deleted:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if one.wanted.offset < one.replica.log.log_start_offset:
+            return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)  # deleted while it was read
+        self._counts.of(one.wanted.topic).fetch_errors += 1
+        return error
+
+    async def _fill(self, one: RemoteFetch, data: RemoteData) -> None:
+        answer = one.answer
+        self._quota.record(data.size, self._system.clock.now_ms())
+        answer.records = chained(data.parts, data.size)
+        if not one.wanted.read_committed:
+            return
+        aborted = dict.fromkeys((each.producer_id, each.first_offset) for each in data.aborted)
+        if data.aborted_from >= 0:
+            search = partial(
+                one.replica.log.reader.aborted_transactions, data.aborted_from, data.aborted_to
+            )
+            try:
+                local = search(block=False)
+            except WouldBlock:
+                local = await self._system.executor.run(partial(search, block=True))
+            aborted |= dict.fromkeys((each.producer_id, each.first_offset) for each in local)
+        answer.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
+
+    async def _read_on(
+        self, one: RemoteFetch, offset: int, budget: Budget
+    ) -> PartitionData | KafkaError:
+        """Remote segments end in a gap that compaction left; the local log goes on behind it."""
+        if offset < one.replica.log.local_log_start_offset:
+            self._counts.holes += 1
+            raise HoleError(one.wanted.partition, offset)
+        found = one.read_on(offset)
+        if isinstance(found, Question):
+            (found,) = await found.resolver([found.asked], budget)
+        return found
+
+    # -- by time -------------------------------------------------------------------------------
+
+    async def search(self, asked: Sequence[RemoteSearch]) -> list[Found | KafkaError]:
+        searches: list[Found | KafkaError | Awaitable[Found]] = [self._search(one) for one in asked]
+        # The same for all of a request.
+        timeout_ms = asked[0].timeout_ms
+        if timeout_ms <= 0:
+            timeout_ms = self.settings.list_offsets_timeout_ms
+        found = await _all_within(searches, timeout_ms / 1000)
+        answers: list[Found | KafkaError] = []
+        for answer in found:
+            if answer is None:
+                self._counts.list_offsets_expired += 1
+                answers.append(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+            else:
+                answers.append(answer)
+        return answers
+
+    async def _search(self, one: RemoteSearch) -> Found:
+        """The first record of remote segments, else of the local log."""
+        replica, log = one.replica, one.replica.log
+        search = TimeSearch(
+            one.timestamp,
+            log.log_start_offset,
+            log.local_log_start_offset,
+            tuple(log.companions.epochs),
+        )
+        partition = _key(replica)
+        found = self._reader.find_timestamp(partition, search)
+        if found is not None and not isinstance(found, FoundRecord):
+            found = await found
+        if found is None:
+            return await self._system.executor.run(one.search_on)
+        return Found(*found) if found.offset < one.limit else _NOTHING
+
+    # -- for bulk readers ----------------------------------------------------------------------
+
+    def byte_size(self, replica: Partition) -> int:
+        """Of all that is remote, even if it is local as well."""
+        remote = self._reader.segments_of(_key(replica))
+        return 0 if remote is None else remote.finished_bytes
+
+    def pieces(self, replica: Partition, bytes_max: int) -> list[Piece]:
+        """What is remote only; REPLICA_NOT_AVAILABLE if that is not known yet."""
+        log = replica.log
+        if log.local_log_start_offset <= log.log_start_offset:
+            return []
+        remote = self._reader.segments_of(_key(replica))
+        if remote is None:
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE)
+        epochs = tuple(log.companions.epochs)
+        start, end = log.log_start_offset, log.local_log_start_offset
+        return list(pieces(remote, epochs, start, end, bytes_max))
+
+
+def _key(replica: Partition) -> TopicIdPartition:
+    return TopicIdPartition(replica.topic_id, replica.index)
+
+
+async def _all_within(
+    begun: Sequence[T | KafkaError | Awaitable[T]], seconds: float
+) -> list[T | KafkaError | None]:
+    """The results; None for what is not done in time, and goes on."""
+    results: list[T | KafkaError | None] = []
+    waits: dict[int, asyncio.Future[T]] = {}
+    for index, one in enumerate(begun):
+        if isinstance(one, Awaitable):
+            waits[index] = asyncio.ensure_future(one)
+            waits[index].add_done_callback(_seen)
+            results.append(None)
+        else:
+            results.append(one)
+    if waits:
+        await asyncio.wait(waits.values(), timeout=seconds)
+    for index, wait in waits.items():
+        if wait.done():
+            try:
+                results[index] = wait.result()
+            except KafkaError as error:
+                results[index] = error.without_frames()
+    return results
+
+
+def _seen(ended: asyncio.Future[T]) -> None:
+    """The request may be answered, or given up, before it ends."""
+    if not ended.cancelled():
+        ended.exception()
