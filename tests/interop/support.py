@@ -141,7 +141,7 @@ def start_kafka(directory: Path, settings: Mapping[str, str] | None = None) -> N
     assert formatted.returncode == 0, formatted.stdout + formatted.stderr
     process = Process(java("kafka.Kafka", str(config), heap="512m"), directory / "log")
     process.await_line(r"Kafka Server started")
-    return Node(f"127.0.0.1:{broker}", process)
+    return Node(given["listeners"].partition("://")[2].partition(",")[0], process)
 
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
