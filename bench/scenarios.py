@@ -26,6 +26,7 @@ from bench import (
     spark_s3,
     tiered,
     tiered_copy,
+    tiered_more,
     transactions,
 )
 from bench.clusters import SIDES, Cluster, Skylog, new_cluster
@@ -280,6 +281,9 @@ SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
     "tiered-read": tiered.read,
     "tiered-copy": tiered_copy.copy,
     "tiered-latency": tiered_copy.latency,
+    "tiered-slow-store": tiered_more.slow_store,
+    "tiered-new-replica": tiered_more.new_replica,
+    "tiered-idle": tiered_more.idle,
     "spark-scan": spark.scan,
     "spark-partition": spark.partition,
     "spark-s3": spark_s3.s3,
