@@ -19,14 +19,15 @@ from typing import Any, Final
 from dashboard_cluster import BOARDS as CLUSTER
 from dashboard_diskless import BOARD as DISKLESS
 from dashboard_panels import Board, Panel
+from dashboard_tiered import BOARD as TIERED
 from node_metrics import samples
 
 from skylog.kernel.logging import configure
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = ROOT / "dashboards"
-BOARDS: Final = {**CLUSTER, "diskless": DISKLESS}
-METRIC: Final = re.compile(r"\b(?:skylog|kafka_server|kafka_controller|process)_\w+")
+BOARDS: Final = {**CLUSTER, "diskless": DISKLESS, "tiered": TIERED}
+METRIC: Final = re.compile(r"\b(?:skylog|kafka_server|kafka_log|kafka_controller|process)_\w+")
 SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 OF_INSTANCE: Final = 'instance=~"$instance"'
 COLUMNS: Final = 24

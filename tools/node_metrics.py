@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
+from skylog.broker.observe.tiered import TieredCollector
+from skylog.kernel.clock import SystemClock
+from skylog.kernel.settings import load_settings
 from skylog.testing import Broker
+from skylog.tiered.counts import TieredCounts
 
 SETTINGS: Final = {
     "http.listener": "127.0.0.1:0",
     "diskless.storage.url": "memory://",
     "diskless.local.segments.enable": "true",
+    "remote.log.storage.system.enable": "true",
+    "tiered.storage.url": "memory://",
 }
 # What Prometheus appends to a family's name, by its type.
 SAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -50,7 +56,10 @@ def families() -> Mapping[str, tuple[Family, ...]]:
                 )
                 for family in collector.collect()
             )
-            for collector in http.metrics.collectors
+            for collector in (
+                *http.metrics.collectors,
+                TieredCollector(TieredCounts(SystemClock()), lambda: load_settings().tiered),
+            )
         }
 
 

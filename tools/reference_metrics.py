@@ -26,6 +26,7 @@ TITLES: Final = {
     "ReplicationCollector": "Replication of classic topics (brokers)",
     "CleanerCollector": "Compaction (brokers)",
     "DisklessCollector": "Diskless topics (brokers)",
+    "TieredCollector": "Tiered storage (brokers with remote.log.storage.system.enable)",
     "StoreCollector": "Object store (brokers)",
     "RoutingCollector": "Routing of clients (brokers)",
 }

@@ -29,6 +29,7 @@ ROWS = {
         *("Local segments", "Coordinators", "Cleaner, orphans, backup", "Errors"),
     ],
     "replication": ["Partitions", "In-sync replicas", "Followers"],
+    "tiered": ["Copy", "Remote data", "Remote reads", "Deletion", "Errors"],
 }
 
 

@@ -30,6 +30,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "perf": ("perf", "Measure throughput and latency."),
     "dump": ("dump", "Decode log segments, indexes and snapshots, without a broker."),
     "diskless": ("diskless", "Inspect diskless topics: files, batches, coordinators, orphans."),
+    "tiered": ("tiered", "Inspect tiered storage: remote segments, what is where, damage."),
     "spark": ("spark", "Bulk jobs: audit, segments, tables, replay, load, report."),
     "restore": ("restore", "Restore a node that lost its disks from its object store."),
     "version": ("version", "Show the version of skylog."),

@@ -48,7 +48,7 @@ _SECRETS: Final[Mapping[type[Struct], frozenset[str]]] = {
     UserScramCredentialRecord: frozenset({"salt", "stored_key", "server_key"}),
 }
 # Numbers of states, as Kafka's tool names them.
-_STATES: Final[Mapping[str, Mapping[int, str]]] = {
+STATES: Final[Mapping[str, Mapping[int, str]]] = {
     "remote_log_segment_state": {
         SegmentState.COPY_STARTED: "COPY_SEGMENT_STARTED",
         SegmentState.COPY_FINISHED: "COPY_SEGMENT_FINISHED",
@@ -150,8 +150,8 @@ def _hidden(struct: Struct) -> frozenset[str]:
 
 def _field(struct: Struct, name: str, value: object) -> Any:
     """Members of a group store subscription and assignment as nested bytes."""
-    if name in _STATES and isinstance(value, int):
-        return _STATES[name].get(value, value)
+    if name in STATES and isinstance(value, int):
+        return STATES[name].get(value, value)
     if isinstance(struct, MemberMetadata) and name in _EMBEDDED and isinstance(value, bytes):
         try:
             return [str(item) for item in _EMBEDDED[name](value)]

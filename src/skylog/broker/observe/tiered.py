@@ -154,7 +154,7 @@ class TieredCollector(Collector):
         )
         yield _milliseconds(
             f"{_MANAGER}_remotelogreaderfetchrateandtimems",
-            "Duration of remote reads, in milliseconds.",
+            "How long remote reads take, in milliseconds.",
             counts.remote_read,
         )
         yield GaugeMetricFamily(

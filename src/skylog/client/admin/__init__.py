@@ -7,6 +7,7 @@ from skylog.client.admin.diskless import DisklessAdmin
 from skylog.client.admin.groups import GroupAdmin
 from skylog.client.admin.partitions import PartitionAdmin
 from skylog.client.admin.security import SecurityAdmin
+from skylog.client.admin.tiered import TieredAdmin
 from skylog.client.admin.topics import TopicAdmin
 from skylog.client.cluster import Cluster
 
@@ -24,3 +25,4 @@ class Admin:
         self.diskless = DisklessAdmin(cluster)
         self.groups = GroupAdmin(cluster)
         self.security = SecurityAdmin(cluster)
+        self.tiered = TieredAdmin(cluster)
