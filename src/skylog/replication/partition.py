@@ -114,7 +114,7 @@ class Partition(WatchedLog):
 
     @property
     def is_leader(self) -> bool:
-        return self.leader_id == self.node_id and not self.deleted and not self.held
+        return self.leader_id == self.node_id and not self.deleted
 
     def hold(self) -> None:
         """Refuse everybody until ``serve``: records may be lost, and no offset may be reused."""

@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from skylog.broker.tiered.metadata_topic import ClusterMetadataTopic, MetadataTopicPorts
+from skylog.broker.tiered.remote_tier import StoredTier
+from skylog.broker.tiered.replicas import TieredReplicas
+from skylog.kernel.settings.tiered import METADATA_TOPIC
+from skylog.kernel.waiting import end_tasks
+from skylog.objects.metered import StoreStats
+from skylog.tiered.configuration import open_remote_storage, remote_storage_config
+from skylog.tiered.counts import TieredCounts
+from skylog.tiered.manager import ManagerSettings, RemoteLogManager
+from skylog.tiered.metadata.follower import FollowerSettings, MetadataFollower
+from skylog.tiered.reading.indexes import IndexCache
+from skylog.tiered.reading.reader import ReaderSettings, RemoteReader
+from skylog.tiered.sagas import RetrySettings
 
 if TYPE_CHECKING:
+    from skylog.broker.assembly.replication import Replication
+    from skylog.broker.assembly.undo import Undo
+    from skylog.broker.metadata.auto_create import AutoCreate
+    from skylog.broker.metadata.configs import Configs
+    from skylog.broker.net.peers import BrokerPeers
+    from skylog.broker.services import Services
+    from skylog.controller.image import ClusterImage
     from skylog.kernel.settings import BrokerSettings
-    from skylog.tiered.counts import TieredCounts
-    from skylog.tiered.manager import RemoteLogManager
-    from skylog.tiered.ports import RemoteLogs, RemoteStorage
+    from skylog.kernel.settings.tiered import TieredSettings
+    from skylog.kernel.system import System
+    from skylog.log.manager import LogManager
+    from skylog.tiered.storage import ObjectRemoteStorage
+
+# Below the first log directory: Kafka's name, and ours. Both can be deleted at any time.
+INDEX_CACHE: Final = "remote-log-index-cache"
+METADATA_CACHE: Final = "remote-log-metadata-cache"
 
 
 @dataclass(slots=True)
@@ -17,19 +46,141 @@ class TieredStorage:
     """The parts of tiered storage that others use."""
 
     # Which segments are remote, of the partitions that have a replica here.
-    logs: RemoteLogs
-    storage: RemoteStorage
+    logs: MetadataFollower
+    storage: ObjectRemoteStorage
     manager: RemoteLogManager
+    reader: RemoteReader
     counts: TieredCounts
+    store_stats: StoreStats
+    metadata_topic: ClusterMetadataTopic
+    _snapshots: asyncio.Task[None] | None = field(default=None, init=False)
 
-    async def start(self) -> None:
-        """Metadata was read up to this broker's registration: what it leads it leads alone."""
+    def start(self) -> None:
         self.manager.start()
+        self._snapshots = asyncio.get_running_loop().create_task(self.logs.run())
+
+    def reconfigure(self, settings: BrokerSettings) -> None:
+        """Dynamic settings changed."""
+        self.manager.reconfigure(manager_settings(settings.tiered))
+        self.reader.configure(reader_settings(settings.tiered))
+        self.reader.indexes.bytes_max = settings.tiered.index_cache_bytes_max
 
     async def close(self) -> None:
         await self.manager.close()
+        if self._snapshots is not None:
+            await end_tasks([self._snapshots])
+        await self.logs.close()
+        await self.storage.store.close()
 
 
-def open_tiered(settings: BrokerSettings) -> TieredStorage | None:
-    """None unless ``remote.log.storage.system.enable`` is true."""
-    return None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TieredPorts:
+    """What tiered storage needs of its broker."""
+
+    image: ClusterImage
+    configs: Configs
+    replication: Replication
+    local: LogManager
+    peers: BrokerPeers
+    auto_create: AutoCreate
+    system: System
+    # Told of what makes it impossible to go on.
+    failed: Callable[[Exception], None]
+
+
+def open_tiered(
+    settings: BrokerSettings, cluster_id: str, ports: TieredPorts
+) -> TieredStorage | None:
+    """None unless ``remote.log.storage.system.enable`` is true. Idle until ``start_tiered``."""
+    if not settings.tiered.enabled:
+        return None
+    log_dir = Path(settings.node.log_dirs[0]).absolute()
+    system, replicas = ports.system, ports.replication.replicas
+    config = remote_storage_config(
+        settings.tiered, settings.storage, settings.diskless.storage_url, str(log_dir)
+    )
+    tiered, stats, counts = config.tiered, StoreStats(), TieredCounts(system.clock)
+    storage = open_remote_storage(config, system, cluster_id, stats)
+    topic = _metadata_topic(tiered, ports)
+    logs = MetadataFollower(
+        topic,
+        system.executor,
+        FollowerSettings(
+            partitions=tiered.metadata_topic.partitions,
+            consume_wait_ms=tiered.metadata_topic.consume_wait_ms,
+            retry_ms=tiered.metadata_topic.initialization_interval_ms,
+            directory=str(log_dir / METADATA_CACHE),
+        ),
+    )
+    node_id = settings.node.node_id
+    manager = RemoteLogManager(node_id, logs, storage, system, manager_settings(tiered), counts)
+    indexes = IndexCache(
+        log_dir / INDEX_CACHE,
+        storage,
+        system,
+        bytes_max=tiered.index_cache_bytes_max,
+        idle_ms_max=tiered.index_cache_ttl_ms,
+    )
+    reader = RemoteReader(
+        logs, storage, indexes, system, counts, reader_settings(tiered), at_hand=storage
+    )
+    listener = TieredReplicas(
+        logs,
+        manager,
+        ports.local,
+        system.executor,
+        lambda: ports.image.topic(METADATA_TOPIC) is not None,
+    )
+    replicas.add_listener(listener)
+    ports.local.add_listener(listener)
+    configs = ports.configs
+    ports.replication.fetchers.use_remote_tier(
+        StoredTier(logs, storage, counts, lambda: configs.current.tiered.fetch_last_tiered_offset)
+    )
+    return TieredStorage(logs, storage, manager, reader, counts, stats, topic)
+
+
+def start_tiered(services: Services, undo: Undo) -> None:
+    """Metadata was read up to this broker's registration: what it leads it leads alone."""
+    tiered = services.tiered
+    if tiered is not None:
+        services.configs.on_change(tiered.reconfigure)
+        undo.stop_by(tiered.close)
+        tiered.start()
+
+
+def _metadata_topic(tiered: TieredSettings, ports: TieredPorts) -> ClusterMetadataTopic:
+    return ClusterMetadataTopic(
+        MetadataTopicPorts(
+            image=ports.image,
+            replicas=ports.replication.replicas,
+            peers=ports.peers,
+            auto_create=ports.auto_create,
+            system=ports.system,
+            failed=ports.failed,
+        ),
+        tiered.metadata_topic.partitions,
+    )
+
+
+def manager_settings(tiered: TieredSettings) -> ManagerSettings:
+    return ManagerSettings(
+        copiers=tiered.copiers,
+        expirers=tiered.expirers,
+        task_interval_ms=tiered.task_interval_ms,
+        copy_bytes_per_second_max=tiered.copy_bytes_per_second_max,
+        copy_window_count=tiered.copy_window_count,
+        copy_window_seconds=tiered.copy_window_seconds,
+        retry=RetrySettings(
+            tiered.retry_backoff_ms, tiered.retry_backoff_ms_max, tiered.retry_jitter
+        ),
+    )
+
+
+def reader_settings(tiered: TieredSettings) -> ReaderSettings:
+    return ReaderSettings(
+        readers=tiered.readers,
+        pending_max=tiered.reads_pending_max,
+        cache_bytes_max=tiered.cache_bytes_max,
+        prefetch_bytes_max=tiered.prefetch_bytes_max,
+    )

@@ -18,7 +18,7 @@ from skylog.broker.assembly.group_world import open_groups
 from skylog.broker.assembly.quorum_part import QuorumPart
 from skylog.broker.assembly.replication import open_replication
 from skylog.broker.assembly.storage import directories, open_storage
-from skylog.broker.assembly.tiered import open_tiered
+from skylog.broker.assembly.tiered import TieredPorts, open_tiered, start_tiered
 from skylog.broker.assembly.transaction_world import open_transactions, start_passes
 from skylog.broker.assembly.translate import (
     advertised_host,
@@ -26,7 +26,7 @@ from skylog.broker.assembly.translate import (
     log_manager_settings,
 )
 from skylog.broker.assembly.undo import Undo
-from skylog.broker.background.backup import is_wanted, open_backup
+from skylog.broker.background.backup import broker_backup
 from skylog.broker.background.compaction import start_cleaner
 from skylog.broker.background.maintenance import start_maintenance
 from skylog.broker.background.tasks import Background
@@ -268,6 +268,17 @@ class Node:
         )
         engine = open_engine(settings, self._image, self._peers, self._files, self._system)
         router = Router(self._image, settings.managed_replication.zone_by_listener)
+        auto_create = AutoCreate(settings, channel, part.is_whole_cluster)
+        ports = TieredPorts(
+            image=self._image,
+            configs=configs,
+            replication=replication,
+            local=logs,
+            peers=self._peers,
+            auto_create=auto_create,
+            system=self._system,
+            failed=self._on_failure,
+        )
         return Services(
             settings=settings,
             cluster_id=storage.cluster_id,
@@ -294,13 +305,13 @@ class Node:
             fetch_sessions=FetchSessions(sessions, clock, self._rng),
             quotas=QuotaGate(self._client_quotas, clock),
             authorizer=new_authorizer(settings.security, clock),
-            auto_create=AutoCreate(settings, channel, part.is_whole_cluster),
+            auto_create=auto_create,
             features=Features(SUPPORTED_FEATURES, self._publisher, lambda: quorum.kraft_version),
             traffic=traffic,
             memory=self._memory,
             router=router,
             diskless=engine,
-            tiered=open_tiered(settings),
+            tiered=open_tiered(settings, storage.cluster_id, ports),
             settled=self._background.settled,
         )
 
@@ -317,9 +328,7 @@ class Node:
         self._undo.stop_by(services.replication.close)
         services.replication.fetchers.start()
         self._publisher.start(followers)
-        if services.tiered is not None:
-            self._undo.stop_by(services.tiered.close)
-            await services.tiered.start()
+        start_tiered(services, self._undo)
 
     async def _bind(self, securities: Mapping[str, ListenerSecurity]) -> None:
         self._listeners = listeners = Listeners(
@@ -350,14 +359,9 @@ class Node:
         lag_ms = self.settings.replication.lag_ms_max
         every(max(lag_ms // 2, 1), "in-sync replicas", self._services.replicas.review_isrs)
         self.cleaner = start_cleaner(self._services, self._background)
-        services, backup = self._services, None
-        if is_wanted(self.settings):
-            store, quorum = services.diskless.store, part.quorum
-            backup = open_backup(
-                self.settings, self._system, self._image, logs, store, storage, quorum
-            )
+        backup = broker_backup(self._services, self._system, storage, part.quorum)
         self.maintenance = start_maintenance(
-            services, self.settings.diskless, self._background, backup
+            self._services, self.settings.diskless, self._background, backup
         )
 
     def _limit_connections(self, settings: BrokerSettings) -> None:

@@ -18,6 +18,7 @@ from skylog.quorum.election_file import FILE_NAME as ELECTION_NAME
 
 if TYPE_CHECKING:
     from skylog.broker.background.tasks import Background
+    from skylog.broker.services import Services
     from skylog.controller.image import ClusterImage
     from skylog.kernel.clock import Clock
     from skylog.kernel.settings import BrokerSettings
@@ -73,6 +74,16 @@ def open_backup(
         rng=system.rng,
         executor=system.executor,
     )
+
+
+def broker_backup(
+    services: Services, system: System, storage: NodeStorage, quorum: QuorumNode
+) -> MetadataBackup | None:
+    """That of a broker, if its settings want one."""
+    settings, store = services.settings, services.diskless.store
+    if not is_wanted(settings):
+        return None
+    return open_backup(settings, system, services.image, services.logs, store, storage, quorum)
 
 
 def start_backup(

@@ -90,11 +90,11 @@ class ClassicPartition:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if client_epoch != NO_EPOCH:
             self._require_epoch(client_epoch)
-        if replica.leader_id != replica.node_id:
+        if replica.leader_id != replica.node_id or replica.held:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def require_reader(self, reader: Reader, client_epoch: int) -> None:
-        if not reader.anywhere:
+        if not reader.anywhere or self.replica.held:
             self.require_leader(client_epoch)
         elif client_epoch != NO_EPOCH:
             self._require_epoch(client_epoch)
