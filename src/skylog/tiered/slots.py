@@ -25,19 +25,34 @@ class Slots:
         self._count = count
         self._admit()
 
-    async def __aenter__(self) -> None:
-        if self._taken < self._count and not self._waiting:
-            self._taken += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
+    @property
+    def waiting(self) -> int:
+        return sum(1 for turn in self._waiting if not turn.done())
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the next one would not have to wait."""
+        return self._taken < self._count
+
+    def claim(self) -> asyncio.Future[None]:
+        """Done when the claim has a slot, which it must ``leave``; cancelled before, it has none.
+
+        For a caller that must take its place before it can wait.
+        """
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
+        self._admit()
+        return turn
+
+    async def __aenter__(self) -> None:
+        turn = self.claim()
+        if turn.done():
+            return
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave()
-            else:
-                self._waiting.remove(turn)
+                self.leave()
             raise
 
     async def __aexit__(
@@ -46,11 +61,11 @@ class Slots:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._leave()
+        self.leave()
 
     async def let_go(self, wait: Awaitable[object]) -> None:
         """Within ``async with``: leave the slot to others for as long as ``wait`` takes."""
-        self._leave()
+        self.leave()
         try:
             await wait
             await self.__aenter__()
@@ -58,7 +73,7 @@ class Slots:
             self._taken += 1  # its user leaves it at once
             raise
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         self._taken -= 1
         self._admit()
 

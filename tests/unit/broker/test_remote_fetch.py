@@ -17,6 +17,7 @@ from skylog.controller.image.topics import PartitionKind
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import InlineExecutor
 from skylog.log.aborted import AbortedTransaction
+from skylog.tiered.reading.reader import ReaderSettings
 from skylog.tiered.segments import TopicIdPartition
 from skylog.wire.batch import Batch
 from skylog.wire.messages.fetch_response import FetchResponse, PartitionData
@@ -123,7 +124,7 @@ async def test_all_remote_partitions_are_read_at_once(tmp_path: Path) -> None:
     world.storage.open.clear()
     parts = [("t", index, index + 1) for index in range(6)]
     fetch = asyncio.ensure_future(world.answer(*parts))
-    await eventually(lambda: world.reading.reader.slots.used == 6)
+    await eventually(lambda: world.reading.reader.slots.taken == 6)
     world.storage.open.set()
     response = await fetch
     for answer in response.responses[0].partitions:
@@ -221,7 +222,7 @@ async def test_errors_are_those_of_their_partition(tmp_path: Path) -> None:
 
 async def test_too_many_pending_reads_fail_that_partition_only(tmp_path: Path) -> None:
     world = Tiered(tmp_path, 3)
-    world.reading.reader.slots.size, world.reading.reader.slots.waiting_max = 1, 1
+    world.reading.reader.configure(ReaderSettings(readers=1, pending_max=1))
     world.settings.fetch_wait_ms_max = 1
     world.storage.open.clear()
     response = await world.answer(*[("t", index, index) for index in range(3)])
@@ -233,7 +234,7 @@ async def test_too_many_pending_reads_fail_that_partition_only(tmp_path: Path) -
 async def test_what_was_deleted_while_it_was_read_is_out_of_range(world: Tiered) -> None:
     world.storage.open.clear()
     fetch = asyncio.ensure_future(world.one(0))
-    await eventually(lambda: world.reading.reader.slots.used == 1)
+    await eventually(lambda: world.reading.reader.slots.taken == 1)
     world.partitions["t", 0].log.log_start_offset = LOCAL_START
     world.storage.logs.clear()
     world.storage.open.set()

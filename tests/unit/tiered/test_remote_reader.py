@@ -296,7 +296,7 @@ async def test_so_many_at_once_and_so_many_more_wait(tmp_path: Path) -> None:
         bytes_of(batches[at : at + 1]) for at in range(0, 10, 2)
     ]
     assert await again == bytes_of(batches[8:9])
-    assert (reading.reader.slots.used, reading.reader.slots.waiting) == (0, 0)
+    assert (reading.reader.slots.taken, reading.reader.slots.waiting) == (0, 0)
     assert await reading.bytes(wanted(10, 100)) == bytes_of(batches[10:11])
 
 

@@ -34,7 +34,7 @@ from skylog.tiered.reading.needs import (
     Segments,
     TimeSearch,
 )
-from skylog.tiered.reading.slots import Slots
+from skylog.tiered.slots import Slots
 from skylog.wire.records import find_record
 
 if TYPE_CHECKING:
@@ -88,13 +88,15 @@ class RemoteReader:
         self.indexes = indexes
         self.ahead = ReadAhead(system.clock, settings.prefetch_bytes_max)
         self.chunks = ChunkCache(storage, at_hand, settings.cache_bytes_max, self.ahead.used)
-        self.slots = Slots(settings.readers, settings.pending_max)
+        self.slots = Slots(settings.readers)
+        self._pending_max = settings.pending_max
         self._hints = plan.Hints()
         self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
 
     def configure(self, settings: ReaderSettings) -> None:
         """Settings that changed while the broker runs."""
-        self.slots.size, self.slots.waiting_max = settings.readers, settings.pending_max
+        self.slots.resize(settings.readers)
+        self._pending_max = settings.pending_max
         self.ahead.bytes_max = settings.prefetch_bytes_max
         self.chunks.resize(settings.cache_bytes_max)
 
@@ -159,7 +161,7 @@ class RemoteReader:
             except KafkaError as error:
                 self._failed(error)
                 raise
-        if self.slots.is_full:
+        if not self.slots.is_free and self.slots.waiting >= self._pending_max:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "too many remote reads are waiting")
         turn = self.slots.claim()
         task = asyncio.ensure_future(self._wait(partition, begin, steps, need, turn))
