@@ -1,0 +1,176 @@
+"""The metadata of remote segments from what is in the store, when the metadata topic is gone.
+
+Manifests are the truth of what is finished: put last, deleted first, and each describes its
+segment. A snapshot of the remote logs (of a backup) spares reading them one by one, and has what
+manifests do not: how far the log start had moved. So a segment of which
+
+- both know is taken as the snapshot has it,
+- only the store knows is read from its manifest: it was finished after the backup,
+- only the snapshot knows is left out, and told: it was deleted since, or its objects are lost.
+
+Every node that restores writes the same records in the same order, so that replicas agree. They
+carry no epoch of a leader: the fence of the old cluster does not hold the new one back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from skylog.kernel.errors import StorageError
+from skylog.objects.store import ObjectError, ObjectStore
+from skylog.tiered.metadata.machine import RemoteLog
+from skylog.tiered.metadata.partitioner import metadata_partition
+from skylog.tiered.metadata.records import NO_EPOCH, NO_OFFSET, segment_started, segment_updated
+from skylog.tiered.ports import MetadataTopic
+from skylog.tiered.segments import RemoteSegment, SegmentState, TopicIdPartition
+from skylog.tiered.storage import read_manifest
+from skylog.tiered.stored import StoredSegment, stored_segments
+from skylog.wire.metadata_records import encode_remote_log
+
+_VALUES_PER_APPEND: Final = 500
+
+
+@dataclass(slots=True)
+class RebuiltLogs:
+    """What the metadata topic is to say, and what it cannot."""
+
+    # By partition, in order of start offset and id.
+    segments: dict[TopicIdPartition, list[RemoteSegment]] = field(default_factory=dict)
+    log_starts: dict[TopicIdPartition, int] = field(default_factory=dict)
+    # Taken though the snapshot does not have them.
+    newer: list[StoredSegment] = field(default_factory=list)
+    # In the snapshot, but not whole in the store any more.
+    missing: list[RemoteSegment] = field(default_factory=list)
+    # They reach above what was restored of their partition, and wait for the operator.
+    held: list[StoredSegment] = field(default_factory=list)
+    # Whole by their objects, but what they are cannot be told.
+    unreadable: list[str] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.segments.values()))
+
+    def values(self, partitions: int) -> dict[int, list[bytes]]:
+        """The values of the metadata topic, by its partition."""
+        found: dict[int, list[bytes]] = {}
+        for partition in sorted(self.segments):
+            target = found.setdefault(metadata_partition(partition, partitions), [])
+            log_start = self.log_starts.get(partition, NO_OFFSET)
+            for segment in self.segments[partition]:
+                target += _records(segment, log_start)
+        return found
+
+
+async def rebuild_logs(
+    store: ObjectStore,
+    snapshots: Iterable[RemoteLog] = (),
+    end_of: Callable[[TopicIdPartition], int | None] = lambda partition: None,
+) -> RebuiltLogs:
+    """Read the store. ``end_of`` is the end of what was restored of a partition; None if it has no
+    other records than its remote segments."""
+    known = merged(snapshots)
+    rebuilt = RebuiltLogs()
+    listed: set[bytes] = set()
+    async for stored in stored_segments(store):
+        before = known.get(stored.partition)
+        snapshot = before.segment(stored.id) if before is not None else None
+        segment = await _described(store, stored, snapshot, rebuilt)
+        if segment is None:
+            continue
+        listed.add(segment.id)
+        end = end_of(segment.partition)
+        if end is not None and segment.end_offset >= end:
+            rebuilt.held.append(stored)
+            continue
+        if snapshot is None or snapshot.state is not SegmentState.COPY_FINISHED:
+            rebuilt.newer.append(stored)
+        rebuilt.segments.setdefault(segment.partition, []).append(segment)
+    for segments in rebuilt.segments.values():
+        segments.sort(key=lambda one: (one.start_offset, one.id))
+    for partition, log in known.items():
+        rebuilt.log_starts[partition] = log.log_start
+        left = rebuilt.segments.get(partition)
+        if left and log.log_start != NO_OFFSET and end_of(partition) is None:
+            # What lies below the first segment was deleted since, or is lost: in either case it
+            # is nowhere else.
+            rebuilt.log_starts[partition] = max(log.log_start, left[0].start_offset)
+        rebuilt.missing += [
+            segment
+            for segment in log.all()
+            if segment.state is SegmentState.COPY_FINISHED and segment.id not in listed
+        ]
+    return rebuilt
+
+
+def merged(snapshots: Iterable[RemoteLog]) -> Mapping[TopicIdPartition, RemoteLog]:
+    """Pure: of several snapshots of a partition, the one that has read furthest."""
+    found: dict[TopicIdPartition, RemoteLog] = {}
+    for log in snapshots:
+        other = found.get(log.partition)
+        if other is None or log.next_offset > other.next_offset:
+            found[log.partition] = log
+    return found
+
+
+async def write_metadata(topic: MetadataTopic, rebuilt: RebuiltLogs) -> int:
+    """Write the records to the metadata topic, which must be empty; returns how many."""
+    await topic.create()
+    count = topic.partition_count
+    for partition in range(count):
+        end = await topic.end_offset(partition)
+        if end:
+            raise StorageError(
+                f"partition {partition} of the metadata topic has {end} records: a rebuild needs"
+                " an empty one, for what it has may contradict the store"
+            )
+    written = 0
+    for partition, values in rebuilt.values(count).items():
+        for first in range(0, len(values), _VALUES_PER_APPEND):
+            page = values[first : first + _VALUES_PER_APPEND]
+            await topic.append(partition, page)
+            written += len(page)
+    return written
+
+
+async def _described(
+    store: ObjectStore, stored: StoredSegment, snapshot: RemoteSegment | None, rebuilt: RebuiltLogs
+) -> RemoteSegment | None:
+    """The segment as it was finished; None if it never was, or cannot be told."""
+    is_known = snapshot is not None and snapshot.state is SegmentState.COPY_FINISHED
+    if stored.has_layout_with_manifest and stored.manifest is None:
+        return None
+    if is_known:
+        return snapshot
+    if stored.manifest is None:
+        rebuilt.unreadable.append(f"{stored.topic} {stored.id}: this layout has no manifests")
+        return None
+    try:
+        found = (await read_manifest(store, stored.manifest.key)).segment
+    except ObjectError as error:
+        rebuilt.unreadable.append(str(error))
+        return None
+    if found is None or not _agrees(found, stored):
+        rebuilt.unreadable.append(f"{stored.manifest.key} does not describe its segment")
+        return None
+    return found
+
+
+def _agrees(segment: RemoteSegment, stored: StoredSegment) -> bool:
+    named = (segment.topic, segment.partition, segment.start_offset, segment.id)
+    return named == (stored.topic, stored.partition, stored.start_offset, stored.id)
+
+
+def _records(segment: RemoteSegment, log_start: int) -> Sequence[bytes]:
+    fresh = replace(segment, copier_epoch=NO_EPOCH)
+    finished = segment_updated(
+        fresh,
+        SegmentState.COPY_FINISHED,
+        broker_id=segment.broker_id,
+        now_ms=segment.event_timestamp_ms,
+    )
+    return [
+        encode_remote_log(segment_started(fresh, log_start)),
+        encode_remote_log(finished),
+    ]
