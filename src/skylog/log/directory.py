@@ -85,10 +85,10 @@ class LogDirectory:
             self._written[HIGH_WATERMARK_CHECKPOINT].get(key, 0),
         )
 
-    def has_start(self, key: TopicPartition, offset: int) -> bool:
-        """Whether the checkpoint has ``offset`` or a lower one as the log start."""
-        found = self._written[LOG_START_CHECKPOINT].get(key)
-        return found is not None and found <= offset
+    def has_start(self, log: Log) -> bool:
+        """Whether the checkpoint has the log start of ``log``, or rightly none."""
+        found = self._written[LOG_START_CHECKPOINT].get((log.topic, log.partition))
+        return found == log.log_start_offset or (found is None and not log.config.remote)
 
     def clean_offset(self, key: TopicPartition) -> int:
         return self._written[CLEANER_CHECKPOINT].get(key, 0)

@@ -39,8 +39,9 @@ class LogHost:
             listener.start_moved(log)
 
     def pin_start(self, log: Log) -> None:
-        """The log is about to begin above its log start on this disk: if no checkpoint has the log
-        start, or a lower one, write it now. Raises OSError."""
+        """The log is about to begin elsewhere on this disk: write its log start now, unless the
+        checkpoint has it. One without a remote part need not be there, but an old log start must
+        not: it would promise records that are gone. Raises OSError."""
 
     def discard(self, log: Log, paths: list[str]) -> None:
         """Files that are no longer needed, after ``file.delete.delay.ms``."""

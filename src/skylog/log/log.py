@@ -314,9 +314,8 @@ class Log:
         self.check_usable()
         start = offset if log_start is None else min(log_start, offset)
         try:
-            if start < offset:
-                self.log_start_offset = min(self.log_start_offset, start)
-                self.host.pin_start(self)
+            self.log_start_offset = start
+            self.host.pin_start(self)
             self.trimming.discard(self.segments)
             # Before the log begins anew: old epochs must not pass for what came before it.
             self.companions.restore(())

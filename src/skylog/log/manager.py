@@ -262,7 +262,7 @@ class LogManager(LogHost):
 
     def pin_start(self, log: Log) -> None:
         home = self._homes[log.topic, log.partition]
-        if not home.has_start((log.topic, log.partition), log.log_start_offset):
+        if not home.has_start(log):
             home.write_offsets(self._logs_in(home))
 
     def discard(self, log: Log, paths: list[str]) -> None:

@@ -110,6 +110,7 @@ class _Loader:
         self.epochs = self._load_epochs()
         written = list(self.epochs)
         if not self.known.clean:
+            self._drop_deleted()
             self._recover()
         end = self._end_offset()
         log_start = self.known.log_start_offset
@@ -188,6 +189,14 @@ class _Loader:
             return False
         segment.aborted.drop()
         return True
+
+    def _drop_deleted(self) -> None:
+        """Segments below the log start were perhaps never synced: damage in them says nothing of
+        those behind."""
+        log_start = self.known.log_start_offset
+        while len(self.segments) > 1 and self.segments[1].base_offset <= log_start:
+            for path in self.segments.pop(0).rename_deleted():
+                self.files.remove(path)
 
     def _drop_segments(self, first: int) -> None:
         """Remove the segments from ``first`` on; nothing has been read from them yet."""
@@ -273,6 +282,8 @@ class _Loader:
             f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}", LOG_CHECKPOINT_BYTES_MAX
         )
         try:
+            if not content and any(segment.size for segment in self.segments):
+                raise Malformed("the epochs were lost")
             return LeaderEpochs(decode_epochs((content or b"").decode()))
         except (Malformed, UnicodeDecodeError) as fault:
             _logger.warning("rebuilding leader epochs", directory=self.directory, fault=str(fault))

@@ -87,6 +87,7 @@ class Trimming:
             self._move_local_start(start)
         else:
             self._move_start(start)
+            log.host.pin_start(log)
         gone, log.segments = log.segments[:count], log.segments[count:]
         log.show()
         self.discard(gone)
