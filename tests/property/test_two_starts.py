@@ -122,7 +122,7 @@ class TwoStarts(RuleBasedStateMachine):
         """Mostly the oldest, but a leader before may have left a gap."""
         if not self.config.copies:
             return
-        found = self.log.closed_segments(self.log.log_start_offset)
+        found = self.log.closed_segments(self.log.log_start_offset, self.log.last_stable_offset)
         if found:
             closed = found[which % len(found)]
             for offset in range(closed.base_offset, closed.next_offset):

@@ -28,18 +28,19 @@ class ClosedSegment(NamedTuple):
     producer_snapshot: str
 
 
-def closed_segments(log: Log, from_offset: int) -> list[ClosedSegment]:
+def closed_segments(log: Log, from_offset: int, stable_offset: int) -> list[ClosedSegment]:
     """Those with offsets from ``from_offset`` on that may be copied, oldest first.
 
     All but the last, below the last stable offset: what a transaction may still abort stays here.
-    May run on any thread; reads the time index of a segment whose largest time is not known yet.
+    May run on any thread, and so is told that offset; reads the time index of a segment whose
+    largest time is not known yet.
     """
-    stable, segments = log.last_stable_offset, log.segments
+    segments = log.segments
     # Compaction, before the topic had another policy, may have left empty ones.
     filled = [segment for segment in segments[:-1] if segment.size]
     found: list[ClosedSegment] = []
     for segment, following in pairwise((*filled, segments[-1])):
-        if following.base_offset > stable:
+        if following.base_offset > stable_offset:
             break
         if following.base_offset <= from_offset:
             continue

@@ -201,9 +201,10 @@ class Log:
             return -1
         return max(highest + 1, self.log_start_offset)
 
-    def closed_segments(self, from_offset: int) -> list[ClosedSegment]:
-        """Those with offsets from ``from_offset`` on that may be copied, oldest first."""
-        return closed_segments(self, from_offset)
+    def closed_segments(self, from_offset: int, stable_offset: int) -> list[ClosedSegment]:
+        """Those with offsets from ``from_offset`` on that may be copied while the last stable
+        offset is ``stable_offset``, oldest first."""
+        return closed_segments(self, from_offset, stable_offset)
 
     # -- leader epochs -------------------------------------------------------------------------
 

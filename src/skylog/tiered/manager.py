@@ -200,6 +200,10 @@ class RemoteLogManager:
 
     def rolled(self, partition: TopicIdPartition) -> None:
         """A segment was closed."""
+        hosted = self._hosted.get(partition)
+        if hosted is not None and not hosted.leads:
+            # It may have been remote before this replica had it.
+            self._changed(partition)
         self._wake(partition, Lane.COPY)
         self._wake_expiry(partition)
 

@@ -193,9 +193,6 @@ class CopySource(Protocol):
         """Bytes of the local segments that begin at or above an offset."""
         ...
 
-    async def prepare(self, segment: ClosedSegment) -> None:
-        """See that all files of a segment are there, before it is copied. Raises KafkaError."""
-
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         """The highest remote offset (−1: none), and the end of the gapless run from the local
         start on; local retention goes by the latter."""

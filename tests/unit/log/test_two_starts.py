@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from skylog.kernel.errors import ErrorCode, KafkaError
+from skylog.log.closed import ClosedSegment
 from skylog.log.config import LogConfig
 from skylog.log.log import Log
 from skylog.log.reader import MovedToRemote
@@ -49,6 +50,10 @@ def starts(log: Log) -> tuple[int, int]:
 
 def bases(log: Log) -> list[int]:
     return [segment.base_offset for segment in log.segments]
+
+
+def closed(log: Log, offset: int) -> list[ClosedSegment]:
+    return log.closed_segments(offset, log.last_stable_offset)
 
 
 def read(log: Log, offset: int) -> None:
@@ -95,7 +100,7 @@ def test_the_last_segment_is_rolled_to_be_copied_and_goes_then(tmp_path: Path) -
     log.remote_moved(9, 10)
     assert log.trimming.delete_old_segments(NOW) == 2
     assert bases(log) == [10, 12]
-    assert [closed.base_offset for closed in log.closed_segments(10)] == [10]
+    assert [one.base_offset for one in closed(log, 10)] == [10]
     log.remote_moved(11, 12)
     log.durability.sync_rolled()
     assert log.trimming.delete_old_segments(NOW) == 1
@@ -128,13 +133,13 @@ def test_what_the_log_start_has_passed_needs_no_copy(tmp_path: Path) -> None:
 
 def test_closed_segments_end_below_the_last_stable_offset(tmp_path: Path) -> None:
     log = written(tmp_path)
-    assert [(one.base_offset, one.next_offset) for one in log.closed_segments(0)] == [
+    assert [(one.base_offset, one.next_offset) for one in closed(log, 0)] == [
         (0, 5),
         (5, 10),
     ]
-    assert [one.base_offset for one in log.closed_segments(5)] == [5]
+    assert [one.base_offset for one in closed(log, 5)] == [5]
     log.high_watermark = 9
-    found = log.closed_segments(0)
+    found = closed(log, 0)
     assert [one.base_offset for one in found] == [0]
     assert (found[0].size, found[0].max_timestamp) == (5 * SIZE, NOW + 4)
     for path in (found[0].log, found[0].offset_index, found[0].time_index):
@@ -227,13 +232,13 @@ def test_a_lost_snapshot_is_taken_again(tmp_path: Path) -> None:
         placed = batch(b"%02d" % number, producer=(7 + number % 2, 0, number // 2))
         log.appender.append([placed], 0, NOW)
     log.high_watermark = log.log_end_offset
-    first, second = log.closed_segments(0)
+    first, second = closed(log, 0)
     expected = {name: Path(name).read_bytes() for name in (first[-1], second[-1])}
     Path(first.producer_snapshot).unlink()
     Path(second.producer_snapshot).write_bytes(b"torn")
-    for closed in (second, first):
-        log.snapshots.require(closed.next_offset)
-        assert Path(closed.producer_snapshot).read_bytes() == expected[closed.producer_snapshot]
+    for segment in (second, first):
+        log.snapshots.require(segment.next_offset)
+        assert Path(segment.producer_snapshot).read_bytes() == expected[segment.producer_snapshot]
 
 
 def test_aborted_transactions_have_a_file_only_if_there_are_any(tmp_path: Path) -> None:
@@ -241,16 +246,16 @@ def test_aborted_transactions_have_a_file_only_if_there_are_any(tmp_path: Path) 
     placed = batch(b"a", producer=(7, 0, 0), transactional=True)
     log.appender.append([placed], 0, NOW, UNVERIFIED)
     fill(log, [b"%02d" % number for number in range(9)])
-    assert log.closed_segments(0) == []  # the transaction is open
+    assert closed(log, 0) == []  # the transaction is open
     end_transaction(log, 7, commit=False)
     fill(log, [b"%02d" % number for number in range(9)])
-    found = log.closed_segments(0)
-    names = [closed.transaction_index for closed in found]
+    found = closed(log, 0)
+    names = [one.transaction_index for one in found]
     assert names[0] is None
     (index,) = filter(None, names)
     assert Path(index).stat().st_size == 34
 
 
 def test_a_log_of_one_segment_has_nothing_to_copy(tmp_path: Path) -> None:
-    assert written(tmp_path, count=3).closed_segments(0) == []
-    assert open_log(tmp_path / "empty", REMOTE).closed_segments(0) == []
+    assert closed(written(tmp_path, count=3), 0) == []
+    assert closed(open_log(tmp_path / "empty", REMOTE), 0) == []

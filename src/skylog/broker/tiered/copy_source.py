@@ -74,9 +74,14 @@ class ReplicaSource:
         )
 
     async def closed_segments(self, from_offset: int) -> Sequence[ClosedSegment]:
-        return await self._executor.run(partial(self._partition.log.closed_segments, from_offset))
+        log = self._partition.log
+        # The last stable offset is for the event loop to ask: that settles transactions.
+        work = partial(log.closed_segments, from_offset, log.last_stable_offset)
+        return await self._executor.run(work)
 
     async def files_of(self, closed: ClosedSegment) -> SegmentFiles:
+        # A crash, or a full disk, may have taken this one.
+        await self._logs.require_snapshot(self._partition.log, closed.next_offset)
         return SegmentFiles(
             closed.log,
             closed.offset_index,
@@ -112,9 +117,6 @@ class ReplicaSource:
                 break
             total += segment.size
         return total
-
-    async def prepare(self, segment: ClosedSegment) -> None:
-        await self._logs.require_snapshot(self._partition.log, segment.next_offset)
 
     def remote_moved(self, highest_offset: int, remote_end: int) -> None:
         self._partition.log.remote_moved(highest_offset, remote_end)
