@@ -284,6 +284,7 @@ SCENARIOS: dict[str, Callable[[Plan], list[Figure]]] = {
     "tiered-slow-store": tiered_more.slow_store,
     "tiered-new-replica": tiered_more.new_replica,
     "tiered-idle": tiered_more.idle,
+    "tiered-metadata": tiered_more.metadata,
     "spark-scan": spark.scan,
     "spark-partition": spark.partition,
     "spark-s3": spark_s3.s3,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -33,6 +34,7 @@ TIME_GOAL = Goal(1.0)
 IDLE_GOAL = Goal(3, ratio=False)
 IDLE_TOPICS, QUICK_IDLE_TOPICS = 100, 10
 IDLE_PARTITIONS = 100
+SEGMENTS, QUICK_SEGMENTS = 100_000, 10_000
 SETTLE_SECONDS_MAX = 120
 # One partition: its segments are read one after the other.
 SLOW_SHARE = 8
@@ -155,6 +157,26 @@ def idle(plan: Plan) -> list[Figure]:
         memory = usage(cluster.pid).resident_bytes / MEGABYTE
     figure.note = f"then {memory:.0f} MB resident"
     return [figure]
+
+
+def metadata(plan: Plan) -> list[Figure]:
+    """The metadata of many segments in a broker's memory."""
+    count = QUICK_SEGMENTS if plan.quick else SEGMENTS
+    what = f"metadata of {count:,} remote segments"
+    figures = {
+        "load_s": Figure(f"{what}: read from the topic", "s", Goal(5, ratio=False)),
+        "restore_s": Figure(f"{what}: from a snapshot", "s", Goal(1, ratio=False)),
+        "megabytes": Figure(f"{what}: memory", "MB", Goal(30, ratio=False)),
+        "segment_for_us": Figure(f"{what}: finding a segment", "µs", Goal(5, ratio=False)),
+    }
+    for _ in range(plan.rounds):
+        plan.say(what)
+        command = [sys.executable, "-m", "bench.tiered_metadata", str(count)]
+        found = json.loads(clients.output_of(command, "tiered_metadata").splitlines()[-1])
+        found["megabytes"] = found["bytes_per_segment"] * count / MEGABYTE
+        for key, figure in figures.items():
+            figure.add("skylog", found[key])
+    return list(figures.values())
 
 
 def _settle(cluster: Cluster) -> None:
