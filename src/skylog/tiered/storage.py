@@ -23,6 +23,7 @@ from skylog.kernel.limits import (
     REMOTE_MANIFEST_BYTES_MAX,
     REMOTE_MANIFESTS_KEPT_MAX,
 )
+from skylog.kernel.logging import get_logger
 from skylog.objects.claim import BucketClaim
 from skylog.objects.keys import ObjectKey
 from skylog.objects.store import Buffer, NotFound, ObjectError, ObjectStore, Outcome, Source
@@ -34,6 +35,8 @@ from skylog.tiered.segments import IndexType, RemoteSegment
 from skylog.wire.batch import Compression
 from skylog.wire.compression import decompress
 
+_log = get_logger("tiered.storage")
+_OWNER_SECONDS_MAX: Final = 5.0
 # What zstd adds at most to data that it cannot compress, with room for other encoders.
 _ZSTD_GROWTH_SHIFT: Final = 7
 _ZSTD_GROWTH_BYTES: Final = 1024
@@ -121,6 +124,16 @@ class ObjectRemoteStorage:
                 await self._claim.require()
         except StorageError as error:
             raise ObjectError(str(error), Outcome.REFUSED) from error
+
+    async def check_owner(self) -> None:
+        """For a start: StorageError if the store belongs to another cluster. One that does not
+        answer is asked again before anything is changed in it."""
+        try:
+            async with asyncio.timeout(_OWNER_SECONDS_MAX):
+                if self._claim is not None:
+                    await self._claim.require()
+        except (ObjectError, TimeoutError) as error:
+            _log.warning("the store of remote segments does not answer", why=str(error))
 
     async def _put_all(
         self,

@@ -140,10 +140,14 @@ def open_tiered(
     return TieredStorage(logs, storage, manager, reader, counts, stats, topic)
 
 
-def start_tiered(services: Services, undo: Undo) -> None:
-    """Metadata was read up to this broker's registration: what it leads it leads alone."""
+async def start_tiered(services: Services, undo: Undo) -> None:
+    """Metadata was read up to this broker's registration: what it leads it leads alone.
+
+    StorageError if the store is another cluster's.
+    """
     tiered = services.tiered
     if tiered is not None:
+        await tiered.storage.check_owner()
         services.configs.on_change(tiered.reconfigure)
         undo.stop_by(tiered.close)
         tiered.start()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from skylog.broker.background.backup import start_backup
+from skylog.broker.background.orphans import start_orphan_scan
 from skylog.diskless.files.cleaner import FileCleaner
 from skylog.diskless.files.orphans import OrphanScanner
 from skylog.diskless.files.passes import PacedPass
@@ -100,6 +101,7 @@ def start_maintenance(
     if engine.local is not None:
         filler = engine.local.filler
         background.every(FILLER_RESTART_MS, "diskless local segments", filler.run, first_ms=0)
+    start_orphan_scan(services, services.configs.current.tiered, background)
     return maintenance
 
 
