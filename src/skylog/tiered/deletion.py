@@ -50,7 +50,7 @@ class PartitionDeletion:
     async def of_deleted(self, partition: TopicIdPartition, topic: str) -> None:
         """Raises ``KafkaError`` if the metadata topic cannot be written; then it is repeated."""
         remote = await self._logs.ready(partition)
-        if not len(remote) and remote.delete_state in (None, PartitionDeleteState.FINISHED):
+        if not len(remote) and remote.delete_state is PartitionDeleteState.FINISHED:
             return
         await self._mark(partition, topic, PartitionDeleteState.MARKED)
         await self._mark(partition, topic, PartitionDeleteState.STARTED)

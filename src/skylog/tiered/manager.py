@@ -163,9 +163,20 @@ class RemoteLogManager:
 
         async def work() -> None:
             await self._deletion.of_deleted(partition, topic)
+            self._counts.forget(topic)
             done()
 
         self._begin_deletion(partition, work)
+
+    async def complete_deletion(self, partition: TopicIdPartition, topic: str) -> None:
+        """Whoever led a partition of a deleted topic may not have deleted all of it."""
+        if partition in self._hosted or partition in self._deletions:
+            return
+        self._logs.follow(partition, topic)
+        try:
+            await self._deletion.of_deleted(partition, topic)
+        finally:
+            self._logs.unfollow(partition)
 
     def disable(
         self,

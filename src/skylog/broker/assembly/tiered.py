@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from skylog.broker.background.tiered import start_sweep
 from skylog.broker.tiered.metadata_topic import ClusterMetadataTopic, MetadataTopicPorts
 from skylog.broker.tiered.remote_tier import StoredTier
 from skylog.broker.tiered.replicas import TieredReplicas
@@ -25,6 +26,7 @@ from skylog.tiered.sagas import RetrySettings
 if TYPE_CHECKING:
     from skylog.broker.assembly.replication import Replication
     from skylog.broker.assembly.undo import Undo
+    from skylog.broker.background.tasks import Background
     from skylog.broker.metadata.auto_create import AutoCreate
     from skylog.broker.metadata.configs import Configs
     from skylog.broker.net.peers import BrokerPeers
@@ -140,7 +142,7 @@ def open_tiered(
     return TieredStorage(logs, storage, manager, reader, counts, stats, topic)
 
 
-async def start_tiered(services: Services, undo: Undo) -> None:
+async def start_tiered(services: Services, undo: Undo, background: Background) -> None:
     """Metadata was read up to this broker's registration: what it leads it leads alone.
 
     StorageError if the store is another cluster's.
@@ -151,6 +153,7 @@ async def start_tiered(services: Services, undo: Undo) -> None:
         services.configs.on_change(tiered.reconfigure)
         undo.stop_by(tiered.close)
         tiered.start()
+        start_sweep(services, tiered, background)
 
 
 def _metadata_topic(tiered: TieredSettings, ports: TieredPorts) -> ClusterMetadataTopic:

@@ -328,7 +328,7 @@ class Node:
         self._undo.stop_by(services.replication.close)
         services.replication.fetchers.start()
         self._publisher.start(followers)
-        await start_tiered(services, self._undo)
+        await start_tiered(services, self._undo, self._background)
 
     async def _bind(self, securities: Mapping[str, ListenerSecurity]) -> None:
         self._listeners = listeners = Listeners(
