@@ -61,11 +61,18 @@ class Tiered(World):
         self.storage = Remote()
         self.reading = Reading(folder, self.storage)
         self.reading.reader._logs = self  # type: ignore[assignment]
-        self.settings: Any = SimpleNamespace(fetch_wait_ms_max=20_000, list_offsets_timeout_ms=1000)
-        self.quota = Quota()
-        self.reads = RemoteReads(
-            self.reading.reader, self.settings, self.quota, self.reading.counts, self.reading.system
+        self.settings: Any = SimpleNamespace(
+            fetch_wait_ms_max=20_000,
+            list_offsets_timeout_ms=1000,
+            fetch_bytes_per_second_max=1 << 60,
+            fetch_window_count=11,
+            fetch_window_seconds=1,
         )
+        self.quota: Any = Quota()
+        self.reads = RemoteReads(
+            self.reading.reader, self.settings, self.reading.counts, self.reading.system
+        )
+        self.reads._quota = self.quota
         classic: Any = self.services.partitions.kinds[PartitionKind.CLASSIC]
         classic.remote = self.reads
         self.storage.put(self.batches)

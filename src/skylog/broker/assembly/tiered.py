@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from skylog.broker.background.tiered import start_sweep
 from skylog.broker.tiered.metadata_topic import ClusterMetadataTopic, MetadataTopicPorts
+from skylog.broker.tiered.reads import RemoteReads
 from skylog.broker.tiered.remote_tier import StoredTier
 from skylog.broker.tiered.replicas import TieredReplicas
 from skylog.kernel.settings.tiered import METADATA_TOPIC
@@ -19,6 +20,7 @@ from skylog.tiered.configuration import open_remote_storage, remote_storage_conf
 from skylog.tiered.counts import TieredCounts
 from skylog.tiered.manager import ManagerSettings, RemoteLogManager
 from skylog.tiered.metadata.follower import FollowerSettings, MetadataFollower
+from skylog.tiered.reading.indexes import DIRECTORY as INDEX_CACHE
 from skylog.tiered.reading.indexes import IndexCache
 from skylog.tiered.reading.reader import ReaderSettings, RemoteReader
 from skylog.tiered.sagas import RetrySettings
@@ -38,8 +40,7 @@ if TYPE_CHECKING:
     from skylog.log.manager import LogManager
     from skylog.tiered.storage import ObjectRemoteStorage
 
-# Below the first log directory: Kafka's name, and ours. Both can be deleted at any time.
-INDEX_CACHE: Final = "remote-log-index-cache"
+# Below the first log directory, as that of indexes is. Both can be deleted at any time.
 METADATA_CACHE: Final = "remote-log-metadata-cache"
 
 
@@ -52,6 +53,7 @@ class TieredStorage:
     storage: ObjectRemoteStorage
     manager: RemoteLogManager
     reader: RemoteReader
+    reads: RemoteReads
     counts: TieredCounts
     store_stats: StoreStats
     metadata_topic: ClusterMetadataTopic
@@ -65,10 +67,12 @@ class TieredStorage:
         """Dynamic settings changed."""
         self.manager.reconfigure(manager_settings(settings.tiered))
         self.reader.configure(reader_settings(settings.tiered))
-        self.reader.indexes.bytes_max = settings.tiered.index_cache_bytes_max
+        self.reader.indexes.resize(settings.tiered.index_cache_bytes_max)
+        self.reads.reconfigure(settings.tiered)
 
     async def close(self) -> None:
         await self.manager.close()
+        await self.reader.close()
         if self._snapshots is not None:
             await end_tasks([self._snapshots])
         await self.logs.close()
@@ -139,7 +143,16 @@ def open_tiered(
     ports.replication.fetchers.use_remote_tier(
         StoredTier(logs, storage, counts, lambda: configs.current.tiered.fetch_last_tiered_offset)
     )
-    return TieredStorage(logs, storage, manager, reader, counts, stats, topic)
+    return TieredStorage(
+        logs=logs,
+        storage=storage,
+        manager=manager,
+        reader=reader,
+        reads=RemoteReads(reader, tiered, counts, system),
+        counts=counts,
+        store_stats=stats,
+        metadata_topic=topic,
+    )
 
 
 async def start_tiered(services: Services, undo: Undo, background: Background) -> None:
@@ -150,6 +163,7 @@ async def start_tiered(services: Services, undo: Undo, background: Background) -
     tiered = services.tiered
     if tiered is not None:
         await tiered.storage.check_owner()
+        services.partitions.use_remote(tiered.reads)
         services.configs.on_change(tiered.reconfigure)
         undo.stop_by(tiered.close)
         tiered.start()

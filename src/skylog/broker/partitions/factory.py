@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from skylog.broker.assembly.diskless_engine import DisklessEngine
     from skylog.broker.assembly.replication import Replication
     from skylog.broker.observe.traffic import Traffic
+    from skylog.broker.tiered.reads import RemoteReads
     from skylog.controller.image import ClusterImage
     from skylog.controller.image.topics import Topic
     from skylog.kernel.executor import Executor
@@ -43,6 +44,12 @@ class Partitions:
         if state is None:
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return self.kinds[state.kind].find(topic, index)
+
+    def use_remote(self, remote: RemoteReads) -> None:
+        """Tiered storage is enabled: this reads what is in the object store only."""
+        classic = self.kinds[PartitionKind.CLASSIC]
+        if isinstance(classic, ClassicPartitions):
+            classic.remote = remote
 
     def leader(self, topic: str, index: int, client_epoch: int = -1) -> ServedPartition:
         """The partition, if this broker leads it."""

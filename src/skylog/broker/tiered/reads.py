@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from skylog.broker.partitions.port import Found
 from skylog.broker.partitions.questions import Question
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.files import WouldBlock
+from skylog.tiered.quota import ByteQuota
 from skylog.tiered.reading.needs import FoundRecord, HoleError, RemoteData, RemoteRead, TimeSearch
 from skylog.tiered.reading.pieces import Piece, pieces
 from skylog.tiered.segments import TopicIdPartition
@@ -32,13 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NOTHING: Final = Found()
-
-
-class FetchQuota(Protocol):
-    """``tiered.quota.ByteQuota``."""
-
-    def throttle_ms(self, now_ms: int) -> int: ...
-    def record(self, size: int, now_ms: int) -> None: ...
 
 
 class RemoteFetch(NamedTuple):
@@ -71,16 +65,23 @@ class RemoteReads:
         self,
         reader: RemoteReader,
         settings: TieredSettings,
-        quota: FetchQuota,
         counts: TieredCounts,
         system: System,
     ) -> None:
         self._reader = reader
-        # Replaced when settings change.
-        self.settings = settings
-        self._quota = quota
+        self._settings = settings
+        self._quota = ByteQuota(
+            settings.fetch_bytes_per_second_max,
+            settings.fetch_window_count,
+            settings.fetch_window_seconds,
+        )
         self._counts = counts
         self._system = system
+
+    def reconfigure(self, settings: TieredSettings) -> None:
+        """Settings changed while the broker runs."""
+        self._settings = settings
+        self._quota.bytes_per_second_max = settings.fetch_bytes_per_second_max
 
     # -- by offset -----------------------------------------------------------------------------
 
@@ -120,7 +121,7 @@ class RemoteReads:
         self, asked: Sequence[RemoteFetch], budget: Budget
     ) -> list[PartitionData | KafkaError]:
         reads = [self._begun(partial(self._reader.read, one.wanted)) for one in asked]
-        seconds = self.settings.fetch_wait_ms_max / 1000
+        seconds = self._settings.fetch_wait_ms_max / 1000
         found = await _all_within(reads, seconds)
         return [
             await self._answer(one, data, budget) for one, data in zip(asked, found, strict=True)
@@ -195,7 +196,7 @@ class RemoteReads:
         # The same for all of a request.
         timeout_ms = asked[0].timeout_ms
         if timeout_ms <= 0:
-            timeout_ms = self.settings.list_offsets_timeout_ms
+            timeout_ms = self._settings.list_offsets_timeout_ms
         found = await _all_within(searches, timeout_ms / 1000)
         answers: list[Found | KafkaError] = []
         for answer in found:

@@ -224,10 +224,13 @@ class IndexCache:
         self._stored[name] = _Stored(len(data), self._system.clock.monotonic())
         self.stored_bytes += len(data)
         self._background(partial(self._write, name, data), name)
-        self.trim()
+        self._trim()
 
-    def trim(self) -> None:
-        """Keep to the limit of bytes, which may have been lowered."""
+    def resize(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self._trim()
+
+    def _trim(self) -> None:
         while self.stored_bytes > self.bytes_max and self._stored:
             self._remove(next(iter(self._stored)))
 
