@@ -19,6 +19,7 @@ from skylog.kernel.limits import (
     REMOTE_METADATA_FETCH_WAIT_MS,
 )
 from skylog.kernel.settings.tiered import METADATA_TOPIC
+from skylog.kernel.waiting import end_tasks
 from skylog.tiered.ports import MetadataPage, MetadataValue
 from skylog.wire.batch import Batch, split_batches
 from skylog.wire.buffers import Buffer
@@ -136,9 +137,32 @@ class ClusterMetadataTopic:
     async def read(self, partition: int, offset: int, max_bytes: int) -> MetadataPage:
         replica = self._ports.replicas.get(METADATA_TOPIC, partition)
         # A replica that is new here, or was truncated, has yet to get there.
-        if replica is not None and (replica.is_leader or offset <= replica.log.log_end_offset):
-            return await self._read_here(replica, offset, max_bytes)
-        return await self._read_there(partition, offset, max_bytes)
+        if replica is None or not (replica.is_leader or offset <= replica.log.log_end_offset):
+            return await self._read_there(partition, offset, max_bytes)
+        if not replica.is_leader and offset >= replica.log.high_watermark:
+            found = await self._wait_for_either(replica, offset, max_bytes)
+            if found is not None:
+                return found
+        return await self._read_here(replica, offset, max_bytes)
+
+    async def _wait_for_either(
+        self, replica: Partition, offset: int, max_bytes: int
+    ) -> MetadataPage | None:
+        """Ask the leader, because a follower hears of commits only with its next records; None once
+        it has heard of one.
+
+        A copy waits for its own records twice, so this would take longer than small segments do.
+        """
+        there = asyncio.ensure_future(self._read_there(replica.index, offset, max_bytes))
+        here = asyncio.ensure_future(_until_committed(replica, offset))
+        try:
+            await asyncio.wait({there, here}, return_when=asyncio.FIRST_COMPLETED)
+            if there.done() and there.exception() is None:
+                return there.result()
+            await here  # the leader cannot be asked
+            return None
+        finally:
+            await end_tasks([there, here])
 
     async def _read_here(self, replica: Partition, offset: int, max_bytes: int) -> MetadataPage:
         log = replica.log
@@ -148,7 +172,7 @@ class ClusterMetadataTopic:
             )
         offset = max(offset, log.log_start_offset)
         if log.high_watermark <= offset:
-            await _until_committed(replica)
+            await _until_committed(replica, offset)
         end = log.high_watermark
         if offset >= end:
             return MetadataPage((), offset, log.log_start_offset, end)
@@ -212,10 +236,15 @@ async def _append_here(replica: Partition, encoded: bytes, now_ms: int) -> int:
     return last_offset
 
 
-async def _until_committed(replica: Partition) -> None:
-    """Wait a while for more committed records."""
+async def _until_committed(replica: Partition, offset: int) -> None:
+    """Wait a while until ``offset`` is committed."""
     moved = asyncio.Event()
-    unsubscribe = replica.on_commit(lambda _: moved.set())
+
+    def committed(high_watermark: int) -> None:
+        if high_watermark > offset:
+            moved.set()
+
+    unsubscribe = replica.on_commit(committed)
     try:
         async with asyncio.timeout(REMOTE_METADATA_FETCH_WAIT_MS / 1000):
             await moved.wait()
