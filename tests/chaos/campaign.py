@@ -218,7 +218,8 @@ class Campaign(Trial):
         brokers = self.nemesis.brokers()
         self.nemesis.terminate(*brokers)
         self.nemesis.terminate(*(node for node in self.cluster.nodes if node not in brokers))
-        complaints, same = compare(self.cluster.directory / f"node-{n.id}" for n in brokers)
+        directories = [self.cluster.directory / f"node-{node.id}" for node in brokers]
+        complaints, same = compare(directories, self.tiered)
         self.history.complaints += complaints
         if self.history.complaints:
             raise AssertionError("\n".join(self.history.complaints))
@@ -284,6 +285,7 @@ def main() -> None:
     arguments.add_argument("--controllers", type=int, default=3)
     arguments.add_argument("--network", action="store_true", help="cut nodes off, too; as root")
     arguments.add_argument("--disks", action="store_true", help="fill disks, too; as root")
+    arguments.add_argument("--tiered", action="store_true", help="classic topics are tiered")
     arguments.add_argument("--actions", help="comma-separated; all by default")
     arguments.add_argument("--override", action="append", default=[], metavar="NAME=VALUE")
     given = arguments.parse_args()
@@ -298,7 +300,13 @@ def main() -> None:
             network = stack.enter_context(Network(BROKERS + given.controllers))
         try:
             campaign = Campaign(
-                directory, given.seed, _say, given.controllers, settings, network=network
+                directory,
+                given.seed,
+                _say,
+                given.controllers,
+                settings,
+                network=network,
+                tiered=given.tiered,
             )
             if given.disks:
                 for node in campaign.nemesis.brokers():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _METADATA_LOG = "__cluster_metadata-0"
@@ -14,11 +14,12 @@ def _whole(partition: Path) -> tuple[int, bytes]:
     return int(segments[0].stem), b"".join(segment.read_bytes() for segment in segments)
 
 
-def compare(directories: Iterable[Path]) -> tuple[list[str], int]:
+def compare(directories: Iterable[Path], tiered: Collection[str] = ()) -> tuple[list[str], int]:
     """The differences, and how many bytes are the same on all; internal topics and others.
 
     Internal topics may have grown while nodes stopped one after the other: only their common prefix
-    must be the same.
+    must be the same. Of ``tiered`` topics each replica has dropped the records that it liked: only
+    their common end must be the same.
     """
     copies: dict[str, dict[str, bytes]] = defaultdict(dict)
     starts: dict[str, set[int]] = defaultdict(set)
@@ -31,7 +32,12 @@ def compare(directories: Iterable[Path]) -> tuple[list[str], int]:
     for name, logs in sorted(copies.items()):
         lengths = {where: len(log) for where, log in logs.items()}
         common = min(lengths.values())
-        if len(starts[name]) > 1:
+        if name.rpartition("-")[0] in tiered:
+            ends = {log[len(log) - common :] for log in logs.values()}
+            same += common
+            if len(ends) > 1:
+                complaints.append(f"V2 {name}: replicas end differently, lengths {lengths}")
+        elif len(starts[name]) > 1:
             complaints.append(f"V2 {name}: logs begin at {sorted(starts[name])}")
         elif len({log[:common] for log in logs.values()}) > 1:
             complaints.append(f"V2 {name}: replicas differ, lengths {lengths}")

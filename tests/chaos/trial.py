@@ -15,6 +15,7 @@ from skylog.cli.local_cluster import LocalCluster, LocalNode, Plan
 from tests.chaos.disk import SmallDisk
 from tests.chaos.history import Commits, History, Place
 from tests.chaos.load import QUIET, Follower, Member, Probe, Sender, Transactor, Worker
+from tests.chaos.looping import Looper
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.network import Network, NetworkedCluster
 
@@ -34,6 +35,21 @@ SETTINGS: Mapping[str, str] = {
     # Logs of replicas are compared, and compacted ones may differ.
     "log.cleaner.enable": "false",
 }
+# Small segments, as in Kafka's own tests: they are full after a few batches, and dropped locally
+# as soon as they are copied.
+TIERED_TOPIC: Mapping[str, str] = {
+    "remote.storage.enable": "true",
+    "segment.index.bytes": "600",
+    "index.interval.bytes": "1",
+    "local.retention.bytes": "1",
+    "file.delete.delay.ms": "1000",
+}
+TIERED: Mapping[str, str] = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.manager.task.interval.ms": "500",
+    "log.retention.check.interval.ms": "300",
+    "rlmm.config.remote.log.metadata.topic.num.partitions": "4",
+}
 
 
 class Trial:
@@ -48,13 +64,16 @@ class Trial:
         settings: Mapping[str, str] | None = None,
         session_seconds: float = SESSION_SECONDS,
         network: Network | None = None,
+        *,
+        tiered: bool = False,
     ) -> None:
+        self.tiered = ("classic", "transactional") if tiered else ()
         session = {"broker.session.timeout.ms": str(int(session_seconds * 1000))}
         plan = Plan(
             BROKERS,
             controllers,
             RACKS,
-            {**SETTINGS, **session, **(settings or {})},
+            {**SETTINGS, **session, **(TIERED if tiered else {}), **(settings or {})},
             network.hosts if network else (),
         )
         if network is None:
@@ -101,7 +120,7 @@ class Trial:
         self._until(
             "the cluster is up", lambda: len(self.nemesis.metadata().brokers) == BROKERS, 120
         )
-        safe = {"min.insync.replicas": "2"}
+        safe = {"min.insync.replicas": "2", **(TIERED_TOPIC if self.tiered else {})}
         wanted = [
             NewTopic("classic", PARTITIONS, 3, config=safe),
             NewTopic("transactional", PARTITIONS, 3, config=safe),
@@ -122,6 +141,9 @@ class Trial:
                 for name in ("m1", "m2")
             ),
         ]
+        if self.tiered:
+            loops = [place for place in self.plain if place[0] in self.tiered]
+            self.workers.append(Looper("looper", self.history, self.bootstrap, loops))
         for worker in self.workers:
             worker.start()
         self._recovered("start", time.monotonic())
