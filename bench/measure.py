@@ -12,6 +12,9 @@ import psutil
 
 MEGABYTE = 1_000_000
 GIGABYTE = 1_000_000_000
+IDLE_SECONDS_MAX = 60
+# In a second.
+IDLE_CPU_SECONDS = 0.1
 
 
 class Usage(NamedTuple):
@@ -33,6 +36,16 @@ def usage(pid: int) -> Usage:
             continue
         cpu += times.user + times.system + times.children_user + times.children_system
     return Usage(cpu, resident)
+
+
+def await_idle(pid: int) -> None:
+    """Wait until earlier work is done, or a generous timeout has passed."""
+    deadline = time.monotonic() + IDLE_SECONDS_MAX
+    while time.monotonic() < deadline:
+        before = usage(pid).cpu_seconds
+        time.sleep(1)
+        if usage(pid).cpu_seconds - before < IDLE_CPU_SECONDS:
+            return
 
 
 class Spent(NamedTuple):

@@ -31,7 +31,7 @@ from bench import (
 )
 from bench.clusters import SIDES, Cluster, Skylog, new_cluster
 from bench.local_segments import local_segments
-from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, spent, usage
+from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, await_idle, spent, usage
 from bench.plan import Plan, both
 from skylog.wire.apis import ApiKey, encode_request_header
 from skylog.wire.codec import encode
@@ -44,7 +44,6 @@ START_GOAL = Goal(0.25)
 LATENCY_GOAL = Goal(1.5)
 METADATA_VERSION = 12
 START_SECONDS_MAX = 120
-SETTLE_SECONDS_MAX = 60
 RUNS = (
     ("librdkafka", "produce"),
     ("librdkafka", "consume"),
@@ -204,7 +203,7 @@ def partitions(plan: Plan) -> list[Figure]:
         for at in range(0, count, 100):
             topics.create(names[at : at + 100], partitions=10)
         del topics
-        _settle(cluster)
+        await_idle(cluster.pid)
         for _ in range(plan.rounds):
             with _connect(cluster) as connection:
                 everything.add("skylog", _metadata_ms(connection, None, 5))
@@ -216,16 +215,6 @@ def partitions(plan: Plan) -> list[Figure]:
         memory = usage(cluster.pid).resident_bytes / MEGABYTE
     idle.note = f"then {memory:.0f} MB resident"
     return [everything, single, idle]
-
-
-def _settle(cluster: Cluster) -> None:
-    """Wait until the work of creating topics is done, or a generous timeout has passed."""
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    while time.monotonic() < deadline:
-        before = usage(cluster.pid).cpu_seconds
-        time.sleep(1)
-        if usage(cluster.pid).cpu_seconds - before < 0.1:
-            return
 
 
 def _connect(cluster: Cluster) -> socket.socket:

@@ -20,7 +20,7 @@ from typing import Any
 
 from bench import clients
 from bench.clusters import SIDES, Cluster, Kafka, Skylog
-from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, spent, usage
+from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, await_idle, spent, usage
 from bench.plan import Plan, both_with
 from bench.three import wait_until
 from skylog.kernel.ids import Uuid
@@ -161,6 +161,7 @@ def read(plan: Plan) -> list[Figure]:
             os.sync()
             for client in rates:
                 _consume(plan, client, cluster, "warm-up", _records_in(plan))
+            await_idle(cluster.pid)
             answers = first_answers(cluster, "remote", records[side])
             first.note = f"{len(answers)} segments, index and data not read before"
             first.add(side, statistics.median(answers))

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 
 from bench import clients
 from bench.clusters import Cluster
-from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, usage
+from bench.measure import GIGABYTE, MEGABYTE, Figure, Goal, await_idle, usage
 from bench.plan import Plan
 from bench.three import wait_until
 from bench.tiered import (
@@ -72,6 +72,7 @@ def _copied(plan: Plan, cluster: Cluster, topic: str) -> tuple[float, float, int
     clients.librdkafka("produce", cluster.bootstrap, topic, records, BEHIND_PARTITIONS)
     size = _rolled_bytes(cluster, topic)
     os.sync()
+    await_idle(cluster.pid)
     _alter(cluster, topic, "remote.log.copy.disable", "false")
     wait_until("the first byte", lambda: remote_bytes(cluster, topic) > 0)
     began, before = time.perf_counter(), usage(cluster.pid)

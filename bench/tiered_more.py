@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench import clients
 from bench.clusters import SIDES, Cluster, Skylog
-from bench.measure import MEGABYTE, Figure, Goal, usage
+from bench.measure import MEGABYTE, Figure, Goal, await_idle, usage
 from bench.plan import Plan
 from bench.slow_link import slow_link
 from bench.spark_s3 import s3_server, settings_of
@@ -35,7 +35,6 @@ IDLE_GOAL = Goal(3, ratio=False)
 IDLE_TOPICS, QUICK_IDLE_TOPICS = 100, 10
 IDLE_PARTITIONS = 100
 SEGMENTS, QUICK_SEGMENTS = 100_000, 10_000
-SETTLE_SECONDS_MAX = 120
 # One partition: its segments are read one after the other.
 SLOW_SHARE = 8
 OURS = {"remote.log.storage.manager.class.name": ""}
@@ -148,7 +147,7 @@ def idle(plan: Plan) -> list[Figure]:
         names = [f"idle-{number:03}" for number in range(topics)]
         for name in names:
             clients.Topics(cluster.bootstrap).create([name], IDLE_PARTITIONS, **REMOTE)
-        _settle(cluster)
+        await_idle(cluster.pid)
         for _ in range(plan.rounds):
             before, began = usage(cluster.pid), time.perf_counter()
             time.sleep(plan.idle_seconds)
@@ -177,12 +176,3 @@ def metadata(plan: Plan) -> list[Figure]:
         for key, figure in figures.items():
             figure.add("skylog", found[key])
     return list(figures.values())
-
-
-def _settle(cluster: Cluster) -> None:
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    while time.monotonic() < deadline:
-        before = usage(cluster.pid).cpu_seconds
-        time.sleep(1)
-        if usage(cluster.pid).cpu_seconds - before < 0.1:
-            return

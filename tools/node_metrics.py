@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
-from skylog.broker.observe.tiered import TieredCollector
-from skylog.kernel.clock import SystemClock
-from skylog.kernel.settings import load_settings
 from skylog.testing import Broker
-from skylog.tiered.counts import TieredCounts
 
 SETTINGS: Final = {
     "http.listener": "127.0.0.1:0",
@@ -56,10 +52,7 @@ def families() -> Mapping[str, tuple[Family, ...]]:
                 )
                 for family in collector.collect()
             )
-            for collector in (
-                *http.metrics.collectors,
-                TieredCollector(TieredCounts(SystemClock()), lambda: load_settings().tiered),
-            )
+            for collector in http.metrics.collectors
         }
 
 

@@ -76,7 +76,7 @@ def dump(
             for row in islice(dump_file(path, settings), max_):
                 empty = False
                 faults += "fault" in row
-                _show(path, row, json=json)
+                show_row(path, row, json=json)
             if empty:
                 say(f"{path} is empty")
         except OSError as error:
@@ -112,7 +112,8 @@ def _directory(path: Path) -> list[Path]:
     return known
 
 
-def _show(path: Path, row: dict[str, Any], *, json: bool) -> None:
+def show_row(path: Path, row: dict[str, Any], *, json: bool) -> None:
+    """One row of a file."""
     if json:
         print_json_line({"file": str(path), **row})
         return

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 from skylog.kernel.errors import StorageError
 from skylog.objects.store import ObjectError, ObjectStore
 from skylog.tiered.metadata.machine import RemoteLog
 from skylog.tiered.metadata.partitioner import metadata_partition
 from skylog.tiered.metadata.records import NO_EPOCH, NO_OFFSET, segment_started, segment_updated
-from skylog.tiered.ports import MetadataTopic
 from skylog.tiered.segments import RemoteSegment, SegmentState, TopicIdPartition
 from skylog.tiered.storage import read_manifest
 from skylog.tiered.stored import StoredSegment, stored_segments
@@ -61,6 +60,16 @@ class RebuiltLogs:
             for segment in self.segments[partition]:
                 target += _records(segment, log_start)
         return found
+
+
+class WritableTopic(Protocol):
+    """What a rebuild needs of ``MetadataTopic``."""
+
+    @property
+    def partition_count(self) -> int: ...
+    async def create(self) -> None: ...
+    async def append(self, partition: int, values: Sequence[bytes]) -> int: ...
+    async def end_offset(self, partition: int) -> int: ...
 
 
 async def rebuild_logs(
@@ -114,7 +123,7 @@ def merged(snapshots: Iterable[RemoteLog]) -> Mapping[TopicIdPartition, RemoteLo
     return found
 
 
-async def write_metadata(topic: MetadataTopic, rebuilt: RebuiltLogs) -> int:
+async def write_metadata(topic: WritableTopic, rebuilt: RebuiltLogs) -> int:
     """Write the records to the metadata topic, which must be empty; returns how many."""
     await topic.create()
     count = topic.partition_count

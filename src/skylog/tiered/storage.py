@@ -301,6 +301,12 @@ def _transformed(manifest: Manifest, start: int, end: int) -> list[Chunk]:
     return chunks
 
 
+def plain_log(manifest: Manifest, stored: bytes) -> bytes:
+    """The log in a whole object; BadManifest."""
+    chunks = _transformed(manifest, 0, manifest.chunks.original_file_size)
+    return _decompressed(stored, chunks) if chunks else stored
+
+
 def _decompressed(stored: bytes, chunks: Sequence[Chunk]) -> bytes:
     view, begin = memoryview(stored), chunks[0].position
     parts = []

@@ -51,7 +51,6 @@ def times(count: int) -> tuple[int, ...]:
 def list_offsets(side: Side) -> None:
     """Empty; local only; copied and local; remote; cut in the remote part; cut whole."""
     name = side.create(**{**TINY, **TWO})
-    await_ready(side, name)
     versions = served(ApiKey.LIST_OFFSETS)
 
     def look_at_all(label: str) -> None:
@@ -61,6 +60,7 @@ def list_offsets(side: Side) -> None:
 
     look_at_all("empty")
     produce(side, name, range(1))
+    await_ready(side, name)
     look_at_all("one record")
     produce(side, name, range(1, 7))
     settle(side, name, latest_tiered=5)
