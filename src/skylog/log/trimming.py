@@ -68,6 +68,8 @@ class Trimming:
         segments = log.segments
         if log.is_offline or (len(segments) == 1 and not segments[0].size):
             return 0
+        if log.config.copies and log.durability.recovery_point < segments[-1].base_offset:
+            log.host.rolled(log)  # a sync was put off, and nothing goes before it
         try:
             count, rolls = deletable_segments(log, now_ms)
             if rolls or count == len(segments):

@@ -10,6 +10,8 @@ import pytest
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.closed import ClosedSegment
 from skylog.log.config import LogConfig
+from skylog.log.files import Files
+from skylog.log.host import LogHost
 from skylog.log.log import Log
 from skylog.log.reader import MovedToRemote
 from skylog.log.restoring import restore
@@ -259,3 +261,20 @@ def test_aborted_transactions_have_a_file_only_if_there_are_any(tmp_path: Path) 
 def test_a_log_of_one_segment_has_nothing_to_copy(tmp_path: Path) -> None:
     assert closed(written(tmp_path, count=3), 0) == []
     assert closed(open_log(tmp_path / "empty", REMOTE), 0) == []
+
+
+def test_a_sync_that_was_put_off_is_asked_for_again(tmp_path: Path) -> None:
+    asked: list[Log] = []
+
+    class Host(LogHost):
+        def rolled(self, log: Log) -> None:
+            asked.append(log)
+
+    log = open_log(tmp_path, REMOTE, host=Host(Files(16)))
+    fill(log, [b"%02d" % number for number in range(12)])
+    log.remote_moved(9, 10)
+    asked.clear()
+    assert log.trimming.delete_old_segments(NOW) == 0
+    assert asked == [log]
+    log.durability.sync_rolled()
+    assert log.trimming.delete_old_segments(NOW) == 2
