@@ -87,10 +87,11 @@ class StoreStats:
 
 
 class StoreCollector(Collector):
-    """Reports the totals of a store for Prometheus."""
+    """Reports the totals of a store for Prometheus, under names that begin with ``prefix``."""
 
-    def __init__(self, stats: StoreStats) -> None:
+    def __init__(self, stats: StoreStats, prefix: str = "skylog_objects") -> None:
         self._stats = stats
+        self._prefix = prefix
 
     def collect(self) -> Iterator[Metric]:
         shown = {
@@ -100,12 +101,12 @@ class StoreCollector(Collector):
             "bytes": "Bytes written to and read from the object store.",
         }
         for field_name, text in shown.items():
-            family = CounterMetricFamily(f"skylog_objects_{field_name}", text, labels=["operation"])
+            family = CounterMetricFamily(f"{self._prefix}_{field_name}", text, labels=["operation"])
             for name, counted in self._stats.operations.items():
                 family.add_metric([name], getattr(counted, field_name))
             yield family
         text = "Estimate of what the requests cost, at list prices of S3 Standard."
-        yield CounterMetricFamily("skylog_objects_cost_dollars", text, value=self._stats.cost)
+        yield CounterMetricFamily(f"{self._prefix}_cost_dollars", text, value=self._stats.cost)
 
 
 class _MeteredAtHand:

@@ -105,6 +105,7 @@ class Copier:
         """The oldest segment that is not remote, and when it is to be copied."""
         source = hosted.source
         if not self._may_copy(hosted) or source.closed_end <= hosted.covered_end:
+            self._note_lag(hosted, [])
             return None, None
         closed = await source.closed_segments(hosted.covered_end)
         found = uncopied(closed, remote, hosted.lineage, source.log_start_offset)
@@ -178,12 +179,12 @@ class Copier:
 
     async def _wait_for_quota(self, size: int) -> None:
         clock = self._system.clock
-        began = clock.monotonic()
-        while throttle_ms := self._quota.throttle_ms(clock.now_ms()):  # noqa: ASYNC110 - time
+        began, is_throttled = clock.monotonic(), False
+        while throttle_ms := self._quota.throttle_ms(clock.now_ms()):
+            is_throttled = True
             await asyncio.sleep(min(throttle_ms / 1000, QUOTA_SECONDS_MAX))
-        waited = clock.monotonic() - began
-        if waited:
-            self._counts.copy_throttle.waited(waited)
+        if is_throttled:
+            self._counts.copy_throttle.waited(clock.monotonic() - began)
         self._quota.record(size, clock.now_ms())
 
     @staticmethod

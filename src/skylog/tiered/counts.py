@@ -100,15 +100,11 @@ class TieredCounts:
         # Own records that a newer leader's had made void.
         self.void_records = 0
         self.orphans_deleted = 0
-        self.cache_hits = 0
-        self.cache_misses = 0
         # Reads, and searches for a timestamp, that were not done in time.
         self.fetches_expired = 0
         self.list_offsets_expired = 0
         # At the moment.
         self.copies_running = 0
-        self.reads_running = 0
-        self.reads_waiting = 0
         self.copy_throttle = Waits()
         self.fetch_throttle = Waits()
 

@@ -77,15 +77,26 @@ class Expirer:
     def _note(self, hosted: Hosted, remote: RemoteLog, left: int, expiry: Expiry) -> None:
         topic, index = hosted.topic, hosted.partition.partition_index
         sizes = self._counts.partitions.get((topic, index), PartitionSizes())
+        source, config = hosted.source, hosted.source.config
+        only_local = hosted.local_part(remote).only_local_bytes
+        on_disk = source.bytes_from(source.local_log_start_offset)
         self._counts.looked_at(
             topic,
             index,
             sizes._replace(
                 segments=len(remote),
                 size_bytes=remote.finished_bytes,
+                retention_percent=_percent(
+                    remote.finished_bytes + only_local, config.retention_bytes
+                ),
+                local_retention_percent=_percent(on_disk, config.kept_bytes),
                 delete_lag_segments=left,
                 delete_lag_bytes=sum(segment.size for segment in expiry.segments[-left:])
                 if left
                 else 0,
             ),
         )
+
+
+def _percent(used: int, limit: int) -> int:
+    return used * 100 // limit if limit > 0 else 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
+from typing import Any
 
 from prometheus_client.core import Metric
 
 from skylog.broker.observe.tiered import TieredCollector
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.settings import load_settings
+from skylog.objects.metered import StoreStats
 from skylog.tiered.counts import PartitionSizes, TieredCounts
 
 # The MBeans of a Kafka 4.3.1 with tiered storage that has copied, read and deleted.
@@ -40,16 +43,21 @@ kafka.server:type=DelayedRemoteListOffsetsMetrics,name=ExpiresPerSec
 """
 
 
-def collected(counts: TieredCounts) -> dict[str, Metric]:
+def collected(counts: TieredCounts, reading: int = 0, waiting: int = 0) -> dict[str, Metric]:
     settings = load_settings().tiered
-    return {family.name: family for family in TieredCollector(counts, lambda: settings).collect()}
+    reader: Any = SimpleNamespace(
+        slots=SimpleNamespace(taken=reading, waiting=waiting),
+        chunks=SimpleNamespace(hits=3, misses=1, at_once=0, bytes=5),
+    )
+    collector = TieredCollector(counts, reader, StoreStats(), lambda: settings)
+    return {family.name: family for family in collector.collect()}
 
 
-def sampled(counts: TieredCounts) -> dict[tuple[str, str], float]:
+def sampled(counts: TieredCounts, **more: int) -> dict[tuple[str, str], float]:
     """By name and topic."""
     return {
         (sample.name, sample.labels.get("topic", "")): sample.value
-        for family in collected(counts).values()
+        for family in collected(counts, **more).values()
         for sample in family.samples
     }
 
@@ -87,8 +95,8 @@ def test_counts_are_shown_by_topic() -> None:
 
 def test_pools_are_idle_by_what_may_run_at_once() -> None:
     counts = TieredCounts(ManualClock())
-    counts.reads_running, counts.reads_waiting, counts.copies_running = 4, 2, 12
-    found = sampled(counts)
+    counts.copies_running = 12
+    found = sampled(counts, reading=4, waiting=2)
     pool = "kafka_log_remote_remotestoragethreadpool_remotelogreader"
     manager = "kafka_log_remote_remotelogmanager"
     assert found[f"{pool}avgidlepercent", ""] == 0.6

@@ -60,5 +60,9 @@ def broker_collectors(
     ]
     if tiered is not None:
         configs = services.configs
-        found.append(TieredCollector(tiered.counts, lambda: configs.current.tiered))
+        found.append(
+            TieredCollector(
+                tiered.counts, tiered.reader, tiered.store_stats, lambda: configs.current.tiered
+            )
+        )
     return found

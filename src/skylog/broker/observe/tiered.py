@@ -19,11 +19,14 @@ from prometheus_client.registry import Collector
 
 from skylog.broker.observe.stages import stage_metrics
 from skylog.kernel.stages import BOUNDS
+from skylog.objects.metered import StoreCollector
 
 if TYPE_CHECKING:
     from skylog.kernel.settings.tiered import TieredSettings
     from skylog.kernel.stages import Stage
+    from skylog.objects.metered import StoreStats
     from skylog.tiered.counts import TieredCounts, Waits
+    from skylog.tiered.reading.reader import RemoteReader
 
 _TOPICS: Final = "kafka_server_brokertopicmetrics"
 _MANAGER: Final = "kafka_log_remote_remotelogmanager"
@@ -93,16 +96,22 @@ _OWN_TOTALS: Final = (
         "orphans_deleted",
         "Objects that belonged to no remote segment and were deleted.",
     ),
-    ("cache_hits", "cache_hits", "Reads of chunks served from memory."),
-    ("cache_misses", "cache_misses", "Reads of chunks that had to be fetched from the store."),
 )
 
 
 class TieredCollector(Collector):
     """Reads what manager, reader and followers have counted."""
 
-    def __init__(self, counts: TieredCounts, settings: Callable[[], TieredSettings]) -> None:
+    def __init__(
+        self,
+        counts: TieredCounts,
+        reader: RemoteReader,
+        store: StoreStats,
+        settings: Callable[[], TieredSettings],
+    ) -> None:
         self._counts = counts
+        self._reader = reader
+        self._store = StoreCollector(store, f"{_OURS}_objects")
         self._settings = settings
 
     def collect(self) -> Iterator[Metric]:
@@ -121,7 +130,23 @@ class TieredCollector(Collector):
         yield from _throttle("fetch", counts.fetch_throttle)
         for name, field, text in _OWN_TOTALS:
             yield CounterMetricFamily(f"{_OURS}_{name}", text, value=getattr(counts, field))
+        yield from self._cache()
+        yield from self._store.collect()
         yield from stage_metrics(_OURS, counts.stages())
+
+    def _cache(self) -> Iterator[Metric]:
+        chunks = self._reader.chunks
+        for name, text, value in (
+            ("hits", "Reads of remote segments served from memory.", chunks.hits),
+            ("misses", "Reads of remote segments that waited for the store.", chunks.misses),
+            ("at_once", "Reads of remote segments from a directory's page cache.", chunks.at_once),
+        ):
+            yield CounterMetricFamily(f"{_OURS}_cache_{name}", text, value=value)
+        yield GaugeMetricFamily(
+            f"{_OURS}_cache_bytes",
+            "Bytes of remote segments in memory.",
+            value=chunks.bytes,
+        )
 
     def _topics(self) -> Iterator[Metric]:
         topics = tuple(self._counts.topics.items())
@@ -160,12 +185,12 @@ class TieredCollector(Collector):
         yield GaugeMetricFamily(
             f"{_POOL}_remotelogreadertaskqueuesize",
             "Remote reads that wait for others.",
-            value=counts.reads_waiting,
+            value=self._reader.slots.waiting,
         )
         yield GaugeMetricFamily(
             f"{_POOL}_remotelogreaderavgidlepercent",
             "Share of remote reads that could run at once and do not, from 0 to 1.",
-            value=_idle(counts.reads_running, settings.readers),
+            value=_idle(self._reader.slots.taken, settings.readers),
         )
 
 
