@@ -42,8 +42,8 @@ dist: setup ## Build the sdist and the wheel, and try both in new environments
 	$(PIP) --require-hashes -r requirements-native.txt
 	$(BIN)/python tools/dist.py
 
-run: $(RUNTIME) ## Start skylog with embedded defaults and a diskless demo topic
-	@$(BIN)/skylog server --demo
+run: $(RUNTIME) ## Start skylog with embedded defaults, a diskless demo topic and tiered storage
+	@$(BIN)/skylog server --demo --override remote.log.storage.system.enable=true
 
 test: setup ## Run the tests that need only Python
 	$(BIN)/pytest -n auto --dist loadgroup -m "not interop"

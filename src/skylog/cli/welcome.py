@@ -42,8 +42,20 @@ def welcome(node: Node) -> None:
         f"  echo 'hello, log' | {skylog} produce {topic}{where}",
         f"  {skylog} consume {topic} --from-beginning{where}",
         show,
+        *(_tiered(skylog, where) if node.settings.tiered.enabled else ()),
         f"or any Kafka client with bootstrap.servers={address}. Ctrl-C stops the node.",
         "",
     ]
     sys.stdout.write("\n".join(lines))
     sys.stdout.flush()
+
+
+def _tiered(skylog: str, where: str) -> list[str]:
+    """A topic whose old segments go to the object store within seconds."""
+    return [
+        "and a topic of which only the newest segments stay on disk:",
+        f"  {skylog} topics create clicks --config remote.storage.enable=true"
+        f" --config segment.bytes=1048576 --config local.retention.bytes=1048576{where}",
+        f"  {skylog} perf produce clicks --records 20000 --size 1024{where}",
+        f"  {skylog} tiered regions clicks{where}",
+    ]
