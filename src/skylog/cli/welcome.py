@@ -52,10 +52,11 @@ def welcome(node: Node) -> None:
 
 def _tiered(skylog: str, where: str) -> list[str]:
     """A topic whose old segments go to the object store within seconds."""
+    settings = "remote.storage.enable=true segment.bytes=1048576 local.retention.bytes=1048576"
+    configs = "".join(f" --config {setting}" for setting in settings.split())
     return [
         "and a topic of which only the newest segments stay on disk:",
-        f"  {skylog} topics create clicks --config remote.storage.enable=true"
-        f" --config segment.bytes=1048576 --config local.retention.bytes=1048576{where}",
+        f"  {skylog} topics create clicks{configs}{where}",
         f"  {skylog} perf produce clicks --records 20000 --size 1024{where}",
         f"  {skylog} tiered regions clicks{where}",
     ]
