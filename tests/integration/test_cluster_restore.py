@@ -57,7 +57,7 @@ def restore(bucket: Path, node: ClusterNode) -> RestoreReport:
             f"diskless.storage.url={bucket.as_uri()}",
         ],
     )
-    return asyncio.run(restore_node(settings))
+    return asyncio.run(restore_node(settings))[0]
 
 
 def test_a_cluster_is_restored_with_its_controllers(tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ def test_orphans_go_and_what_is_known_stays(broker: Broker, bucket: Path) -> Non
     until(scanned)
     assert not other.exists()
     assert objects(bucket) == known
+    assert consume(broker) == list(range(RECORDS))
 
 
 def test_what_was_copied_is_sound_and_damage_is_found(broker: Broker, bucket: Path) -> None:

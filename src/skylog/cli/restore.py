@@ -21,6 +21,8 @@ from skylog.cli.times import format_time
 if TYPE_CHECKING:
     from skylog.diskless.files.restore import RestoreReport
     from skylog.kernel.settings import BrokerSettings
+    from skylog.objects.store import ObjectStore
+    from skylog.tiered.rebuild import RebuiltLogs
 
 app = new_app()
 _SHOWN_MAX = 10
@@ -43,25 +45,29 @@ def restore(
 ) -> None:
     """Restore a node that lost its disks from the backups in its object store.
 
-    Restores the cluster's metadata and the coordinators of diskless topics, as of the last backup.
-    It does not contain records of classic topics and committed offsets of groups. The node must be
-    stopped and its directories empty. Objects that were uploaded after the backup are kept until
+    Restores the cluster's metadata and the coordinators of diskless topics, as of the last backup,
+    and the metadata of remote segments, by what is in the store. It does not contain records of
+    classic topics that were not copied to the store, and committed offsets of groups. The node must
+    be stopped and its directories empty. Objects that were uploaded after the backup are kept until
     `skylog diskless orphans --release`.
     """
     from skylog.kernel.settings import load_settings  # noqa: PLC0415 - not needed for --help
 
     settings = load_settings(config, os.environ, [*(override or []), f"diskless.storage.url={url}"])
-    report = asyncio.run(restore_node(settings))
+    report, remote = asyncio.run(restore_node(settings))
     if json:
-        print_json(_as_json(report))
+        print_json({**_as_json(report), **(_remote_json(remote) if remote else {})})
     else:
         _show(report)
+        if remote:
+            _show_remote(remote)
 
 
-async def restore_node(settings: BrokerSettings) -> RestoreReport:
+async def restore_node(settings: BrokerSettings) -> tuple[RestoreReport, RebuiltLogs | None]:
     """Restore the node with these settings; after a StorageError nothing has changed."""
     from skylog.broker.assembly.diskless_planes import plane_rules  # noqa: PLC0415
     from skylog.broker.background.backup import coordinators_directory  # noqa: PLC0415
+    from skylog.broker.tiered.restoring import RemoteLogRestore  # noqa: PLC0415
     from skylog.diskless.files.restore import NodeDirectories, Restore  # noqa: PLC0415
     from skylog.kernel.clock import SystemClock  # noqa: PLC0415
     from skylog.kernel.limits import LOG_OPEN_FILES_MAX  # noqa: PLC0415
@@ -75,14 +81,38 @@ async def restore_node(settings: BrokerSettings) -> RestoreReport:
         coordinators=coordinators_directory(settings),
     )
     check_there(settings.diskless.storage_url)
+    clock, rules = SystemClock(), plane_rules(settings)
     store = open_store(settings.diskless.storage_url, settings.storage)
+    segments = _open_segments(settings)
+    partitions = settings.tiered.metadata_topic.partitions
+    remote = (
+        None
+        if segments is None
+        else RemoteLogRestore(store, segments, clock, partitions=partitions)
+    )
     try:
-        work = Restore(
-            store, directories, Files(LOG_OPEN_FILES_MAX), SystemClock(), plane_rules(settings)
-        )
-        return await work.run()
+        work = Restore(store, directories, Files(LOG_OPEN_FILES_MAX), clock, rules, remote)
+        return await work.run(), remote.rebuilt if remote else None
     finally:
         await store.close()
+        if segments:
+            await segments.close()
+
+
+def _open_segments(settings: BrokerSettings) -> ObjectStore | None:
+    """The store of remote segments; None without tiered storage."""
+    from skylog.objects.open import open_store  # noqa: PLC0415
+    from skylog.tiered.configuration import remote_storage_config  # noqa: PLC0415
+
+    if not settings.tiered.enabled:
+        return None
+    config = remote_storage_config(
+        settings.tiered,
+        settings.storage,
+        settings.diskless.storage_url,
+        str(_absolute(settings.node.log_dirs[0])),
+    )
+    return open_store(config.url, config.storage)
 
 
 def _absolute(name: str) -> Path:
@@ -133,6 +163,42 @@ def _show(report: RestoreReport) -> None:
             " and are kept (see skylog diskless orphans):\n"
         )
         _list(report.newer)
+
+
+def _remote_json(remote: RebuiltLogs) -> dict[str, object]:
+    return {
+        "remote_segments": remote.count,
+        "missing_remote_segments": _missing(remote),
+        "held_remote_segments": _held(remote),
+        "unreadable_remote_segments": remote.unreadable,
+    }
+
+
+def _missing(remote: RebuiltLogs) -> list[str]:
+    return [
+        f"{one.topic}-{one.partition.partition_index} {one.start_offset}..{one.end_offset} {one.id}"
+        for one in remote.missing
+    ]
+
+
+def _held(remote: RebuiltLogs) -> list[str]:
+    return [
+        f"{one.topic}-{one.partition.partition_index} from {one.start_offset} {one.id}"
+        for one in remote.held
+    ]
+
+
+def _show_remote(remote: RebuiltLogs) -> None:
+    sys.stdout.write(f"{counted(remote.count, 'remote segment')} can be read.\n")
+    told = {
+        "in the backup, but no longer in the store": _missing(remote),
+        "newer than what was restored of their partitions, and kept": _held(remote),
+        "unreadable, and kept": remote.unreadable,
+    }
+    for what, found in told.items():
+        if found:
+            sys.stdout.write(f"{counted(len(found), 'remote segment')} {what}:\n")
+            _list(found)
 
 
 def _list(keys: list[str]) -> None:

@@ -93,6 +93,8 @@ class ControllerSettings:
     kraft_version: int = 1
     # Whether a broker with the same id runs in this process: then no older one can be alive.
     combined: bool = True
+    # After a restore: leader epochs below it may have been used since the backup; 0 for none.
+    leader_epoch_floor: int = 0
     partition_count_default: int = 1
     replication_factor_default: int = 1
     session_timeout_ms: int = 9_000

@@ -203,6 +203,8 @@ OBJECT_PART_BYTES_MIN: Final = 5 * 1024 * 1024
 OBJECT_PART_BYTES: Final = 8 * 1024 * 1024
 # How long a store that is closed waits for uploads to be aborted.
 OBJECT_UPLOADS_END_SECONDS_MAX: Final = 5.0
+# How far a restore lifts leader epochs: more than a cluster uses between two backups.
+EPOCHS_PER_RESTORE: Final = 1_000_000
 # A remote segment: its manifest, one of its indexes, and its chunks. A manifest of as many chunks
 # has about six bytes for each.
 REMOTE_MANIFEST_BYTES_MAX: Final = 8 * 1024 * 1024

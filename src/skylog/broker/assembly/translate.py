@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from skylog.broker.assembly.diskless_planes import coordinator_replicas
 from skylog.broker.net.access import controller_client
 from skylog.controller.settings import ControllerSettings, ReplicaPacing
+from skylog.diskless.files.restore import read_epoch_floor
 from skylog.groups.settings import GroupSettings
 from skylog.kernel import limits
 from skylog.kernel.rates import INT32_MAX
@@ -44,6 +45,7 @@ def controller_settings(
         quorum_node_ids=voters,
         bootstrap=tuple(record for record in records if record is not None),
         combined=settings.node.is_broker,
+        leader_epoch_floor=read_epoch_floor(storage.metadata_log),
         partition_count_default=settings.topics.partitions,
         replication_factor_default=settings.topics.replication_factor,
         session_timeout_ms=settings.node.session_timeout_ms,

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skylog.broker.assembly.diskless_planes import COORDINATORS_DIRECTORY
+from skylog.broker.tiered.backup import remote_log_states
 from skylog.diskless.files.backup import LogToBackup, MetadataBackup, NodeIdentity
 from skylog.diskless.files.passes import PacedPass
 from skylog.kernel.ids import METADATA_TOPIC_ID
+from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.kernel.topics import CLUSTER_METADATA, DISKLESS_METADATA
 from skylog.quorum.election_file import FILE_NAME as ELECTION_NAME
 
@@ -83,7 +85,9 @@ def broker_backup(
     settings, store = services.settings, services.diskless.store
     if not is_wanted(settings):
         return None
-    return open_backup(settings, system, services.image, services.logs, store, storage, quorum)
+    backup = open_backup(settings, system, services.image, services.logs, store, storage, quorum)
+    backup.include(lambda: remote_log_states(services))
+    return backup
 
 
 def start_backup(
@@ -93,14 +97,18 @@ def start_backup(
     interval_ms: int,
     background: Background,
 ) -> PacedPass:
-    """Back up repeatedly, once the cluster has diskless topics."""
+    """Back up repeatedly, once the cluster has diskless or remote topics."""
+
+    def wanted() -> bool:
+        return any(image.topic(name) is not None for name in (DISKLESS_METADATA, METADATA_TOPIC))
+
     paced = PacedPass(
         "backup",
         backup,
         clock,
         interval_ms,
         first_ms=interval_ms,
-        wanted=lambda: image.topic(DISKLESS_METADATA) is not None,
+        wanted=wanted,
     )
     background.every(paced.turn_ms, "diskless backup", paced.run)
     return paced

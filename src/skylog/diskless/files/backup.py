@@ -53,6 +53,20 @@ class LogToBackup:
 
 
 @dataclass(frozen=True, slots=True)
+class StateToBackup:
+    """What a node has made of a partition's records, as one snapshot: there is no log to copy after
+    it. ``role`` is kept with it for the restore."""
+
+    topic: str
+    partition: int
+    topic_id: Uuid
+    # The records below this offset are in it.
+    offset: int
+    role: str
+    encode: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeIdentity:
     """What identifies a node."""
 
@@ -88,6 +102,7 @@ class MetadataBackup:
         """``sources`` in the order in which they are copied; ``election`` blocks."""
         self._identity = identity
         self._sources = sources
+        self._states: Callable[[], Sequence[StateToBackup]] = tuple
         self._election = election
         self._store = store
         self._claim = BucketClaim(store, identity.cluster_id)
@@ -97,11 +112,16 @@ class MetadataBackup:
         self._last: dict[tuple[str, int], LogBackup] = {}
         self.stats = BackupStats()
 
+    def include(self, states: Callable[[], Sequence[StateToBackup]]) -> None:
+        """Copy these too, before all others."""
+        self._states = states
+
     async def run_once(self) -> None:
         """One backup; nothing is written if nothing has changed."""
         await self._claim.require()
         created_ms = self._clock.now_ms()
-        copies = [await self._copy(source) for source in self._sources()]
+        copies = [await self._copy_state(state) for state in self._states()]
+        copies += [await self._copy(source) for source in self._sources()]
         now = {(copy.topic, copy.partition): copy for copy in copies}
         if now == self._last:
             return
@@ -121,6 +141,14 @@ class MetadataBackup:
         self.stats.last_backup_ms = created_ms
         self.stats.end_offsets = {f"{one.topic}-{one.partition}": one.end_offset for one in copies}
         await self._prune()
+
+    async def _copy_state(self, source: StateToBackup) -> LogBackup:
+        last, data = self._last.get((source.topic, source.partition)), source.encode()
+        known = last.snapshot if last else None
+        if known is None or known.digest != digest_of(data):
+            known = await self._put(source, data, 0, source.offset)
+        topic_id = str(source.topic_id)
+        return LogBackup(source.topic, source.partition, topic_id, known, source.role, ())
 
     async def _copy(self, source: LogToBackup) -> LogBackup:
         last = self._last.get((source.topic, source.partition))
@@ -166,7 +194,9 @@ class MetadataBackup:
         data, end_offset = read
         return await self._put(source, data, offset, end_offset)
 
-    async def _put(self, source: LogToBackup, data: bytes, start: int, end: int) -> Part:
+    async def _put(
+        self, source: LogToBackup | StateToBackup, data: bytes, start: int, end: int
+    ) -> Part:
         digest = digest_of(data)
         key = part_key(self._identity.node_id, source.topic, source.partition, digest)
         await self._store.put(key, data)

@@ -7,11 +7,11 @@ them for orphans.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from skylog.diskless.coordinator.loading import load_snapshot, replay
 from skylog.diskless.coordinator.machine import CoordinatorMachine
@@ -20,10 +20,13 @@ from skylog.diskless.coordinator.snapshots import Snapshots
 from skylog.diskless.files.backup import read_manifest
 from skylog.diskless.files.manifest import LogBackup, Manifest, manifest_prefix
 from skylog.diskless.files.orphans import PREFIX, STAGED_PREFIX
+from skylog.diskless.plane import TopicPartition
 from skylog.diskless.rules.times import PlaneRules
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import StorageError
 from skylog.kernel.ids import Uuid
+from skylog.kernel.limits import EPOCHS_PER_RESTORE
+from skylog.kernel.settings.tiered import METADATA_TOPIC as REMOTE_LOG_METADATA
 from skylog.kernel.topics import CLUSTER_METADATA, DISKLESS_METADATA
 from skylog.log.config import LogConfig
 from skylog.log.directory import LogDirectory
@@ -37,7 +40,14 @@ from skylog.quorum.election_file import FILE_NAME as ELECTION_NAME
 from skylog.quorum.meta_properties import MetaProperties, write_meta_properties
 from skylog.quorum.snapshots import SUFFIX, parse_name
 from skylog.wire.batch import Batch, split_batches
+from skylog.wire.messages.partition_record import PartitionRecord
+from skylog.wire.metadata_records import decode_metadata
+from skylog.wire.records import decode_records
 
+# The file that says how far leader epochs are lifted, beside the cluster's metadata.
+EPOCH_FLOOR: Final = "restored-leader-epoch-floor"
+# What a backup says of a partition of the metadata topic of which the node has a replica.
+REPLICA: Final = "replica"
 LOST_FOUND: Final = "lost+found"  # every new file system has it
 
 
@@ -77,6 +87,50 @@ class RestoreReport:
     newer: list[str] = field(default_factory=list)
 
 
+class RemoteMetadata(Protocol):
+    """What ``__remote_log_metadata`` is to say after the restore."""
+
+    async def batches(self, ends: Mapping[TopicPartition, int]) -> Mapping[int, bytes]:
+        """Batches by partition of that topic; ``ends`` are the restored ends of partitions that
+        have other records than their remote segments. The same on every node."""
+        ...
+
+
+class LeaderEpochs:
+    """How far leader epochs have to be lifted.
+
+    The cluster went on after the backup, so that epochs that the restored one would hand out have
+    been used: by fences of remote segments, by boundaries, and by clients, which ignore metadata of
+    a lower epoch than they have seen.
+    """
+
+    def __init__(self) -> None:
+        self._highest = 0
+
+    def note(self, batches: Iterable[Batch]) -> None:
+        """Batches of the cluster's metadata."""
+        for batch in batches:
+            for record in () if batch.is_control else decode_records(batch):
+                found = decode_metadata(record.value)
+                if isinstance(found, PartitionRecord):
+                    self._highest = max(self._highest, found.leader_epoch)
+
+    @property
+    def floor(self) -> int:
+        """Behind all epochs of the backup, and those used since."""
+        return (self._highest // EPOCHS_PER_RESTORE + 1) * EPOCHS_PER_RESTORE
+
+
+def read_epoch_floor(metadata_log: Path) -> int:
+    """How far leader epochs are to be lifted; 0 for a node that was not restored. Blocks."""
+    try:
+        return int((metadata_log / EPOCH_FLOOR).read_text())
+    except FileNotFoundError:
+        return 0
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{metadata_log / EPOCH_FLOOR}: {error}") from error
+
+
 async def latest_backup(store: ObjectStore, node_id: int) -> Manifest:
     """The newest backup; StorageError if there is none or it cannot be read."""
     newest = None
@@ -100,13 +154,17 @@ class Restore:
         files: Files,
         clock: Clock,
         rules: PlaneRules,
+        remote: RemoteMetadata | None = None,
     ) -> None:
+        """``remote`` is None if the node has no tiered storage."""
         self._store = store
+        self._remote = remote
         self._directories = directories
         self._files = files
         self._clock = clock
         self._rules = rules
         self._machines: list[CoordinatorMachine] = []
+        self._epochs = LeaderEpochs()
 
     async def run(self) -> RestoreReport:
         manifest = await latest_backup(self._store, self._directories.node_id)
@@ -116,11 +174,14 @@ class Restore:
         restored = [
             await self._restore_log(log) for log in manifest.logs if log.topic == DISKLESS_METADATA
         ]
+        if self._remote is not None:
+            restored += await self._restore_remote(self._remote, manifest)
         self._write_checkpoints(restored)
         for log in manifest.logs:
             if log.topic == CLUSTER_METADATA:
                 await self._restore_log(log)
         metadata = self._log_directory(CLUSTER_METADATA, 0)
+        self._files.replace(str(metadata / EPOCH_FLOOR), f"{self._epochs.floor}\n".encode())
         if manifest.election:
             self._files.replace(str(metadata / ELECTION_NAME), manifest.election.encode())
         report = await self._report(manifest)
@@ -147,6 +208,31 @@ class Restore:
         home = where.metadata_dir if topic == CLUSTER_METADATA else where.log_dirs[0]
         return home / directory_name(topic, partition)
 
+    async def _restore_remote(self, remote: RemoteMetadata, manifest: Manifest) -> list[Log]:
+        """Logs of the metadata topic of remote segments: not copied, but written anew."""
+        ends = {
+            partition: state.high_watermark
+            for machine in self._machines
+            for partition, _, state in machine.state.all_partitions()
+        }
+        batches = await remote.batches(ends)
+        return [
+            self._new_log(backup, batches.get(backup.partition, b""))
+            for backup in manifest.logs
+            if backup.topic == REMOTE_LOG_METADATA and backup.snapshot_name == REPLICA
+        ]
+
+    def _new_log(self, backup: LogBackup, batches: bytes) -> Log:
+        key, host = (backup.topic, backup.partition), LogHost(self._files)
+        directory = str(self._log_directory(backup.topic, backup.partition))
+        log = Log.open(key, directory, host, LogConfig(), self._clock.now_ms())
+        log.companions.assign_topic_id(Uuid.parse(backup.topic_id))
+        if batches:
+            log.appender.append_as_follower(list(split_batches(batches)))
+        log.high_watermark = log.log_end_offset
+        log.close()
+        return log
+
     # -- logs ----------------------------------------------------------------------------------
 
     async def _restore_log(self, backup: LogBackup) -> Log:
@@ -167,6 +253,8 @@ class Restore:
         machine = self._machine_of(backup, snapshots) if coordinates else None
         async for batches in self._batches(backup):
             log.appender.append_as_follower(batches)
+            if backup.topic == CLUSTER_METADATA:
+                self._epochs.note(batches)
             if machine is not None:
                 replay(machine, batches)
         if log.log_end_offset != backup.end_offset:
@@ -185,7 +273,10 @@ class Restore:
             raise StorageError(
                 f"the backup names {backup.snapshot_name!r}, which is not a snapshot"
             )
-        self._write(directory, parsed[0].file_name, await self._get(backup, 0))
+        data = await self._get(backup, 0)
+        if backup.topic == CLUSTER_METADATA:
+            self._epochs.note(split_batches(data))
+        self._write(directory, parsed[0].file_name, data)
 
     def _write(self, directory: Path, name: str, data: bytes) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,0 +1,155 @@
+"""All disks are lost: what was in the store of remote segments can be read again. # T13, T16"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from skylog.cli.restore import restore_node
+from skylog.kernel.settings import load_settings
+from skylog.testing import Broker
+from tests.waiting import until
+
+TOPIC = "tiered"
+
+
+def settings(bucket: Path) -> dict[str, str]:
+    return {
+        "diskless.storage.url": bucket.as_uri(),
+        "diskless.metadata.backup.interval.ms": "3600000",  # when the test starts them
+        "remote.log.storage.system.enable": "true",
+        "remote.log.manager.task.interval.ms": "200",
+        "log.retention.check.interval.ms": "200",
+        "log.level": "ERROR",
+    }
+
+
+def create(broker: Broker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    config = {
+        "remote.storage.enable": "true",
+        "segment.bytes": "1048576",
+        "local.retention.bytes": "1",
+    }
+    for future in admin.create_topics([NewTopic(TOPIC, 1, 1, config=config)]).values():
+        future.result()
+
+
+def produce(broker: Broker, first: int, count: int) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
+    for number in range(first, first + count):
+        producer.produce(TOPIC, b"%05d" % number + bytes(10_000), partition=0)
+        if number % 50 == 0:
+            assert producer.flush(60) == 0
+    assert producer.flush(60) == 0
+
+
+def consume(broker: Broker, start: int, count: int) -> list[int]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none"})
+    consumer.assign([TopicPartition(TOPIC, 0, start)])
+    found: list[int] = []
+    deadline = time.monotonic() + 60
+    while len(found) < count and time.monotonic() < deadline:
+        for message in consumer.consume(100, 0.5):
+            assert message.error() is None
+            found.append(int(message.value()[:5]))
+    consumer.close()
+    return found
+
+
+def local_start(broker: Broker) -> int:
+    replica = broker.node._services.replicas.get(TOPIC, 0)
+    assert replica is not None
+    return replica.log.local_log_start_offset
+
+
+def leader_epoch(broker: Broker) -> int:
+    topic = broker.node._services.image.topic(TOPIC)
+    assert topic is not None
+    return topic.partitions[0].leader_epoch
+
+
+def back_up(broker: Broker) -> None:
+    backup = broker.node.maintenance.backup
+    assert backup is not None
+    broker.run(backup.run_once())
+
+
+def restore(bucket: Path, directory: Path) -> dict[str, object]:
+    """By the command, as an operator does."""
+    command = [sys.executable, "-m", "skylog.cli.main", "restore", "--from", bucket.as_uri()]
+    command += ["--json", "--override", f"log.dirs={directory}"]
+    command += ["--override", "remote.log.storage.system.enable=true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_remote_segments_survive_the_loss_of_all_disks(tmp_path: Path) -> None:
+    """Also those that were finished after the backup, which are only in the store."""
+    bucket, directory = tmp_path / "bucket", tmp_path / "data"
+    with Broker(settings(bucket), directory=directory) as broker:
+        create(broker)
+        produce(broker, 0, 250)
+        until(lambda: local_start(broker) > 50)
+        back_up(broker)
+        produce(broker, 250, 250)
+        until(lambda: local_start(broker) > 300)
+        end, epoch = local_start(broker), leader_epoch(broker)
+        assert consume(broker, 0, end)[:end] == list(range(end))
+    shutil.rmtree(directory)
+    report = restore(bucket, directory)
+    assert report["remote_segments"]
+    assert report["unreadable_remote_segments"] == report["missing_remote_segments"] == []
+    with Broker(settings(bucket), directory=directory) as broker:
+        assert leader_epoch(broker) > epoch + 1_000_000  # and the elections of a start
+        found = consume(broker, 0, end)
+        assert found[:end] == list(range(end))
+        # It goes on where the remote segments end, and copies again.
+        produce(broker, 1000, 250)
+        until(lambda: local_start(broker) > end + 50)
+        again = consume(broker, 0, end + 250)
+        assert again[:end] == list(range(end))
+        assert again[-250:] == list(range(1000, 1250))
+
+
+def test_segments_that_are_gone_are_told(tmp_path: Path) -> None:
+    bucket, directory = tmp_path / "bucket", tmp_path / "data"
+    with Broker(settings(bucket), directory=directory) as broker:
+        create(broker)
+        produce(broker, 0, 400)
+        until(lambda: local_start(broker) > 250)
+        back_up(broker)
+    shutil.rmtree(directory)
+    manifests = sorted(bucket.rglob("*.rsm-manifest"))
+    manifests[0].unlink()
+    given = load_settings(
+        None,
+        {},
+        [
+            f"log.dirs={directory}",
+            f"diskless.storage.url={bucket.as_uri()}",
+            "remote.log.storage.system.enable=true",
+        ],
+    )
+    _, remote = asyncio.run(restore_node(given))
+    assert remote is not None
+    assert [one.start_offset for one in remote.missing] == [0]
+    assert remote.count == len(manifests) - 1
+    with Broker(settings(bucket), directory=directory) as broker:
+        first = min(page[0].start_offset for page in remote.segments.values())
+        assert 0 < first < 150
+        found = consume(broker, first, 100)
+        assert found[:100] == list(range(first, first + 100))
+        # What is gone is below the log start now, rather than an error for ever.
+        replica = broker.node._services.replicas.get(TOPIC, 0)
+        assert replica is not None
+        assert replica.log.log_start_offset == first
