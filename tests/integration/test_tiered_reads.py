@@ -211,3 +211,15 @@ def test_indexes_are_kept_beside_the_logs(broker: Broker, client: Client, tiered
     client.fetch(tiered, 55)
     cache = broker.directory / "remote-log-index-cache"
     assert until(lambda: list(cache.glob("*.index")))
+
+
+def test_a_deleted_topic_leaves_no_indexes_behind(broker: Broker, client: Client) -> None:
+    topic = "short-lived"
+    fill(client, topic)
+    until(lambda: local_start(client, topic) >= 300)
+    cache = broker.directory / "remote-log-index-cache"
+    before = set(cache.iterdir())
+    assert numbers(values(client.fetch(topic, 55).records))[0] <= 55
+    (index,) = until(lambda: set(cache.glob("*.index")) - before)
+    client.delete(topic)
+    until(lambda: not index.exists())

@@ -27,7 +27,8 @@ class Slots:
 
     @property
     def waiting(self) -> int:
-        return sum(1 for turn in self._waiting if not turn.done())
+        # A copy: metrics are collected on another thread.
+        return sum(1 for turn in tuple(self._waiting) if not turn.done())
 
     @property
     def is_free(self) -> bool:

@@ -103,6 +103,8 @@ class ObjectRemoteStorage:
         self._custom_metadata_bytes_max = custom_metadata_bytes_max
         self._rate = rate
         self._manifests = _Manifests(store, layout)
+        # Called before the objects of a segment are deleted: what is cached of it goes, too.
+        self.on_delete: Callable[[RemoteSegment], None] | None = None
 
     async def copy(self, segment: RemoteSegment, files: SegmentFiles) -> bytes | None:
         """Put all objects; the same again is harmless. ``CustomMetadataTooLarge``."""
@@ -197,6 +199,8 @@ class ObjectRemoteStorage:
         """Manifest first; what is absent counts as deleted."""
         await self.require_ours()
         self._manifests.forget(segment)
+        if self.on_delete is not None:
+            self.on_delete(segment)
         with _Damaged(segment):
             groups = self.layout.deletions(segment)
         for keys in groups:

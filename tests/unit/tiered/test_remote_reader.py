@@ -290,6 +290,7 @@ async def test_so_many_at_once_and_so_many_more_wait(tmp_path: Path) -> None:
     again = asyncio.ensure_future(reading.bytes(wanted(8, 100)))  # joins the last one
     await eventually(lambda: reading.reader.slots.waiting == 3)
     assert len({key[0] for key in remote.fetched}) == 2
+    assert (reading.reader.slots.taken, reading.reader.slots.waiting) == (2, 3)
     assert await code_of(reading, offset=10) == ErrorCode.UNKNOWN_SERVER_ERROR
     remote.open.set()
     assert await asyncio.gather(*reads) == [

@@ -127,6 +127,7 @@ def open_tiered(
         bytes_max=tiered.index_cache_bytes_max,
         idle_ms_max=tiered.index_cache_ttl_ms,
     )
+    storage.on_delete = indexes.forget
     reader = RemoteReader(
         logs, storage, indexes, system, counts, reader_settings(tiered), at_hand=storage
     )

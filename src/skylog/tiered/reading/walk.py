@@ -41,8 +41,8 @@ class Chunk:
 
     def note_checked(self, start: int, end: int) -> None:
         """Remembers one range: readers go forward, so the latest tells most."""
-        if start == self.checked_to:
-            self.checked_to = end
+        if self.checked_from <= start <= self.checked_to:
+            self.checked_to = max(self.checked_to, end)
         else:
             self.checked_from, self.checked_to = start, end
 
@@ -139,8 +139,10 @@ class Walk:
         self._needed = 0
 
     def run(self) -> Walked:
-        stop = None
+        stop = self._step()
         while stop is None:
+            if self._begin >= 0:
+                self._run_on()
             stop = self._step()
         begin = self._begin if self._begin >= 0 else self._position
         return Walked(stop, begin, self._position, self._following, self._needed, self._first)
@@ -175,6 +177,30 @@ class Walk:
                 self._begin, self._first = position, base
         self._following, self._position = last + 1, stop_at
         return None
+
+    def _run_on(self) -> None:
+        """Take the batches that follow in the same chunk, up to one that ``_step`` has to look at:
+        a topic may have a batch for each record."""
+        chunk = self._chunks[self._slot]
+        start, data, unpack = chunk.start, chunk.data, _HEAD.unpack_from
+        at, following, last_max = self._position - start, self._following, self._segment.end_offset
+        end = min(chunk.end, self._begin + self._bounds.bytes_max) - start
+        epoch_wanted, epoch_end = self._lineage.epoch, self._lineage.end
+        checked_from, checked_to = chunk.checked_from - start, chunk.checked_to - start
+        while at + HEADER_BYTES <= end:
+            base, length, epoch, magic, crc, delta = unpack(data, at)
+            stop_at, last = at + length + LOG_OVERHEAD, base + delta
+            if not following <= base <= last <= last_max or base >= epoch_end:
+                break
+            if magic != MAGIC or epoch != epoch_wanted or not at + HEADER_BYTES <= stop_at <= end:
+                break
+            is_checked = checked_from <= at and stop_at <= checked_to
+            if not is_checked and crc32c(data[at + CRC_FROM : stop_at]) != crc:
+                break
+            at, following = stop_at, last + 1
+        if at > self._position - start:
+            chunk.note_checked(self._position, start + at)
+            self._position, self._following = start + at, following
 
     def _chunk(self, position: int) -> Chunk:
         chunk = self._chunks[self._slot]
