@@ -66,6 +66,8 @@ class LocalStore(ObjectStore, AtHand):
     ) -> None:
         """``inline_bytes_max``: smaller puts run on the event loop, if they are not synced."""
         self._executor = executor
+        # Runs ``put_file``, which takes so long that reads should not wait for it.
+        self.copies = executor
         self._inline_bytes_max = inline_bytes_max
         self._on_close = on_close
         self._rng = rng or system_random()
@@ -94,7 +96,7 @@ class LocalStore(ObjectStore, AtHand):
         def write(folder: int, name: str) -> None:
             self._files.copy_new(folder, name, source, size)
 
-        await self._run(key, partial(self._put_new, key, write))
+        await self.copies.run(partial(_guarded, key, partial(self._put_new, key, write)))
 
     def put_now(self, key: ObjectKey, data: Payload) -> bool:
         if size_of(data) >= self._inline_bytes_max:

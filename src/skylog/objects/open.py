@@ -30,6 +30,7 @@ _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}\Z", re.ASCII)
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z", re.ASCII)
 # Waiting for a disk needs few threads, and concurrent syncs of one disk hardly gain from more.
 _LOCAL_THREADS: Final = 8
+_LOCAL_COPIES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +124,24 @@ def _open_base(
     if where.scheme == "memory":
         return MemoryStore(clock)
     threads = ThreadExecutor(_LOCAL_THREADS, "objects")
+    copies = ThreadExecutor(_LOCAL_COPIES, "object copies")
     inline = beside_logs and not settings.file_sync
-    return LocalStore(
+
+    def close() -> None:
+        threads.close()
+        copies.close()
+
+    store = LocalStore(
         Path(where.path),
         threads,
         clock=clock,
         rng=rng,
         files=Files() if settings.file_sync else UnsyncedFiles(),
         inline_bytes_max=OBJECT_INLINE_BYTES_MAX if inline else 0,
-        on_close=threads.close,
+        on_close=close,
     )
+    store.copies = copies
+    return store
 
 
 def _open_remote(where: StorageUrl, settings: StorageSettings, part_bytes: int) -> ObjectStore:

@@ -471,3 +471,48 @@ async def test_what_errors_say_is_true_under_all_faults_at_once() -> None:
         outcomes |= set(await history(seed))
     assert {"create", "get", "delete", AMBIGUOUS} <= outcomes
     assert await history(7) == await history(7)  # the seed decides
+
+
+async def test_files_are_put_again_as_a_whole() -> None:
+    for kind in (NOT_DONE, AMBIGUOUS):
+        inner = Scripted(error(kind), error(kind))
+        await retrying(inner).put_file(KEY, [b"one", b"two"], 6)
+        assert await inner.memory.get(KEY) == b"onetwo"
+        assert inner.calls == 3
+    inner = Scripted(error(AMBIGUOUS), error(REFUSED))
+    with pytest.raises(ObjectError) as raised:
+        await retrying(inner).put_file(KEY, [b"data"], 4)
+    assert raised.value.kind is AMBIGUOUS
+
+
+async def test_a_large_file_has_time_for_all_its_parts() -> None:
+    """One request has a tenth of a second; a file of many parts takes longer than that."""
+
+    class Slow(MemoryStore):
+        async def put_file(self, key: ObjectKey, source: Source, size: int) -> None:
+            await asyncio.sleep(0.3)
+            await self.put(key, b"data")
+
+    policy = {"attempt_seconds_max": 0.1, "attempts_max": 1}
+    with pytest.raises(ObjectError, match="no answer within") as raised:
+        await RetryingStore(Slow(), RetryPolicy(**policy)).put_file(KEY, [b"data"], 4)
+    assert raised.value.kind is AMBIGUOUS
+    large = 100 * 1024 * 1024
+    await RetryingStore(Slow(), RetryPolicy(**policy)).put_file(KEY, [b"data"], large)
+
+
+async def test_files_are_counted_and_limited_like_other_puts() -> None:
+    metered = MeteredStore(MemoryStore())
+    limited = LimitedStore(metered, 1)
+    await asyncio.gather(*(limited.put_file(key, [b"data"], 4) for key in keys(5)))
+    assert metered.stats.operations["put"].requests == 5
+    assert metered.stats.bytes_written == 20
+
+
+async def test_faults_come_to_files_too() -> None:
+    for fault, done in (("before", False), ("unclear", False), ("after", True)):
+        store = FaultyStore(MemoryStore(), random.Random(1), Faults(**{fault: 1.0}))
+        with pytest.raises(ObjectError):
+            await store.put_file(KEY, [b"data"], 4)
+        assert store.injected[fault] == 1
+        assert (len([info async for info in store._inner.list("")]) == 1) == done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import random
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +19,7 @@ import pytest
 
 from skylog.kernel.clock import ManualClock
 from skylog.kernel.errors import StorageError
-from skylog.kernel.executor import InlineExecutor
+from skylog.kernel.executor import InlineExecutor, ThreadExecutor
 from skylog.objects.files import Files, UnsyncedFiles
 from skylog.objects.keys import BadKey, ObjectKey
 from skylog.objects.local import TEMPORARY, LocalStore
@@ -251,7 +253,7 @@ async def test_a_directory_made_by_another_process_is_synced_too(tmp_path: Path)
 WRITER = """
 import asyncio, random, sys
 from pathlib import Path
-from skylog.kernel.executor import InlineExecutor
+from skylog.kernel.executor import InlineExecutor, ThreadExecutor
 from skylog.objects.keys import ObjectKey
 from skylog.objects.local import LocalStore
 
@@ -521,3 +523,30 @@ async def test_a_file_system_that_cannot_say_is_asked_once(
     assert len(opens) == 1
     assert await store.get(KEY) == b"data"
     await store.close()
+
+
+async def test_reads_do_not_wait_for_copies(tmp_path: Path) -> None:
+    """A segment takes long to copy; all threads may be busy with others."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(Files):
+        def copy_file(self, source: Path, target: int) -> None:
+            begun.set()
+            assert go_on.wait(60)
+            super().copy_file(source, target)
+
+    threads, copies = ThreadExecutor(1, "reads"), ThreadExecutor(1, "copies")
+    store = LocalStore(tmp_path / "objects", threads, files=Slow())
+    store.copies = copies
+    source = tmp_path / "source"
+    source.write_bytes(b"a segment")
+    await store.put(KEY, b"data")
+    copying = asyncio.ensure_future(store.put_file(ObjectKey.named("backup", "x"), [source], 9))
+    await asyncio.to_thread(begun.wait, 60)
+    assert await store.get(KEY) == b"data"
+    assert not copying.done()
+    go_on.set()
+    await copying
+    await store.close()
+    threads.close()
+    copies.close()
