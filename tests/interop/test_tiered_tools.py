@@ -117,8 +117,8 @@ class Site:
             lambda: f"{topic}: {self.remote(topic, partition)}, not {wanted}",
         )
 
-    def restart(self) -> None:
-        self.node.process.stop()
+    def start(self) -> None:
+        """Again, at the same address."""
         self.node = _start(self.directory, int(self.node.bootstrap.rpartition(":")[2]))
 
 
@@ -379,17 +379,29 @@ def test_delete_segments_due_to_log_start_offset_breach(
         assert values(client, topic, 4) == numbers(range(3, 7))
 
 
-def test_fetch_from_leader_with_corrupted_checkpoint(site: Site) -> None:
-    """The files that say where the log begins, and its epochs, are lost: nothing else is."""
+CHECKPOINTS = (
+    "replication-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [CHECKPOINTS, ("log-start-offset-checkpoint",), ("leader-epoch-checkpoint",)],
+    ids=["offsets", "log start", "epochs"],
+)
+def test_fetch_from_leader_with_corrupted_checkpoint(site: Site, lost: tuple[str, ...]) -> None:
+    """Nothing is lost with these files. Without its epochs Kafka deletes all remote segments."""
     topic = site.create()
     site.produce(topic, range(4))
     site.settle(topic, "earliest-local", 3)
     site.node.process.stop()
     data = site.directory / "data"
-    (data / f"{topic}-0" / "leader-epoch-checkpoint").unlink()
-    for name in ("log-start-offset-checkpoint", "recovery-point-offset-checkpoint"):
-        (data / name).unlink()
-    site.node = _start(site.directory, int(site.node.bootstrap.rpartition(":")[2]))
+    for name in lost:
+        (data / name).unlink(missing_ok=True)
+        (data / f"{topic}-0" / name).unlink(missing_ok=True)
+    site.start()
     site.settle(topic, "earliest", 0)
     assert values(Confluent(site.node.bootstrap), topic, 4) == numbers(range(4))
     # What the store has does not go either: several rounds of expiry pass while more is copied.
@@ -405,7 +417,7 @@ def test_the_leader_lost_its_disk(site: Site) -> None:
     site.settle(topic, "earliest-local", 3)
     site.node.process.stop()
     shutil.rmtree(site.directory / "data" / f"{topic}-0")
-    site.node = _start(site.directory, int(site.node.bootstrap.rpartition(":")[2]))
+    site.start()
     # Offset 3 was local only.
     site.settle(topic, "latest", 3)
     assert values(Confluent(site.node.bootstrap), topic, 3) == numbers(range(3))
