@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.logging import get_logger
 from skylog.kernel.rng import random_uuid
 from skylog.tiered.candidates import abandoned, uncopied
@@ -128,6 +129,9 @@ class Copier:
                 self._runner.node_id,
                 self._system.clock.now_ms(),
             )
+            if not segment.epochs:
+                what = f"no leader epoch is known for offset {closed.base_offset}"
+                raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, what)
             files = await hosted.source.files_of(closed)
             began = self._counts.copy.begin()
             self._counts.copies_running += 1

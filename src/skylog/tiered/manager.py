@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from skylog.kernel.logging import get_logger
 from skylog.kernel.waiting import end_tasks
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from skylog.tiered.segments import TopicIdPartition
 
 log = get_logger("tiered.manager")
-# A lane that is woken while it works is looked at again when it ends, at the latest then.
-LANE_BUSY_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +82,8 @@ class RemoteLogManager:
         self._work = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._lanes: dict[_LaneKey, asyncio.Task[None]] = {}
+        # Lanes that were to be looked at while they worked: they are when they end.
+        self._again: set[_LaneKey] = set()
         self._backoffs: dict[_LaneKey, Backoff] = {}
         self._deletions: dict[TopicIdPartition, asyncio.Task[None]] = {}
         self._copy_slots = Slots(settings.copiers)
@@ -284,50 +284,60 @@ class RemoteLogManager:
         if hosted is None or remote is None or not hosted.leads:
             return  # it is told when the remote log is ready
         if key in self._lanes:
-            self._agenda.put(key, self._clock.monotonic() + LANE_BUSY_SECONDS)
+            self._again.add(key)
             return
         if lane is Lane.EXPIRE:
             hosted.expired_at = self._clock.monotonic()
         worker = self._worker(lane)
-        if not worker.has_work(hosted, remote):
-            self._rest(key, hosted, worker.due_ms(hosted, remote))
+        try:
+            if not worker.has_work(hosted, remote):
+                self._rest(key, hosted, worker.due_ms(hosted, remote))
+                return
+        except Exception:  # whatever it is, other partitions go on
+            log.exception("partition not looked at", topic=hosted.topic, lane=lane.value)
+            self._back_off(key)
             return
         task = asyncio.get_running_loop().create_task(self._lane(key, hosted, remote))
         self._lanes[key] = task
+        task.add_done_callback(lambda _: self._lane_ended(key))
 
     def _worker(self, lane: Lane) -> Copier | Expirer:
         return self._copier if lane is Lane.COPY else self._expirer
 
     async def _lane(self, key: _LaneKey, hosted: Hosted, remote: RemoteLog) -> None:
-        """Do all that there is to do in a lane; at its end it is looked at again."""
-        again = self._clock.monotonic()
-        worker = self._worker(key[1])
+        """Do all that there is to do in a lane."""
         try:
-            due_ms = await worker.run(hosted, remote)
+            due_ms = await self._worker(key[1]).run(hosted, remote)
             self._backoffs.pop(key, None)
-            if due_ms is not None:
-                again += max(due_ms - self._clock.now_ms(), 0) / 1000
+            self._rest(key, hosted, due_ms)
         except FAILURES as error:
-            again += self._backoff(key).next_seconds()
             why = str(error) or type(error).__name__
             log.warning("lane rests", topic=hosted.topic, lane=key[1].value, why=why)
+            self._back_off(key)
         except Exception:  # whatever it is, other lanes go on
-            again += self._backoff(key).next_seconds()
             log.exception("lane failed", topic=hosted.topic, lane=key[1].value)
-        finally:
-            # Also if it was cancelled: this broker may lead again by now.
-            self._lanes.pop(key, None)
-            self._wake(*key, at=again)
+            self._back_off(key)
 
-    def _backoff(self, key: _LaneKey) -> Backoff:
-        return self._backoffs.setdefault(key, self._runner.backoff())
+    def _lane_ended(self, key: _LaneKey) -> None:
+        """Perhaps cancelled; this broker may lead again by now."""
+        del self._lanes[key]
+        if key in self._again:
+            self._again.discard(key)
+            self._wake(*key)
+
+    def _back_off(self, key: _LaneKey) -> None:
+        backoff = self._backoffs.setdefault(key, self._runner.backoff())
+        self._wake(*key, at=self._clock.monotonic() + backoff.next_seconds())
 
     def _rest(self, key: _LaneKey, hosted: Hosted, due_ms: int | None) -> None:
-        """There is nothing to do now."""
+        """There is nothing to do now, perhaps at ``due_ms``."""
+        if not hosted.leads:
+            return
         now, interval = self._clock.monotonic(), self._settings.task_interval_ms / 1000
         if key[1] is Lane.COPY:
             hosted.source.wake_when_stable(lambda: self._wake(*key))
-        elif hosted.limits.retention_bytes >= 0:
+            self._wake_expiry(hosted.partition)
+        elif hosted.limits.retention_bytes >= 0 and self._logs.get(hosted.partition):
             # Records that are appended count, too.
             self._agenda.put(key, now + interval)
         if due_ms is not None:
