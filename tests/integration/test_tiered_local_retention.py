@@ -129,3 +129,16 @@ def test_both_starts_outlive_a_restart(tmp_path: Path) -> None:
         read_all(client, "r", 3, 19)
         until_offset(client, "r", LATEST_TIERED, 16)
         assert client.offset("r", PENDING).offset == 17
+        # The second broker leads in a new epoch, from 19 on.
+        fill(client, "r", 19, 23)
+        until_offset(client, "r", LATEST_TIERED, 21)
+        epochs = [client.offset("r", kind).leader_epoch for kind in (EARLIEST, EARLIEST_LOCAL)]
+        assert epochs == [0, 0]
+        latest = client.offset("r", LATEST).leader_epoch
+        assert latest > 0
+        assert client.offset("r", LATEST_TIERED).leader_epoch == latest
+        assert client.offset("r", PENDING).leader_epoch == latest
+        # Of what was deleted only the offset is known.
+        delete_records(client, "r", 22)
+        found = client.offset("r", LATEST_TIERED)
+        assert (found.offset, found.leader_epoch) == (21, -1)

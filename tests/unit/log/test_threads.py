@@ -13,6 +13,7 @@ import pytest
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.log.config import LogConfig
 from skylog.log.log import Log
+from skylog.log.reader import MovedToRemote
 from skylog.wire.batch import split_batches
 from tests.unit.log.support import NOW, batch, open_log
 
@@ -44,8 +45,10 @@ class Reader(threading.Thread):
                 self.offset, self.max_bytes, limit, min_one=True, block=True
             )
         except KafkaError as error:
-            assert error.code is ErrorCode.OFFSET_OUT_OF_RANGE
-            start = self.log.log_start_offset
+            is_remote = self.log.config.remote
+            assert isinstance(error, MovedToRemote) == is_remote
+            assert is_remote or error.code is ErrorCode.OFFSET_OUT_OF_RANGE
+            start = self.log.local_log_start_offset
             assert start > self.offset
             self.skipped += start - self.offset
             self.offset = start
@@ -68,8 +71,12 @@ def _many_switches() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def test_readers_never_see_too_much_nor_the_wrong_place(tmp_path: Path) -> None:
-    config = LogConfig(segment_bytes=3000, index_interval_bytes=100, retention_bytes=6000)
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_readers_never_see_too_much_nor_the_wrong_place(tmp_path: Path, is_remote: bool) -> None:
+    """Of what is not here any more they learn whether it is in the object store."""
+    config = LogConfig(
+        segment_bytes=3000, index_interval_bytes=100, retention_bytes=6000, remote=is_remote
+    )
     log = open_log(tmp_path, config)
     readers = [Reader(log, max_bytes) for max_bytes in (1, 300, 100_000)]
     for reader in readers:
@@ -78,6 +85,9 @@ def test_readers_never_see_too_much_nor_the_wrong_place(tmp_path: Path) -> None:
         log.appender.append([batch(b"%d" % number, b"x" * (number % 97))], 0, NOW)
         log.high_watermark = log.log_end_offset
         if number % 50 == 0:
+            if is_remote:
+                log.durability.sync_rolled()
+                log.remote_moved(log.segments[-1].base_offset - 1, log.segments[-1].base_offset)
             log.trimming.delete_old_segments(NOW)
             for segment in log.segments[:-1]:
                 segment.drop_indexes()
@@ -85,3 +95,4 @@ def test_readers_never_see_too_much_nor_the_wrong_place(tmp_path: Path) -> None:
         reader.join(60)
         assert reader.fault is None, repr(reader.fault)
         assert reader.offset == 2 * APPENDS
+    assert (log.log_start_offset > 0, log.local_log_start_offset > 0) == (not is_remote, True)
