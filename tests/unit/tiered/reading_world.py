@@ -20,7 +20,7 @@ from skylog.tiered.reading import needs, plan
 from skylog.tiered.reading.indexes import IndexCache
 from skylog.tiered.reading.needs import RemoteData, RemoteRead
 from skylog.tiered.reading.reader import ReaderSettings, RemoteReader
-from skylog.tiered.reading.tables import open_table
+from skylog.tiered.reading.tables import DamagedIndexError, open_table
 from skylog.tiered.reading.walk import Chunk
 from skylog.tiered.segments import IndexType, RemoteSegment, TopicIdPartition
 from skylog.wire.batch import Batch
@@ -197,8 +197,7 @@ def play(
                 answer = _chunks(remote, need, chunk_bytes)
             elif isinstance(need, needs.Index):
                 key = (need.segment.id, need.kind)
-                data = remote.indexes.get(key, b"")
-                answer = rebuilt.get(key) or open_table(need.segment, need.kind, data)
+                answer = rebuilt.get(key) or _table(need, remote.indexes.get(key, b""))
             elif isinstance(need, needs.Keep):
                 rebuilt[need.segment.id, IndexType.OFFSET] = need.offsets
                 rebuilt[need.segment.id, IndexType.TIMESTAMP] = need.times
@@ -206,6 +205,13 @@ def play(
                 answer = find_record(need.batch, need.timestamp, need.offset_min)
     except StopIteration as done:
         return done.value
+
+
+def _table(need: needs.Index, data: bytes) -> object:
+    try:
+        return open_table(need.segment, need.kind, data)
+    except DamagedIndexError:
+        return None
 
 
 def _chunks(remote: Remote, need: needs.Bytes, size: int) -> list[Chunk]:

@@ -117,7 +117,8 @@ def _read_segment(
             if walked.stop is Stop.BYTES and walked.first_offset < 0:
                 end = walked.needed
                 continue
-            if walked.stop is not Stop.DAMAGE or walked.first_offset >= 0:
+            is_wrong = walked.stop is Stop.DAMAGE or (walked.stop is Stop.LINEAGE and not is_second)
+            if not is_wrong or walked.first_offset >= 0:
                 break
         if not is_second:
             is_second = True
