@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -16,6 +17,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from skylog.cli.restore import restore_node
 from skylog.kernel.settings import load_settings
 from skylog.testing import Broker
+from skylog.testing.cluster import Cluster, ClusterNode, start_together
+from tests.integration.test_cluster_restore import backed_up, marks
 from tests.waiting import until
 
 TOPIC = "tiered"
@@ -32,18 +35,18 @@ def settings(bucket: Path) -> dict[str, str]:
     }
 
 
-def create(broker: Broker) -> None:
+def create(broker: Broker | Cluster, replicas: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     config = {
         "remote.storage.enable": "true",
         "segment.bytes": "1048576",
         "local.retention.bytes": "1",
     }
-    for future in admin.create_topics([NewTopic(TOPIC, 1, 1, config=config)]).values():
+    for future in admin.create_topics([NewTopic(TOPIC, 1, replicas, config=config)]).values():
         future.result()
 
 
-def produce(broker: Broker, first: int, count: int) -> None:
+def produce(broker: Broker | Cluster, first: int, count: int) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
     for number in range(first, first + count):
         producer.produce(TOPIC, b"%05d" % number + bytes(10_000), partition=0)
@@ -52,7 +55,7 @@ def produce(broker: Broker, first: int, count: int) -> None:
     assert producer.flush(60) == 0
 
 
-def consume(broker: Broker, start: int, count: int) -> list[int]:
+def consume(broker: Broker | Cluster, start: int, count: int) -> list[int]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none"})
     consumer.assign([TopicPartition(TOPIC, 0, start)])
     found: list[int] = []
@@ -65,10 +68,9 @@ def consume(broker: Broker, start: int, count: int) -> list[int]:
     return found
 
 
-def local_start(broker: Broker) -> int:
+def local_start(broker: Broker | ClusterNode) -> int:
     replica = broker.node._services.replicas.get(TOPIC, 0)
-    assert replica is not None
-    return replica.log.local_log_start_offset
+    return -1 if replica is None else replica.log.local_log_start_offset
 
 
 def leader_epoch(broker: Broker) -> int:
@@ -77,17 +79,18 @@ def leader_epoch(broker: Broker) -> int:
     return topic.partitions[0].leader_epoch
 
 
-def back_up(broker: Broker) -> None:
+def back_up(broker: Broker | ClusterNode) -> None:
     backup = broker.node.maintenance.backup
     assert backup is not None
     broker.run(backup.run_once())
 
 
-def restore(bucket: Path, directory: Path) -> dict[str, object]:
+def restore(bucket: Path, directory: Path, *more: str) -> dict[str, object]:
     """By the command, as an operator does."""
     command = [sys.executable, "-m", "skylog.cli.main", "restore", "--from", bucket.as_uri()]
     command += ["--json", "--override", f"log.dirs={directory}"]
-    command += ["--override", "remote.log.storage.system.enable=true"]
+    for text in ("remote.log.storage.system.enable=true", *more):
+        command += ["--override", text]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, object] = json.loads(done.stdout)
     return found
@@ -153,3 +156,40 @@ def test_segments_that_are_gone_are_told(tmp_path: Path) -> None:
         replica = broker.node._services.replicas.get(TOPIC, 0)
         assert replica is not None
         assert replica.log.log_start_offset == first
+
+
+def test_a_cluster_is_restored_node_by_node(tmp_path: Path) -> None:
+    """Each from a backup of its own; replicas of the metadata topic agree all the same."""
+    bucket = tmp_path / "bucket"
+    given = {
+        **settings(bucket),
+        "diskless.metadata.backup.interval.ms": "100",
+        "rlmm.config.remote.log.metadata.topic.replication.factor": "2",
+        "rlmm.config.remote.log.metadata.topic.min.isr": "2",
+        "rlmm.config.remote.log.metadata.topic.num.partitions": "5",
+        "offsets.topic.num.partitions": "1",
+    }
+    with Cluster(brokers=2, controllers=1, settings=given, directory=tmp_path / "nodes") as cluster:
+        nodes = [*cluster.controllers, *cluster.brokers]
+        create(cluster, 2)
+        produce(cluster, 0, 400)
+        until(lambda: min(map(local_start, cluster.brokers)) > 250)
+        end = min(map(local_start, cluster.brokers))
+        for node in nodes:
+            until(partial(backed_up, bucket, node, marks(node)))
+        for node in nodes:
+            node.kill()
+        for node in nodes:
+            shutil.rmtree(node.directory)
+        for node in nodes:
+            report = restore(bucket, node.directory, f"node.id={node.node_id}", *overrides(given))
+            assert report["remote_segments"], report
+        start_together(nodes)
+        assert consume(cluster, 0, end)[:end] == list(range(end))
+        produce(cluster, 1000, 250)
+        until(lambda: min(map(local_start, cluster.brokers)) > end + 50)
+        assert consume(cluster, 0, end + 250)[-250:] == list(range(1000, 1250))
+
+
+def overrides(given: dict[str, str]) -> list[str]:
+    return [f"{name}={text}" for name, text in given.items() if name.startswith("rlmm.")]
