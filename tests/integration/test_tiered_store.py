@@ -13,8 +13,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from skylog.broker.background.orphans import open_scanner
 from skylog.kernel.errors import StorageError
 from skylog.testing import Broker
-from skylog.tiered.segments import TopicIdPartition
+from skylog.tiered.layout.aiven import decode_custom, main_path
+from skylog.tiered.segments import SegmentState, TopicIdPartition
 from skylog.tiered.verify import verify_partition
+from tests.contract.bucket_server import bucket_server
 from tests.waiting import until
 
 TOPIC = "tiered"
@@ -34,12 +36,13 @@ def settings(bucket: Path, **more: str) -> dict[str, str]:
     }
 
 
-def create(broker: Broker, topic: str = TOPIC) -> None:
+def create(broker: Broker, topic: str = TOPIC, **more: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     config = {
         "remote.storage.enable": "true",
         "segment.bytes": "1048576",
         "local.retention.bytes": "1",
+        **more,
     }
     for future in admin.create_topics([NewTopic(topic, 1, 1, config=config)]).values():
         future.result()
@@ -55,12 +58,12 @@ def produce(broker: Broker, topic: str = TOPIC) -> None:
     assert producer.flush(60) == 0
 
 
-def consume(broker: Broker, topic: str = TOPIC) -> list[int]:
+def consume(broker: Broker, topic: str = TOPIC, count: int = RECORDS) -> list[int]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none"})
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[int] = []
     deadline = time.monotonic() + 60
-    while len(found) < RECORDS and time.monotonic() < deadline:
+    while len(found) < count and time.monotonic() < deadline:
         for message in consumer.consume(100, 0.5):
             assert message.error() is None
             found.append(int(message.value()[:5]))
@@ -169,3 +172,45 @@ def test_a_store_that_is_away_does_not_stop_the_node(tmp_path: Path) -> None:
         create(running, "waiting")
         produce(running, "waiting")
         assert consume(running, "waiting") == list(range(RECORDS))
+
+
+def test_a_bucket_configured_as_for_the_plugin(tmp_path: Path) -> None:
+    """Uploads in parts, and reads from where the plugin would look."""
+    with bucket_server() as server:
+        plugin = {
+            "remote.log.storage.manager.class.name": (
+                "io.aiven.kafka.tieredstorage.RemoteStorageManager"
+            ),
+            "rsm.config.storage.backend.class": (
+                "io.aiven.kafka.tieredstorage.storage.s3.S3Storage"
+            ),
+            "rsm.config.storage.s3.bucket.name": "tests",
+            "rsm.config.storage.s3.region": "us-east-1",
+            "rsm.config.storage.s3.endpoint.url": server.endpoint,
+            "rsm.config.storage.s3.path.style.access.enabled": "true",
+            "rsm.config.storage.s3.multipart.upload.part.size": "5242880",
+            "rsm.config.storage.aws.access.key.id": "id",
+            "rsm.config.storage.aws.secret.access.key": "secret",
+            "rsm.config.chunk.size": "1048576",
+            "rsm.config.key.prefix": "some/prefix/",
+            "rsm.config.custom.metadata.fields.include": "REMOTE_SIZE,OBJECT_PREFIX",
+        }
+        given = {**settings(tmp_path), **plugin}
+        del given["tiered.storage.url"]
+        with Broker(given) as running:
+            create(running, **{"segment.bytes": "6000000"})
+            for _ in range(4):
+                produce(running)
+            until(lambda: local_start(running) > RECORDS)
+            found = consume(running, count=4 * RECORDS)
+            assert found == [*range(RECORDS)] * 4
+            tiered = running.node._services.tiered
+            assert tiered is not None
+            remote = tiered.logs.get(partition_of(running))
+            assert remote is not None
+            segments = [one for one in remote.all() if one.state is SegmentState.COPY_FINISHED]
+        keys = {key.rpartition(".")[0] for key in server.objects if key.startswith("some/prefix/t")}
+        assert keys >= {f"some/prefix/{main_path(one)}" for one in segments}
+        assert decode_custom(segments[0].custom_metadata).object_prefix == "some/prefix/"
+        assert any(len(data) > 5242880 for data in server.objects.values())
+        assert server.uploads == {}
