@@ -160,3 +160,14 @@ def test_a_store_that_is_not_there_is_said(cli: Cli, tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert "is not a directory on this machine" in refused.stderr
     assert not (tmp_path / "no").exists()
+
+
+def test_the_longest_name_of_a_topic_fits_into_a_directory(cli: Cli, bucket: Path) -> None:
+    name = "n" * 249
+    configs = ("remote.storage.enable=true", "segment.bytes=1048576", "local.retention.bytes=1")
+    cli.ok("topics", "create", name, *[part for one in configs for part in ("--config", one)])
+    cli.ok("perf", "produce", name, "--records", "1200", "--size", "1024")
+    until(lambda: cli.json("tiered", "regions", name)[0]["remote_segments"] == 1)
+    assert cli.json("tiered", "verify", name)["problems"] == []
+    read = cli.ok("consume", name, "--from-beginning", "--max-messages", "1200")
+    assert len(read.splitlines()) == 1200

@@ -16,7 +16,11 @@ from skylog.broker.tiered.replicas import TieredReplicas
 from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.kernel.waiting import end_tasks
 from skylog.objects.metered import StoreStats
-from skylog.tiered.configuration import open_remote_storage, remote_storage_config
+from skylog.tiered.configuration import (
+    RemoteStorageConfig,
+    open_remote_storage,
+    remote_storage_config,
+)
 from skylog.tiered.counts import TieredCounts
 from skylog.tiered.manager import ManagerSettings, RemoteLogManager
 from skylog.tiered.metadata.follower import FollowerSettings, MetadataFollower
@@ -94,6 +98,19 @@ class TieredPorts:
     failed: Callable[[Exception], None]
 
 
+def check_tiered(settings: BrokerSettings) -> None:
+    """ConfigError for a mistake in the settings of the store, before anything is written."""
+    if settings.tiered.enabled:
+        storage_config(settings)
+
+
+def storage_config(settings: BrokerSettings) -> RemoteStorageConfig:
+    log_dir = str(Path(settings.node.log_dirs[0]).absolute())
+    return remote_storage_config(
+        settings.tiered, settings.storage, settings.diskless.storage_url, log_dir
+    )
+
+
 def open_tiered(
     settings: BrokerSettings, cluster_id: str, ports: TieredPorts
 ) -> TieredStorage | None:
@@ -102,9 +119,7 @@ def open_tiered(
         return None
     log_dir = Path(settings.node.log_dirs[0]).absolute()
     system, replicas = ports.system, ports.replication.replicas
-    config = remote_storage_config(
-        settings.tiered, settings.storage, settings.diskless.storage_url, str(log_dir)
-    )
+    config = storage_config(settings)
     tiered, stats, counts = config.tiered, StoreStats(), TieredCounts(system.clock)
     storage = open_remote_storage(config, system, cluster_id, stats)
     topic = _metadata_topic(tiered, ports)

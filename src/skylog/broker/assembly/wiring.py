@@ -18,7 +18,7 @@ from skylog.broker.assembly.group_world import open_groups
 from skylog.broker.assembly.quorum_part import QuorumPart
 from skylog.broker.assembly.replication import open_replication
 from skylog.broker.assembly.storage import directories, open_storage
-from skylog.broker.assembly.tiered import TieredPorts, open_tiered, start_tiered
+from skylog.broker.assembly.tiered import TieredPorts, check_tiered, open_tiered, start_tiered
 from skylog.broker.assembly.transaction_world import open_transactions, start_passes
 from skylog.broker.assembly.translate import (
     advertised_host,
@@ -200,6 +200,7 @@ class Node:
         undo.stop_by(self._peers.close)
         # Mistakes in settings and addresses are found before anything is written.
         check_access(self.settings)
+        check_tiered(self.settings)
         securities = listener_securities(self.settings, self._image, self._rng)
         undo.callback(self._addresses.release)
         self._addresses.take(self.settings)
