@@ -304,3 +304,5 @@ REMOTE_METADATA_RECORDS_PER_TURN: Final = 200
 REMOTE_METADATA_SNAPSHOT_BYTES_MAX: Final = 1024 * 1024 * 1024
 # Segments in one response that describes a remote log.
 REMOTE_SEGMENTS_DESCRIBED_MAX: Final = 2_000
+# Segments of a partition whose deletion a leader remembers, in case a record comes late.
+REMOTE_SEGMENTS_GIVEN_UP_MAX: Final = 1_000

@@ -19,7 +19,7 @@ from skylog.tiered.copying import (
     new_segment,
 )
 from skylog.tiered.counts import PartitionSizes
-from skylog.tiered.leading import Preparation, needs_preparation
+from skylog.tiered.leading import Preparation, needs_preparation, start_is_behind
 from skylog.tiered.sagas import Backoff
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class Copier:
         self._counts = counts
 
     def has_work(self, hosted: Hosted, remote: RemoteLog) -> bool:
+        if start_is_behind(hosted, remote):
+            return True
         if not hosted.is_prepared:
             if needs_preparation(hosted, remote):
                 return True
@@ -74,11 +76,13 @@ class Copier:
     async def run(self, hosted: Hosted, remote: RemoteLog) -> int | None:
         """Work until there is nothing more to do now; returns when there will be, if that is
         known."""
-        if not hosted.is_prepared:
-            await self._preparation.run(hosted, remote)
-            hosted.follow(remote)
         backoff = self._runner.backoff()
-        while hosted.leads and hosted.is_prepared:
+        while hosted.leads:
+            if not hosted.is_prepared or start_is_behind(hosted, remote):
+                await self._preparation.run(hosted, remote)
+                hosted.follow(remote)
+                if not hosted.is_prepared:
+                    break
             left = abandoned(remote, hosted.leader_epoch, hosted.failed)
             is_claimed = remote.fence >= hosted.leader_epoch
             if left and is_claimed:
@@ -154,7 +158,6 @@ class Copier:
         async with self._slots:
             saga = await self._run(hosted, deleting(segment))
         if saga.stage is Stage.GONE:
-            hosted.failed.discard(segment.id)
             _log.info("unfinished copy cleaned", topic=hosted.topic, segment=str(segment.id))
 
     async def _claim(self, hosted: Hosted) -> None:
@@ -176,10 +179,14 @@ class Copier:
             await self._slots.let_go(asyncio.sleep(seconds))
 
         try:
-            return await self._runner.run(saga, hosted, files, pause)
+            ended = await self._runner.run(saga, hosted, files, pause)
         except Exception:
-            hosted.failed.add(saga.segment.id)
+            if not self._runner.may_finish(saga.segment.id):
+                hosted.give_up(saga.segment.id)
             raise
+        if ended.stage is Stage.GONE:
+            hosted.give_up(saga.segment.id)
+        return ended
 
     async def _wait_for_quota(self, size: int) -> None:
         clock = self._system.clock

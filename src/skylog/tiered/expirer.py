@@ -54,6 +54,7 @@ class Expirer:
             saga = await self._runner.run(deleting(segment), hosted, sleep=self._pause)
             if saga.stage is Stage.STOPPED:
                 return None
+            hosted.give_up(segment.id)
             left -= 1
             self._note(hosted, remote, left, expiry)
         _log.info(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from skylog.kernel.limits import REMOTE_SEGMENTS_GIVEN_UP_MAX
 from skylog.log.epochs import NO_EPOCH
 from skylog.tiered.candidates import CopyLag
 from skylog.tiered.lineage import Lineage
@@ -42,8 +43,8 @@ class Hosted:
         self.is_prepared = False
         # Its custom metadata is too large: it is not copied until the broker starts again.
         self.is_refused = False
-        # Segments whose sagas this process has given up.
-        self.failed: set[bytes] = set()
+        # Segments whose sagas this process has given up, or has brought to the end of a deletion.
+        self.failed: dict[bytes, None] = {}
         # When it was last looked at for segments to expire.
         self.expired_at = float("-inf")
         self._covered = -1
@@ -73,6 +74,13 @@ class Hosted:
         self.leader_epoch = NOT_LEADING
         self.is_prepared = False
         self.failed.clear()
+
+    def give_up(self, segment_id: bytes) -> None:
+        """Should it be listed as being copied, it is to be cleaned: a copy that nobody goes on
+        with, or a record that was held up until after the deletion. The last ones are enough."""
+        self.failed[segment_id] = None
+        if len(self.failed) > REMOTE_SEGMENTS_GIVEN_UP_MAX:
+            del self.failed[next(iter(self.failed))]
 
     @property
     def lineage(self) -> Lineage:

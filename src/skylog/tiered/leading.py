@@ -110,6 +110,15 @@ def needs_preparation(hosted: Hosted, remote: RemoteLog) -> bool:
     )
 
 
+def start_is_behind(hosted: Hosted, remote: RemoteLog) -> bool:
+    """Whether segments are deleted below a log start that this leader has not taken over.
+
+    An older leader may write so after this one was prepared, until this one writes a record.
+    """
+    source = hosted.source
+    return min(remote.log_start, source.log_end_offset) > source.log_start_offset
+
+
 def lacks_epochs(hosted: Hosted) -> bool:
     """Whether records from the log start on are of epochs that the leader does not know."""
     source = hosted.source

@@ -13,6 +13,7 @@ from skylog.objects.store import ObjectError
 from skylog.objects.store import Outcome as StoreOutcome
 from skylog.tiered.copying import Effect, Outcome, Saga, Stage, applied, next_effect, record_of
 from skylog.tiered.ports import Published
+from skylog.tiered.segments import SegmentState
 from skylog.tiered.storage import CustomMetadataTooLarge
 
 if TYPE_CHECKING:
@@ -92,6 +93,13 @@ class SagaRunner:
         self._system = system
         self._retry = retry
         self._counts = counts
+        # Segments whose COPY_FINISHED was sent, and may come late.
+        self._finishing: set[bytes] = set()
+
+    def may_finish(self, segment_id: bytes) -> bool:
+        """Whether a copy that broke off may yet be finished by a record that is on its way: it
+        must not be cleaned in the epoch of that record."""
+        return segment_id in self._finishing
 
     def backoff(self) -> Backoff:
         return Backoff(self._retry, self._system.rng)
@@ -115,6 +123,7 @@ class SagaRunner:
                 await sleep(backoff.next_seconds())
             else:
                 backoff.reset()
+        self._finishing.discard(saga.segment.id)
         return saga
 
     async def _step(self, saga: Saga, author: Author, files: SegmentFiles | None) -> Saga:
@@ -132,6 +141,8 @@ class SagaRunner:
         now_ms = self._system.clock.now_ms()
         epoch, start = author.leader_epoch, author.log_start_offset
         record = record_of(saga, self.node_id, now_ms, epoch, start)
+        if saga.stage is Stage.FINISH:
+            self._finishing.add(segment.id)
         try:
             published = await self._logs.publish(segment.partition, record)
         except FAILURES as error:
@@ -141,9 +152,15 @@ class SagaRunner:
             return Outcome.DONE
         self._counts.void_records += 1
         remote = self._logs.get(segment.partition)
-        if saga.stage is not Stage.START and remote and remote.segment(segment.id) is None:
+        if remote is None or saga.stage is Stage.START:
+            return Outcome.VOID
+        known = remote.segment(segment.id)
+        if known is None:
             return Outcome.FORGOTTEN
-        return Outcome.VOID
+        # The first record took effect and its answer was lost; only its repetition is void.
+        # Others rely on the segment by now: it must not be discarded.
+        is_finished = saga.stage is Stage.FINISH and known.state is SegmentState.COPY_FINISHED
+        return Outcome.DONE if is_finished else Outcome.VOID
 
     async def _put(self, saga: Saga, files: SegmentFiles) -> Saga:
         counts = self._counts.of(saga.segment.topic)
