@@ -73,6 +73,7 @@ lint: setup ## Run ruff, mypy, import contracts, size and drift checks
 sim: setup ## Simulate histories of the state machines beyond those in the suite (SEEDS=5)
 	$(BIN)/python -m sim.quorum --seeds $$((400 * $(SEEDS)))
 	$(BIN)/python -m sim.replication --seeds $$((100 * $(SEEDS)))
+	$(BIN)/python -m sim.tiered --seeds $$((2000 * $(SEEDS)))
 	@for seed in $$(seq 1 $(SEEDS)); do echo "seed $$seed"; \
 	  $(BIN)/pytest -n auto tests/property --hypothesis-profile=seeded --hypothesis-seed=$$seed || exit 1; done
 

@@ -12,9 +12,14 @@ import pytest
 
 import sim.quorum.__main__ as quorum
 import sim.replication.__main__ as replication
+import sim.tiered.__main__ as tiered
 from tests.property.kept_seeds import Kept, kept, parse
 
-SIMULATIONS = {"sim.quorum": quorum.play, "sim.replication": replication.play}
+SIMULATIONS = {
+    "sim.quorum": quorum.play,
+    "sim.replication": replication.play,
+    "sim.tiered": tiered.play,
+}
 
 
 def player(what: str) -> Callable[[int], object]:

@@ -1,0 +1,1 @@
+"""A tiered partition on two or three brokers: copied, expired, led by turns, under faults."""
