@@ -93,6 +93,17 @@ async def test_bytes_that_the_store_has_in_memory_are_not_kept_again(tmp_path: P
     assert (remote.fetched, len(reading.reader.chunks)) == ([], 0)
 
 
+async def test_a_small_answer_keeps_no_chunk_in_memory(tmp_path: Path) -> None:
+    remote, batches = Remote(), line(*[1000] * 900)
+    remote.put(batches)
+    reading = Reading(tmp_path, remote)
+    (small,) = (await reading.read(wanted(5, 2000))).parts
+    assert isinstance(small, bytes)
+    (large,) = (await reading.read(wanted(5, 900_000))).parts
+    assert isinstance(large, memoryview)
+    assert bytes(large[: len(small)]) == small
+
+
 async def test_the_cache_keeps_to_its_limit(tmp_path: Path) -> None:
     remote = Remote()
     remote.put(line(*[500_000] * 12))

@@ -159,17 +159,15 @@ class Budget:
     """The bytes that a fetch may still return; the fetch itself deducts from it.
 
     ``untouched``: one batch may be returned, however large. ``held``: an earlier partition must be
-    resolved first, so nothing may be read yet, not even from memory. ``reserved``: an earlier one
-    may return a batch, however large, and has bytes reserved.
+    resolved first, so nothing may be read yet, not even from memory.
     """
 
-    __slots__ = ("held", "left", "reserved", "untouched")
+    __slots__ = ("held", "left", "untouched")
 
     def __init__(self, left: int, *, untouched: bool = True) -> None:
         self.left = left
         self.untouched = untouched
         self.held = False
-        self.reserved = False
 
     def take(self, size: int) -> None:
         self.left = max(self.left - size, 0)
@@ -182,8 +180,9 @@ class Budget:
         return self.left // 2 if self.held else self.left
 
     def reserve(self, size: int) -> None:
+        """As in Kafka, that counts like bytes that were read."""
         self.left = max(self.left - size, 0)
-        self.reserved = True
+        self.untouched = self.untouched and self.held
 
 
 class Found(NamedTuple):

@@ -102,7 +102,7 @@ class RemoteReads:
         if throttle_ms > 0:
             self._counts.fetch_throttle.waited(throttle_ms / 1000)
             return answer
-        is_first = budget.untouched and not budget.held and not budget.reserved
+        is_first = budget.untouched and not budget.held
         if size <= 0 and not is_first:
             return answer
         asked = RemoteRead(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from skylog.kernel.system import System
     from skylog.tiered.ports import RemoteStorage
     from skylog.tiered.segments import RemoteSegment
+    from skylog.wire.buffers import Buffer
 
 _log = get_logger("tiered.indexes")
 
@@ -50,6 +51,8 @@ _SUFFIXES: Final = {
 }
 _NAME: Final = re.compile(r"\d{1,19}_[A-Za-z0-9_-]{22}\.(index|timeindex|txnindex)")
 _TEMPORARY: Final = ".tmp"
+# Checking so much takes less than a millisecond.
+_CHECKED_BYTES: Final = 16 * 1024
 
 _Key: TypeAlias = tuple[Uuid, IndexType]
 
@@ -152,7 +155,7 @@ class IndexCache:
         size_max = stored_size_max(segment, kind)
         try:
             data = await self._system.executor.run(partial(self._read, name, size_max))
-            table = open_table(segment, kind, data)
+            table = await self._opened(segment, kind, data)
         except (OSError, DamagedIndexError) as error:
             _log.warning("index removed from the cache", name=name, why=str(error))
             self._remove(name)
@@ -169,7 +172,7 @@ class IndexCache:
                 raise
             return AbortedTable(segment, b"")
         try:
-            table = open_table(segment, kind, data)
+            table = await self._opened(segment, kind, data)
         except DamagedIndexError as error:
             _log.error(
                 "damaged index",
@@ -182,6 +185,11 @@ class IndexCache:
             return None
         self._store(_name(segment, kind), bytes(data))
         return table
+
+    async def _opened(self, segment: RemoteSegment, kind: IndexType, data: Buffer) -> Table:
+        """Every entry is checked: of a large index, on a thread."""
+        check = partial(open_table, segment, kind, data)
+        return check() if len(data) <= _CHECKED_BYTES else await self._system.executor.run(check)
 
     # -- keeping -------------------------------------------------------------------------------
 

@@ -37,9 +37,12 @@ from skylog.tiered.reading.tables import AbortedTable
 from skylog.tiered.reading.walk import Bounds, Chunk, EpochWalk, Stop, Walk, Walked, slices
 from skylog.tiered.segments import IndexType, RemoteSegment
 from skylog.wire.batch import HEADER_BYTES
+from skylog.wire.buffers import Buffer
 
 # Positions that are remembered for readers that go on.
 HINTS_MAX: Final = 4096
+# An answer keeps at most this many times its size in memory.
+USED_SHARE: Final = 4
 
 
 class Hints:
@@ -145,7 +148,10 @@ def _answer(
     begin, end = walked.begin, walked.end
     if walked.first_offset >= 0:
         hints.put(segment, walked.next_offset, end)
-        parts = slices(chunks, begin, end)
+        parts: list[Buffer] = list(slices(chunks, begin, end))
+        if (end - begin) * USED_SHARE < sum(len(chunk.data) for chunk in chunks):
+            # The client may take its time to read so little: it does not keep whole chunks alive.
+            parts = [b"".join(parts)]
         data = RemoteData(parts, end - begin, walked.first_offset, walked.next_offset)
         return data, begin, end
     if walked.stop is Stop.LINEAGE:

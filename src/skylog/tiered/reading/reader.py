@@ -52,8 +52,8 @@ Begin: TypeAlias = Callable[[Segments], "Steps[T]"]
 _log = get_logger("tiered.reader")
 # How long a read waits for the metadata of a partition that came here just now.
 READY_SECONDS_MAX: Final = 0.1
-# After this many bytes from memory, other tasks get a turn.
-TURN_BYTES: Final = 8 * 1024 * 1024
+# After this many bytes from memory, other tasks get a turn: they may be scanned batch by batch.
+TURN_BYTES: Final = 2 * 1024 * 1024
 _ABSENT: Final = object()
 
 
@@ -246,9 +246,9 @@ class RemoteReader:
         left = TURN_BYTES
         while True:
             need = steps.send(answer)
+            answer = self._now(need) if left > 0 else _ABSENT
             if isinstance(need, Bytes):
                 left -= need.end - need.start
-            answer = self._now(need) if left > 0 else _ABSENT
             if answer is _ABSENT:
                 return need
 

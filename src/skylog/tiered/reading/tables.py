@@ -7,7 +7,7 @@ only if a batch begins there that an entry may name.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from struct import Struct
 from typing import Final, TypeAlias
 
@@ -19,6 +19,8 @@ from skylog.log.txn_index import is_sane
 from skylog.tiered.segments import IndexType, RemoteSegment
 from skylog.wire.batch import HEADER_BYTES, NO_TIMESTAMP
 from skylog.wire.buffers import Buffer
+
+_ABORTED_BYTES: Final = _ABORTED_ENTRY.size
 
 
 class DamagedIndexError(SkylogError):
@@ -109,21 +111,34 @@ class TimeTable(_Table):
 class AbortedTable:
     """The aborted transactions whose marker is in the segment."""
 
-    __slots__ = ("entries", "size")
+    __slots__ = ("_data",)
 
     def __init__(self, segment: RemoteSegment, data: Buffer) -> None:
-        if not is_sane(bytes(data), segment.start_offset):
+        self._data = bytes(data)
+        if not is_sane(self._data, segment.start_offset):
             raise DamagedIndexError("not a list of aborted transactions")
-        self.size = len(data)
-        self.entries = decode_aborted(bytes(data))
-        if self.entries and self.entries[-1].last_offset > segment.end_offset:
+        if self._data and self._last_offset(len(self) - 1) > segment.end_offset:
             raise DamagedIndexError("transactions that end behind the segment")
+
+    def __len__(self) -> int:
+        return len(self._data) // _ABORTED_BYTES
+
+    @property
+    def size(self) -> int:
+        return len(self._data)
+
+    def _last_offset(self, slot: int) -> int:
+        last: int = _ABORTED_ENTRY.unpack_from(self._data, slot * _ABORTED_BYTES)[3]
+        return last
 
     def collect(self, start: int, end: int, found: dict[AbortedTransaction, None]) -> bool:
         """Add those that overlap the offsets from ``start`` to ``end``; True if no later segment
         can have any."""
-        for entry in self.entries:
-            if entry.last_offset >= start and entry.first_offset < end:
+        # They are in the order in which they end.
+        first = bisect_left(range(len(self)), start, key=self._last_offset)
+        for at in range(first * _ABORTED_BYTES, len(self._data), _ABORTED_BYTES):
+            (entry,) = decode_aborted(self._data[at : at + _ABORTED_BYTES])
+            if entry.first_offset < end:
                 found[entry] = None
             if entry.last_stable_offset >= end:
                 return True
@@ -152,7 +167,7 @@ def open_table(segment: RemoteSegment, kind: IndexType, data: Buffer) -> Table:
 _ENTRY_BYTES: Final = {
     IndexType.OFFSET: OffsetIndex.entry.size,
     IndexType.TIMESTAMP: TimeIndex.entry.size,
-    IndexType.TRANSACTION: _ABORTED_ENTRY.size,
+    IndexType.TRANSACTION: _ABORTED_BYTES,
 }
 # Kafka's index files may have a tail of zeros, up to the default of segment.index.bytes.
 _PREALLOCATED_BYTES: Final = 10 * 1024 * 1024
