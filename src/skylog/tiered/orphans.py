@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from skylog.kernel.clock import Clock
 from skylog.kernel.errors import KafkaError
@@ -34,6 +34,7 @@ from skylog.tiered.stored import StoredSegment, stored_segments
 
 _log = get_logger("tiered.orphans")
 _SHOWN_MAX: Final = 1000
+Rest: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class KnownSegments(NamedTuple):
@@ -138,15 +139,15 @@ class OrphanScanner:
         clock: Clock,
         *,
         grace_ms: int,
-        rest: Callable[[], Awaitable[None]] | None = None,
+        rests: Callable[[], Rest] | None = None,
     ) -> None:
-        """``claim`` names the store; ``rest`` is awaited after each partition."""
+        """``claim`` names the store; ``rests`` makes what a scan awaits before each partition."""
         self._claim = claim
         self._store = claim.store
         self._registry = registry
         self._clock = clock
         self._grace_ms = grace_ms
-        self._rest = rest
+        self._rests = rests
         self._missing_since: dict[Uuid, float] = {}
         self.stats = OrphanStats()
 
@@ -163,6 +164,7 @@ class OrphanScanner:
         await self._claim.require()
         holds = await read_holds(self._store)
         report, now_ms = OrphanReport(), self._clock.now_ms()
+        rest = self._rests() if self._rests is not None else None
         asked: TopicIdPartition | None = None
         known: KnownSegments | None = None
         missing: set[Uuid] = set()
@@ -173,6 +175,8 @@ class OrphanScanner:
             if missing_ms is not None:
                 missing.add(topic_id)
             elif segment.partition != asked:
+                if rest is not None:
+                    await rest()
                 asked, known = segment.partition, await self._ask(segment.partition)
             decided = fate(
                 segment,
@@ -202,8 +206,6 @@ class OrphanScanner:
         return int((now - self._missing_since.setdefault(topic_id, now)) * 1000)
 
     async def _ask(self, partition: TopicIdPartition) -> KnownSegments | None:
-        if self._rest is not None:
-            await self._rest()
         try:
             return await self._registry.known_segments(partition)
         except (KafkaError, TimeoutError) as error:

@@ -20,7 +20,7 @@ from skylog.objects.keys import ObjectKey
 from skylog.objects.memory import MemoryStore
 from skylog.objects.store import ObjectError
 from skylog.tiered.layout.plan import AivenLayout, Layout, LocalTieredLayout
-from skylog.tiered.orphans import KnownSegments, OrphanScanner, needed
+from skylog.tiered.orphans import KnownSegments, OrphanScanner, Rest, needed
 from skylog.tiered.ports import SegmentFiles
 from skylog.tiered.segments import RemoteSegment, TopicIdPartition
 from skylog.tiered.storage import ObjectRemoteStorage
@@ -272,3 +272,23 @@ async def test_segments_are_found_with_all_their_objects(world: World) -> None:
     assert sum(len(one.objects) for one in found) == len(infos)
     if found[0].manifest is not None:
         assert found[0].in_deletion_order[0] == found[0].manifest
+
+
+async def test_a_scan_rests_before_each_partition_by_a_measure_of_its_own(world: World) -> None:
+    for index in range(3):
+        await world.put(index + 1, partition=TopicIdPartition(remote_segment().partition[0], index))
+    begun, rested = [], []
+
+    def rests() -> Rest:
+        begun.append(world.clock.now_ms())
+
+        async def rest() -> None:
+            rested.append(world.clock.now_ms())
+
+        return rest
+
+    scanner = OrphanScanner(world.claim, world, world.clock, grace_ms=GRACE_MS, rests=rests)
+    world.clock.advance(5 * GRACE_MS)  # long after it was made
+    await scanner.scan(delete=False)
+    assert begun == [world.clock.now_ms()]
+    assert len(rested) == 3

@@ -43,7 +43,7 @@ def open_scanner(services: Services, settings: TieredSettings) -> OrphanScanner 
         registry,
         services.clock,
         grace_ms=settings.orphan_grace_ms,
-        rest=Breather(services.clock).rest,
+        rests=lambda: Breather(services.clock).rest,
     )
 
 
