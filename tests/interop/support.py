@@ -132,20 +132,21 @@ def start_kafka(directory: Path, settings: Mapping[str, str] | None = None) -> N
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "server.properties"
     config.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
-    formatted = subprocess.run(
-        java("kafka.tools.StorageTool", "format", *FORMAT, "-t", CLUSTER, "-c", str(config)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert formatted.returncode == 0, formatted.stdout + formatted.stderr
+    if not (Path(given["log.dirs"]) / "meta.properties").exists():
+        formatted = subprocess.run(
+            java("kafka.tools.StorageTool", "format", *FORMAT, "-c", str(config)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert formatted.returncode == 0, formatted.stdout + formatted.stderr
     process = Process(java("kafka.Kafka", str(config), heap="512m"), directory / "log")
     process.await_line(r"Kafka Server started")
     return Node(given["listeners"].partition("://")[2].partition(",")[0], process)
 
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
-FORMAT = ("--standalone", "--ignore-formatted")
+FORMAT = ("--standalone", "-t", CLUSTER)
 
 
 def java(main_class: str, *arguments: str, heap: str = "256m", level: str = "INFO") -> list[str]:

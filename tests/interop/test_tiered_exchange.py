@@ -130,6 +130,7 @@ def delete_before(side: Side, wanted: int) -> None:
 
 def grow(side: Side, count: int) -> int:
     """Records, and both kinds of transactions; waits until all but the last segment is remote."""
+    warm(side)
     first = offset(side, NAME, LATEST)
     produce(side, NAME, range(first, first + count))
     transact(side, commit=False)
@@ -211,7 +212,6 @@ def same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("first", "second"), [("kafka", "skylog"), ("skylog", "kafka")])
 def test_each_goes_on_with_what_the_other_left(place: Place, first: str, second: str) -> None:
     side = place.run(first)
-    warm(side)
     side.create("topic", **TOPIC)
     grow(side, 8)
     side = place.run(first)
@@ -227,7 +227,9 @@ def test_each_goes_on_with_what_the_other_left(place: Place, first: str, second:
         side = place.run(who)
         same(settle_and_see(side, end), left)
         end = grow(side, 4)
-        delete_before(side, offset(side, NAME, EARLIEST) + 4)
+        # Not into the middle of records that are older than those before them: Kafka's search by
+        # time ends in such a segment, and goes on with local ones.
+        delete_before(side, offset(side, NAME, EARLIEST) + 5)
         left = settle_and_see(side, end)
     place.stop()
     check_metadata(place)

@@ -320,7 +320,7 @@ async def test_a_doubtful_snapshot_is_ignored(
     follower.follow(PARTITION, TOPIC)
     await follower.ready(PARTITION)
     await follower.close()
-    path = tmp_path / f"{NUMBER}.snapshot"
+    path = tmp_path / f"remote-log-metadata-{NUMBER}.snapshot"
     data = bytearray(path.read_bytes())
     if damage == "cut":
         data = data[:-3]

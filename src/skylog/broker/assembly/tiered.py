@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from skylog.broker.background.tiered import start_sweep
 from skylog.broker.tiered.metadata_topic import ClusterMetadataTopic, MetadataTopicPorts
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from skylog.kernel.system import System
     from skylog.log.manager import LogManager
     from skylog.tiered.storage import ObjectRemoteStorage
-
-# Below the first log directory, as that of indexes is. Both can be deleted at any time.
-METADATA_CACHE: Final = "remote-log-metadata-cache"
 
 
 @dataclass(slots=True)
@@ -130,7 +127,7 @@ def open_tiered(
             partitions=tiered.metadata_topic.partitions,
             consume_wait_ms=tiered.metadata_topic.consume_wait_ms,
             retry_ms=tiered.metadata_topic.initialization_interval_ms,
-            directory=str(log_dir / METADATA_CACHE),
+            directory=str(log_dir),
         ),
     )
     node_id = settings.node.node_id

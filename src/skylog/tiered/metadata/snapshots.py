@@ -26,7 +26,6 @@ from skylog.tiered.metadata.machine import RemoteLog
 from skylog.wire.messages.remote_partition_snapshot_record import RemotePartitionSnapshotRecord
 from skylog.wire.metadata_records import decode_remote_log, encode_remote_log
 
-DIRECTORY: Final = "remote-log-metadata-cache"
 _log = get_logger("tiered.snapshots")
 _MAGIC: Final = b"skyrlm01"
 _HEADER: Final = Struct(">8sI16siq")
@@ -83,7 +82,8 @@ class SnapshotFiles:
             return None
 
     def _path(self, partition: int) -> Path:
-        return self._directory / f"{partition}.snapshot"
+        # Files beside the logs: Kafka does not open a log directory that has other directories.
+        return self._directory / f"remote-log-metadata-{partition}.snapshot"
 
 
 def encode_snapshot(
