@@ -11,10 +11,16 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import TopicPartition as AioPartition
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from skylog.bulk.fetch import BrokerSource
+from skylog.bulk.source import LossPolicy
+from skylog.client import bulk
+from skylog.client.bulk import PartitionRange
 from skylog.kernel.errors import ErrorCode
+from skylog.kernel.executor import InlineExecutor
 from skylog.testing import Broker
 from skylog.wire.messages.plan_ranges_request import PlanPartition, PlanRangesRequest, PlanTopic
 from tests.integration.broker_client import NOW, Client, values
+from tests.integration.bulk_support import cluster
 from tests.waiting import until
 
 SETTINGS = {
@@ -205,6 +211,23 @@ def test_plans_of_bulk_readers_begin_with_what_is_remote(client: Client, tiered:
         assert [split.start_offset for split in one.splits] == [0, *ends[:-1]]
         assert ends[-1] == RECORDS
         assert 5 <= len(ends) <= 20
+
+
+async def test_bulk_readers_get_every_record_once(broker: Broker, tiered: str) -> None:
+    asked = [PartitionRange(tiered, index) for index in range(PARTITIONS)]
+    async with cluster(broker.bootstrap) as opened:
+        plan = await bulk.plan_ranges(opened, asked, 50_000)
+        for partition in plan.partitions:
+            found: list[int] = []
+            for split in partition.splits:
+                source = BrokerSource(opened, InlineExecutor(), [split], LossPolicy())
+                while pieces := await source.next():
+                    for batch in pieces[0].batches:
+                        some = numbers(values(batch.data))
+                        # A split may begin or end within a batch.
+                        found += [n for n in some if split.start_offset <= n < split.end_offset]
+                await source.close()
+            assert found == list(range(RECORDS))
 
 
 def test_indexes_are_kept_beside_the_logs(broker: Broker, client: Client, tiered: str) -> None:

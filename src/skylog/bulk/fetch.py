@@ -123,6 +123,9 @@ def _partition(answer: FetchResponse, split: Split) -> PartitionData:
     where = f"partition {split.topic}-{split.partition}"
     for topic in answer.responses:
         for data in topic.partitions:
+            if data.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
+                # The object store failed, or too many reads of it were waiting: perhaps not again.
+                raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{where} could not be read")
             error = error_of(data.error_code, where)
             if error is not None:
                 raise error

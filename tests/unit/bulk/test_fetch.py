@@ -141,6 +141,11 @@ async def test_a_partition_without_leader_gets_one() -> None:
     assert await offsets(cluster, split(0, 5)) == list(range(5))
 
 
+async def test_a_store_that_failed_is_asked_again() -> None:
+    cluster = FakeCluster(answer(error=ErrorCode.UNKNOWN_SERVER_ERROR), answer(records(0)))
+    assert await offsets(cluster, split(0, 5)) == list(range(5))
+
+
 async def test_nothing_yet_is_asked_for_again() -> None:
     cluster = FakeCluster(answer(), answer(records(0)))
     assert await offsets(cluster, split(0, 5)) == list(range(5))
