@@ -14,6 +14,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from skylog.broker.background.orphans import open_scanner
 from skylog.cli.restore import restore_node
 from skylog.kernel.settings import load_settings
 from skylog.testing import Broker
@@ -156,6 +157,43 @@ def test_segments_that_are_gone_are_told(tmp_path: Path) -> None:
         replica = broker.node._services.replicas.get(TOPIC, 0)
         assert replica is not None
         assert replica.log.log_start_offset == first
+
+
+def skylog(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "skylog.cli.main", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_lost_metadata_topic_takes_no_records_with_it(tmp_path: Path) -> None:
+    """What it named is unknown then, but no orphan; manifests bring it back."""
+    bucket, metadata = tmp_path / "bucket", "__remote_log_metadata"
+    given = {**settings(bucket), "tiered.orphan.scan.grace.period.ms": "1"}
+    with Broker(given, directory=tmp_path / "data") as broker:
+        create(broker)
+        produce(broker, 0, 400)
+        until(lambda: local_start(broker) > 250)
+        end = local_start(broker)
+        where = ("--bootstrap", broker.bootstrap)
+        store = (bucket / "tiered").as_uri()
+        refused = skylog("tiered", "rebuild", "--from", store, "--yes", *where)
+        assert refused.returncode == 1
+        assert "a rebuild needs an empty one" in refused.stderr
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.delete_topics([metadata])[metadata].result()
+        services = broker.node._services
+        scanner = open_scanner(services, services.configs.current.tiered)
+        assert scanner is not None
+
+        def unknown() -> bool:
+            broker.run(scanner.run_once())
+            return scanner.stats.needed > 0
+
+        until(unknown)
+        assert scanner.stats.deleted == 0
+        done = skylog("tiered", "rebuild", "--from", store, "--yes", *where)
+        assert done.returncode == 0, done.stderr
+        assert consume(broker, 0, 400) == list(range(400))
+        assert local_start(broker) == end
 
 
 def test_a_cluster_is_restored_node_by_node(tmp_path: Path) -> None:
