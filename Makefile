@@ -43,7 +43,8 @@ dist: setup ## Build the sdist and the wheel, and try both in new environments
 	$(BIN)/python tools/dist.py
 
 run: $(RUNTIME) ## Start skylog with embedded defaults, a diskless demo topic and tiered storage
-	@$(BIN)/skylog server --demo --override remote.log.storage.system.enable=true
+	@$(BIN)/skylog server --demo --override remote.log.storage.system.enable=true \
+		--override log.retention.check.interval.ms=5000
 
 test: setup ## Run the tests that need only Python
 	$(BIN)/pytest -n auto --dist loadgroup -m "not interop"

@@ -11,8 +11,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, BinaryIO, Final
 
-from skylog.cli.dump_records import TOPICS, Decoder, record_row
-from skylog.kernel.errors import KafkaError
+from skylog.cli.dump_records import TOPICS, Decoder, plain, record_row
+from skylog.kernel.errors import KafkaError, ProtocolError
 from skylog.kernel.limits import LOG_CHECKPOINT_BYTES_MAX
 from skylog.log.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -36,10 +36,12 @@ from skylog.log.names import (
 )
 from skylog.wire.batch import HEADER_BYTES, MAGIC, Batch, Compression, batch_size
 from skylog.wire.control_records import ControlType
+from skylog.wire.metadata_records import decode_remote_log
 from skylog.wire.records import decode_records
 
 Row = dict[str, Any]
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
+REMOTE_LOGS: Final = "remote-log-metadata-"
 _ABORTED: Final = Struct(">hqqqq")
 
 
@@ -73,6 +75,8 @@ def is_known(path: Path) -> bool:
 def dump_file(path: Path, settings: DumpSettings) -> Iterator[Row]:
     """The rows of a file; OSError if it cannot be read."""
     reader = _BY_NAME.get(path.name) or _BY_SUFFIX.get(path.suffix)
+    if path.name.startswith(REMOTE_LOGS):
+        reader = _remote_logs
     if reader is None:
         yield {"kind": "fault", "fault": "not a known kind of file; see --help"}
         return
@@ -288,6 +292,25 @@ def _epochs(path: Path, settings: DumpSettings) -> Iterator[Row]:
         for epoch, start in decode_epochs(_text(path)):
             yield {"kind": "leader_epoch", "epoch": epoch, "start_offset": start}
     except Malformed as error:
+        yield {"kind": "fault", "fault": str(error)}
+
+
+def _remote_logs(path: Path, settings: DumpSettings) -> Iterator[Row]:
+    """A snapshot of what is remote, as tiered storage keeps it for its next start."""
+    from skylog.tiered.metadata.snapshots import open_snapshot  # noqa: PLC0415 - rarely needed
+
+    try:
+        topic_id, partition, offset, values = open_snapshot(path.read_bytes())
+        yield {
+            "kind": "snapshot",
+            "topic_id": str(topic_id),
+            "partition": partition,
+            "offset": offset,
+        }
+        for value in values:
+            message = decode_remote_log(value)
+            yield {"kind": "record", "type": type(message).__name__, "data": plain(message)}
+    except (ValueError, ProtocolError) as error:
         yield {"kind": "fault", "fault": str(error)}
 
 

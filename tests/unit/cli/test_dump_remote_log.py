@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from skylog.kernel.ids import Uuid
+from skylog.tiered.metadata.machine import RemoteLog
+from skylog.tiered.metadata.snapshots import RemoteLogState, encode_snapshot
+from skylog.tiered.segments import TopicIdPartition
 from skylog.wire.metadata_records import encode_remote_log
 from skylog.wire.records import encode_batch
 from tests.integration.cli_support import invoke
-from tests.unit.wire.test_remote_log_records import finished, marked, started
+from tests.unit.wire.test_remote_log_records import TOPIC, finished, marked, started
 
 LOG = "00000000000000000000.log"
 
@@ -54,3 +58,21 @@ def test_a_copied_file_is_decoded_when_told_how(partition: Path, tmp_path: Path)
     result = invoke("dump", str(copy), "--decoder", "remote-log", "--json", "--max", "2")
     assert result.exit_code == 0
     assert "COPY_SEGMENT_STARTED" in result.stdout
+
+
+def test_a_snapshot_of_remote_logs_is_decoded(tmp_path: Path) -> None:
+    remote = RemoteLog(TopicIdPartition(TOPIC[1], TOPIC[2]), TOPIC[0])
+    remote.apply(started(), 0)
+    remote.apply(finished(), 1)
+    data = encode_snapshot(Uuid(b"m" * 16), 7, 2, [RemoteLogState(*remote.snapshot())])
+    path = tmp_path / "remote-log-metadata-7.snapshot"
+    path.write_bytes(data)
+    result = invoke("dump", str(path), "--json")
+    assert result.exit_code == 0, result.output
+    about, head, segment = [json.loads(line) for line in result.stdout.splitlines()]
+    assert (about["partition"], about["offset"]) == (7, 2)
+    assert head["data"]["topic"] == "topic1"
+    assert segment["data"]["remote_log_segment_state"] == "COPY_SEGMENT_FINISHED"
+    for broken in (data[:20], data[:-1], data[:-1] + b"x"):
+        path.write_bytes(broken)
+        assert invoke("dump", str(path)).exit_code == 1

@@ -27,6 +27,7 @@ from skylog.wire.messages.remote_partition_snapshot_record import RemotePartitio
 from skylog.wire.metadata_records import decode_remote_log, encode_remote_log
 
 _log = get_logger("tiered.snapshots")
+NAME: Final = "remote-log-metadata-"
 _MAGIC: Final = b"skyrlm01"
 _HEADER: Final = Struct(">8sI16siq")
 _CRC_FROM: Final = 12
@@ -83,7 +84,7 @@ class SnapshotFiles:
 
     def _path(self, partition: int) -> Path:
         # Files beside the logs: Kafka does not open a log directory that has other directories.
-        return self._directory / f"remote-log-metadata-{partition}.snapshot"
+        return self._directory / f"{NAME}{partition}.snapshot"
 
 
 def encode_snapshot(
@@ -102,14 +103,9 @@ def encode_snapshot(
 
 def decode_snapshot(data: bytes, topic_id: Uuid, partition: int) -> Snapshot:
     """ValueError or ProtocolError for anything but a snapshot of this partition."""
-    if len(data) < _HEADER.size:
-        raise ValueError("it is shorter than its header")
-    magic, checksum, found_id, found, offset = _HEADER.unpack_from(data)
-    if magic != _MAGIC or crc32c(memoryview(data)[_CRC_FROM:]) != checksum:
-        raise ValueError("it is damaged, or of another version")
+    found_id, found, offset, values = open_snapshot(data)
     if (found_id, found) != (topic_id, partition) or offset < 0:
         raise ValueError("it is of another metadata topic")
-    values = _values(memoryview(data)[_HEADER.size :])
     logs = []
     for value in values:
         head = decode_remote_log(value)
@@ -117,6 +113,17 @@ def decode_snapshot(data: bytes, topic_id: Uuid, partition: int) -> Snapshot:
             raise ValueError("it has segments of no partition")
         logs.append(RemoteLog.restored(head, _segments(values, head.segment_count)))
     return Snapshot(offset, logs)
+
+
+def open_snapshot(data: bytes) -> tuple[Uuid, int, int, Iterator[bytes]]:
+    """The metadata topic's id, its partition, the offset that the snapshot stands for, and its
+    values; ValueError."""
+    if len(data) < _HEADER.size:
+        raise ValueError("it is shorter than its header")
+    magic, checksum, topic_id, partition, offset = _HEADER.unpack_from(data)
+    if magic != _MAGIC or crc32c(memoryview(data)[_CRC_FROM:]) != checksum:
+        raise ValueError("it is damaged, or of another version")
+    return Uuid(topic_id), partition, offset, _values(memoryview(data)[_HEADER.size :])
 
 
 def _segments(values: Iterator[bytes], count: int) -> Iterator[bytes]:
