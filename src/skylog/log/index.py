@@ -44,11 +44,14 @@ class Index:
         self._files = files
         self._path = path
         self.base_offset = base_offset
-        self.entries_max = bytes_max // self.entry.size
-        self._full_bytes = (self.entries_max - self.reserved) * self.entry.size
+        self.limit(bytes_max)
         self._data = bytearray()
         self._written = 0
         self.unsynced = False
+
+    def limit(self, bytes_max: int) -> None:
+        self.entries_max = bytes_max // self.entry.size
+        self._full_bytes = (self.entries_max - self.reserved) * self.entry.size
 
     def load(self, *, block: bool) -> None:
         """Load the file's entries; FileNotFoundError if there is no file."""

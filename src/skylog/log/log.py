@@ -180,6 +180,7 @@ class Log:
     def configure(self, config: LogConfig) -> None:
         """The topic's settings changed, or are known at last."""
         self.config = config
+        self.segments[-1].configure(config)
         if config.remote:
             self.host.start_moved(self)  # from now on it is always written down
         else:

@@ -65,6 +65,14 @@ class SegmentIndexes:
         # The end of recent reads: offset → position of the batch that contains it.
         self._hints: dict[int, int] = {}
 
+    def configure(self, config: LogConfig) -> None:
+        """The topic's settings changed, or are known at last."""
+        self.index_bytes_max = config.segment_index_bytes
+        self._interval_bytes = config.index_interval_bytes
+        for index in (self._index, self._time_index):
+            if index is not None:
+                index.limit(self.index_bytes_max)
+
     @property
     def modified_ms(self) -> int:
         return Path(self.log_path).stat().st_mtime_ns // 1_000_000
