@@ -83,16 +83,16 @@ def remote_segments(broker: ClusterNode, topic: str, index: int = 0) -> list[Any
 
 
 def fetch_once(
-    broker: ClusterNode, topic: str, offset: int, *, rack: str = "", max_bytes: int = 1 << 20
+    broker: ClusterNode, topic: str, offset: int, *, rack: str = "", wait_ms: int = 500
 ) -> Any:
     """One fetch at one broker, in its own leader epoch."""
     found = replica(broker, topic)
     assert found is not None
-    asked = FetchPartition(0, fetch_offset=offset, partition_max_bytes=max_bytes)
+    asked = FetchPartition(0, fetch_offset=offset, partition_max_bytes=1 << 20)
     request = FetchRequest(
-        max_wait_ms=500,
+        max_wait_ms=wait_ms,
         min_bytes=1,
-        max_bytes=max_bytes,
+        max_bytes=1 << 20,
         topics=[FetchTopic("", found.topic_id, [asked])],
         rack_id=rack,
     )
