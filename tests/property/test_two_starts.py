@@ -30,6 +30,7 @@ from skylog.log import recovery, retention, trimming
 from skylog.log.config import LogConfig
 from skylog.log.host import LogHost
 from skylog.log.log import Log
+from skylog.log.producers import ProducerEntry, RememberedBatch
 from skylog.log.reader import MovedToRemote
 from skylog.log.recovery import Checkpointed
 from skylog.log.restoring import restore
@@ -38,6 +39,7 @@ from tests.unit.log.support import NOW, batch, read_values
 
 SETTLED = settings(max_examples=80, stateful_step_count=40, deadline=None)
 SIZE = batch(b"0000").size
+PRODUCER = 7
 
 
 class Host(LogHost):
@@ -78,6 +80,7 @@ class TwoStarts(RuleBasedStateMachine):
         # What was written, with the leader epoch of each, and what the object store has of it.
         self.values: list[bytes] = []
         self.epochs: list[int] = []
+        self.sequences: list[int] = []
         self.store: dict[int, bytes] = {}
         self.epoch = 0
         self.number = 0
@@ -97,7 +100,7 @@ class TwoStarts(RuleBasedStateMachine):
         return log
 
     def _cut(self, end: int) -> None:
-        del self.values[end:], self.epochs[end:]
+        del self.values[end:], self.epochs[end:], self.sequences[end:]
         self.synced_end = min(self.synced_end, end)
 
     # -- the object store ----------------------------------------------------------------------
@@ -144,8 +147,11 @@ class TwoStarts(RuleBasedStateMachine):
         for _ in range(count):
             self.number += 1
             value = b"%04d" % self.number
-            self.log.appender.append([batch(value)], self.epoch, NOW)
+            sequence = self.sequences[-1] + 1 if self.sequences else 0
+            placed = batch(value, producer=(PRODUCER, 0, sequence))
+            self.log.appender.append([placed], self.epoch, NOW)
             self.values.append(value)
+            self.sequences.append(sequence)
             self.epochs.append(self.epoch)
         self.log.high_watermark = self.log.log_end_offset
 
@@ -175,6 +181,8 @@ class TwoStarts(RuleBasedStateMachine):
         self.log.truncate_to(target)
         self._cut(target)
         self.epoch += 1
+        if start < target and self.log.latest_epoch < 0:
+            self._take_history()
 
     @rule()
     def go_on_behind_the_store(self) -> None:
@@ -187,9 +195,15 @@ class TwoStarts(RuleBasedStateMachine):
         if end > start:
             self.log.truncate_fully_and_start_at(end, start)
             self._cut(end)
-            history = sorted({e: at for at, e in reversed([*enumerate(self.epochs)])}.items())
-            restore(self.log, history, [])
-            self.epochs_from = 0
+            self._take_history()
+
+    def _take_history(self) -> None:
+        """From the object store; nothing is fetched before that."""
+        epochs = sorted({e: at for at, e in reversed([*enumerate(self.epochs)])}.items())
+        end = len(self.values)
+        last = RememberedBatch(self.sequences[-1], end - 1, 0, NOW)
+        restore(self.log, epochs, [ProducerEntry(PRODUCER, 0, last_timestamp=NOW, batches=(last,))])
+        self.epochs_from = 0
 
     @rule(disabled=st.booleans(), keep=st.integers(0, 8))
     def copy_or_not(self, disabled: bool, keep: int) -> None:
@@ -291,6 +305,14 @@ class TwoStarts(RuleBasedStateMachine):
         self.log.reader.read(offset, 1, self.log.log_end_offset, min_one=True, block=True)
 
     @invariant()
+    def knows_the_producer(self) -> None:
+        if not hasattr(self, "log") or self.log.log_start_offset == len(self.values):
+            return
+        known = self.log.producers.get(PRODUCER)
+        assert known is not None
+        assert known.last_sequence == self.sequences[-1]
+
+    @invariant()
     def knows_every_epoch(self) -> None:
         if not hasattr(self, "log"):
             return
@@ -334,6 +356,7 @@ def play(rng: Random) -> None:
                 step()
             machine.has_every_record()
             machine.knows_every_epoch()
+            machine.knows_the_producer()
     finally:
         machine.teardown()
 

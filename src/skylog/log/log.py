@@ -294,16 +294,15 @@ class Log:
             # This replica may have become leader at this offset without writing anything.
             self.companions.truncate_end(self.log_end_offset)
             return
+        if offset <= self.segments[0].base_offset:
+            # Of what is before it only the object store knows epochs and producers.
+            self.truncate_fully_and_start_at(offset, self.log_start_offset)
+            return
         try:
-            keep = slot_of(self.segments, offset) + 1
-            if offset <= self.segments[0].base_offset:
-                keep = 0
-            self.trimming.discard(self.segments[keep:])
-            if keep:
-                self.segments[keep - 1].truncate_to(offset)
-                self.segments[keep - 1].finish_indexes()
-            else:
-                self._begin_at(offset)
+            last = slot_of(self.segments, offset)
+            self.trimming.discard(self.segments[last + 1 :])
+            self.segments[last].truncate_to(offset)
+            self.segments[last].finish_indexes()
             self._reload(offset, min(self.log_start_offset, offset))
         except OSError as error:
             raise self.fail(f"truncation of {self.directory} failed", error) from error

@@ -47,8 +47,10 @@ class ProducerSnapshots:
                 _logger.warning("no snapshot written", directory=log.directory, error=str(error))
                 return
             self.taken_offset = end
-        if log.producers.first_open_offset is not None and path not in self._unsynced:
-            # Once the earlier segments are deleted, only the snapshot has these transactions.
+        is_needed = log.config.copies or log.producers.first_open_offset is not None
+        if is_needed and path not in self._unsynced:
+            # Once the earlier segments are deleted, only the snapshot has these transactions. Those
+            # of a tiered log may be deleted so soon that producers still repeat their batches.
             self._unsynced = (*self._unsynced, path)
 
     def restore(self, producers: Producers) -> None:
@@ -74,6 +76,11 @@ class ProducerSnapshots:
     def _read(self, offset: int) -> Producers | None:
         entries = read_snapshot(self._log.files, self.path(offset))
         return None if entries is None else Producers(entries)
+
+    def keep(self, offset: int) -> None:
+        """Sync the one at the base of a segment, whose predecessors are about to be deleted: by
+        now it is durable, unless tiering was switched on since. Raises OSError."""
+        self._log.files.sync(self.path(offset))
 
     def sync(self) -> None:
         """Sync those that nothing else can replace; may run on another thread."""

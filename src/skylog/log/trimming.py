@@ -86,6 +86,7 @@ class Trimming:
         # First the start, then the segments: whoever sees them gone knows from where on they are.
         if log.config.copies:
             log.host.pin_start(log)
+            log.snapshots.keep(start)
             self._move_local_start(start)
         else:
             self._move_start(start)
