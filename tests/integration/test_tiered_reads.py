@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -246,3 +247,21 @@ def test_a_deleted_topic_leaves_no_indexes_behind(broker: Broker, client: Client
     (index,) = until(lambda: set(cache.glob("*.index")) - before)
     client.delete(topic)
     until(lambda: not index.exists())
+
+
+def test_a_restarted_broker_reads_remote_segments(tmp_path: Path) -> None:
+    def first_numbers(client: Client) -> list[int]:
+        # REPLICA_NOT_AVAILABLE until the metadata topic is read.
+        return numbers(values(client.fetch("kept", 55, partition_max_bytes=15_000).records))
+
+    with Broker(SETTINGS, directory=tmp_path) as broker, Client(broker.bootstrap) as client:
+        fill(client, "kept")
+        until(lambda: local_start(client, "kept") >= 300)
+        before = first_numbers(client)
+        assert 55 in before
+        cached = until(lambda: list((tmp_path / "remote-log-index-cache").glob("*.index")))
+    with Broker(SETTINGS, directory=tmp_path) as broker, Client(broker.bootstrap) as client:
+        assert until(lambda: first_numbers(client)) == before
+        assert client.fetch("kept", 0).log_start_offset == 0
+        assert all(path.exists() for path in cached)
+        assert client.offset("kept", NOW + 120_000).offset == 120

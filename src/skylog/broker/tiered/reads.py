@@ -18,6 +18,7 @@ from skylog.log.files import WouldBlock
 from skylog.tiered.quota import ByteQuota
 from skylog.tiered.reading.needs import FoundRecord, HoleError, RemoteData, RemoteRead, TimeSearch
 from skylog.tiered.reading.pieces import Piece, pieces
+from skylog.tiered.reading.reader import TURN_BYTES
 from skylog.tiered.segments import TopicIdPartition
 from skylog.wire.buffers import chained
 from skylog.wire.messages.fetch_response import AbortedTransaction, PartitionData
@@ -120,11 +121,20 @@ class RemoteReads:
     async def resolve(
         self, asked: Sequence[RemoteFetch], budget: Budget
     ) -> list[PartitionData | KafkaError]:
-        reads = [self._begun(partial(self._reader.read, one.wanted)) for one in asked]
+        reads: list[RemoteData | Awaitable[RemoteData] | KafkaError] = []
+        turn_bytes = 0
+        for one in asked:
+            found = self._begun(partial(self._reader.read, one.wanted))
+            reads.append(found)
+            if isinstance(found, RemoteData):
+                turn_bytes += found.size
+            if turn_bytes >= TURN_BYTES:
+                turn_bytes = 0
+                await asyncio.sleep(0)
         seconds = self._settings.fetch_wait_ms_max / 1000
-        found = await _all_within(reads, seconds)
+        results = await _all_within(reads, seconds)
         return [
-            await self._answer(one, data, budget) for one, data in zip(asked, found, strict=True)
+            await self._answer(one, data, budget) for one, data in zip(asked, results, strict=True)
         ]
 
     @staticmethod
