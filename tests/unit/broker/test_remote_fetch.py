@@ -269,6 +269,22 @@ async def test_aborted_transactions_of_both_tiers_once_each(tmp_path: Path) -> N
     ]
 
 
+async def test_a_local_segment_that_goes_during_a_read_hides_no_aborted_transaction(
+    world: Tiered,
+) -> None:
+    log: Any = world.partitions["t", 0].log
+
+    def local(start: int, end: int, *, block: bool) -> list[AbortedTransaction]:
+        log.local_start += 2  # its list of aborted transactions is remote only now
+        return []
+
+    log.aborted_transactions = local
+    answer = await world.one(2, isolation_level=1)
+    assert (answer.error_code, answer.records) == (0, b"")
+    log.aborted_transactions = lambda start, end, *, block: []
+    assert (await world.one(2, isolation_level=1)).records
+
+
 async def search(world: Tiered, timestamp: int, **options: Any) -> Found | KafkaError:
     partition = world.services.partitions.find("t", 0)
     found = partition.offset_for(timestamp, Isolation.UNCOMMITTED, **options)
@@ -284,6 +300,23 @@ async def test_a_search_by_time_goes_through_both_tiers(world: Tiered) -> None:
     assert await search(world, FIRST_MS + 9500) == Found(FIRST_MS + 9500, 15, 3)
     log.log_start_offset = 6
     assert await search(world, FIRST_MS) == Found(FIRST_MS + 6000, 6, 0)
+
+
+async def test_a_local_segment_that_goes_during_a_search_is_not_passed_over(
+    world: Tiered,
+) -> None:
+    log: Any = world.partitions["t", 0].log
+    later = line(*[100] * 2, base=LOCAL_START)
+
+    def local(timestamp: int, *, block: bool) -> tuple[int, int, int]:
+        if log.local_start == LOCAL_START:
+            world.storage.put(later)
+            log.local_start += 2
+        return timestamp, 15, 3
+
+    log.offset_for_timestamp = local
+    found = await search(world, FIRST_MS + 9500)
+    assert found == Found(FIRST_MS + 10_000, LOCAL_START, 0)
 
 
 async def test_a_search_that_is_not_done_in_time(world: Tiered) -> None:

@@ -165,7 +165,9 @@ async def test_read_ahead_of_many_readers_stays_below_half_of_the_cache(tmp_path
     assert reading.reader.ahead.bytes > 0
 
 
-async def test_wrong_bytes_are_asked_for_once_more(tmp_path: Path) -> None:
+async def test_wrong_bytes_are_asked_for_once_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     remote, batches = Remote(), line(*[100] * 10)
     one = remote.put(batches)
     good = bytes(remote.logs[one.id])
@@ -173,8 +175,11 @@ async def test_wrong_bytes_are_asked_for_once_more(tmp_path: Path) -> None:
     reading = Reading(tmp_path, remote)
     # What comes before is sound.
     assert await reading.bytes(wanted(0)) == bytes_of(batches[:1])
-    assert await code_of(reading, offset=1) == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert reading.counts.corrupt == 1
+    for _ in range(3):
+        assert await code_of(reading, offset=1) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert reading.counts.corrupt == 3
+    (told,) = capsys.readouterr().err.splitlines()
+    assert f"0-{one.id} of topic1-0 is damaged: batch at {batches[0].size}" in told
     assert await reading.bytes(wanted(2)) == bytes_of(batches[2:])
     remote.logs[one.id][:] = good
     assert await reading.bytes(wanted(1)) == bytes_of(batches[1:])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from skylog.broker.partitions.port import Found
 from skylog.broker.partitions.questions import Question
 from skylog.kernel.errors import ErrorCode, KafkaError
-from skylog.log.files import WouldBlock
+from skylog.log.files import WouldBlock, storage_error
 from skylog.tiered.quota import ByteQuota
 from skylog.tiered.reading.needs import FoundRecord, HoleError, RemoteData, RemoteRead, TimeSearch
 from skylog.tiered.reading.pieces import Piece, pieces
@@ -42,6 +42,8 @@ class RemoteFetch(NamedTuple):
     replica: Partition
     wanted: RemoteRead
     answer: PartitionData
+    # Where the local log began when the read did.
+    local_start: int
     # Reads the local log from an offset on, if remote segments have nothing up to there.
     read_on: Callable[[int], PartitionData | Question[PartitionData]]
 
@@ -115,7 +117,8 @@ class RemoteReads:
             min_one=is_first,
             read_committed=reader.read_committed,
         )
-        fetch = RemoteFetch(replica, asked, answer, read_on)
+        local_start = replica.log.local_log_start_offset
+        fetch = RemoteFetch(replica, asked, answer, local_start, read_on)
         return Question(self.resolve, fetch, reserves=max(size, 1))
 
     async def resolve(
@@ -171,21 +174,32 @@ class RemoteReads:
 
     async def _fill(self, one: RemoteFetch, data: RemoteData) -> None:
         answer = one.answer
+        if one.wanted.read_committed:
+            aborted = await self._aborted(one, data)
+            if one.replica.log.local_log_start_offset != one.local_start:
+                # A segment that is remote only since may have been passed over by both searches:
+                # the client asks again.
+                return
+            answer.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
         self._quota.record(data.size, self._system.clock.now_ms())
         answer.records = chained(data.parts, data.size)
-        if not one.wanted.read_committed:
-            return
-        aborted = dict.fromkeys((each.producer_id, each.first_offset) for each in data.aborted)
-        if data.aborted_from >= 0:
-            search = partial(
-                one.replica.log.reader.aborted_transactions, data.aborted_from, data.aborted_to
-            )
+
+    async def _aborted(self, one: RemoteFetch, data: RemoteData) -> dict[tuple[int, int], None]:
+        """Producer and first offset of each, of remote segments and of the local log."""
+        found = dict.fromkeys((each.producer_id, each.first_offset) for each in data.aborted)
+        if data.aborted_from < 0:
+            return found
+        search = partial(
+            one.replica.log.reader.aborted_transactions, data.aborted_from, data.aborted_to
+        )
+        try:
             try:
                 local = search(block=False)
             except WouldBlock:
                 local = await self._system.executor.run(partial(search, block=True))
-            aborted |= dict.fromkeys((each.producer_id, each.first_offset) for each in local)
-        answer.aborted_transactions = [AbortedTransaction(*each) for each in aborted]
+        except OSError as error:
+            raise storage_error(f"read of {one.wanted.topic} failed", error) from error
+        return found | dict.fromkeys((each.producer_id, each.first_offset) for each in local)
 
     async def _read_on(
         self, one: RemoteFetch, offset: int, budget: Budget
@@ -219,20 +233,20 @@ class RemoteReads:
 
     async def _search(self, one: RemoteSearch) -> Found:
         """The first record of remote segments, else of the local log."""
-        replica, log = one.replica, one.replica.log
-        search = TimeSearch(
-            one.timestamp,
-            log.log_start_offset,
-            log.local_log_start_offset,
-            tuple(log.companions.epochs),
-        )
-        partition = _key(replica)
-        found = self._reader.find_timestamp(partition, search)
-        if found is not None and not isinstance(found, FoundRecord):
-            found = await found
-        if found is None:
-            return await self._system.executor.run(one.search_on)
-        return Found(*found) if found.offset < one.limit else _NOTHING
+        log = one.replica.log
+        while True:
+            local_start = log.local_log_start_offset
+            epochs = tuple(log.companions.epochs)
+            search = TimeSearch(one.timestamp, log.log_start_offset, local_start, epochs)
+            found = self._reader.find_timestamp(_key(one.replica), search)
+            if found is not None and not isinstance(found, FoundRecord):
+                found = await found
+            if found is not None:
+                return Found(*found) if found.offset < one.limit else _NOTHING
+            local = await self._system.executor.run(one.search_on)
+            if log.local_log_start_offset == local_start:
+                return local
+            # What is remote only since was in neither search.
 
     # -- for bulk readers ----------------------------------------------------------------------
 

@@ -81,21 +81,20 @@ class HoleError(KafkaError):
     def __init__(self, partition: TopicIdPartition, offset: int) -> None:
         super().__init__(
             ErrorCode.KAFKA_STORAGE_ERROR,
-            f"no remote segment of {partition} has offset {offset}",
+            f"no remote segment of topic {partition.topic_id}, partition "
+            f"{partition.partition_index}, has offset {offset}",
         )
 
 
 class DamagedSegmentError(KafkaError):
     """The store returned wrong bytes twice."""
 
-    def __init__(self, segment: RemoteSegment, position: int) -> None:
+    def __init__(self, segment: RemoteSegment, what: str) -> None:
         super().__init__(
             ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"remote segment {segment.id} of {segment.topic}-{segment.partition.partition_index} "
-            f"is damaged at {position}",
+            f"remote segment {segment.start_offset}-{segment.id} of "
+            f"{segment.topic}-{segment.partition.partition_index} is damaged: {what}",
         )
-        self.segment = segment
-        self.position = position
 
 
 # --- What a read needs ----------------------------------------------------------------------------

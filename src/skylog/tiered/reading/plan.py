@@ -127,7 +127,7 @@ def _read_segment(
             is_second = True
             yield Forget(segment, start.position, end)
         elif start.named < 0:
-            raise DamagedSegmentError(segment, start.position)
+            raise DamagedSegmentError(segment, f"batch at {start.position}")
         else:  # perhaps only the index is wrong
             table, _ = yield from rebuild(segment)
             start = certain(table, offset)
@@ -193,7 +193,7 @@ def _with_aborted(
         table = cast("AbortedTable | None", (yield Index(current, IndexType.TRANSACTION)))
         if table is None:
             # Without it, no transaction may be taken for committed.
-            raise DamagedSegmentError(current, -1)
+            raise DamagedSegmentError(current, "transaction index")
         if table.collect(start, end, found):
             return data._replace(aborted=list(found))
         current = _next_with_aborted(remote, wanted.epochs, current.end_offset + 1)

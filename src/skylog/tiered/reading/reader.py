@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Hashable
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from skylog.kernel.errors import ErrorCode, KafkaError
@@ -54,6 +55,9 @@ _log = get_logger("tiered.reader")
 READY_SECONDS_MAX: Final = 0.1
 # After this many bytes from memory, other tasks get a turn: they may be scanned batch by batch.
 TURN_BYTES: Final = 2 * 1024 * 1024
+# The same failure is logged once in so long, and so many different ones are remembered.
+TOLD_AGAIN_SECONDS: Final = 60.0
+TOLD_MAX: Final = 1000
 _ABSENT: Final = object()
 
 
@@ -91,6 +95,7 @@ class RemoteReader:
         self.slots = Slots(settings.readers)
         self._pending_max = settings.pending_max
         self._hints = plan.Hints()
+        self._told: dict[str, float] = {}
         self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
 
     def configure(self, settings: ReaderSettings) -> None:
@@ -222,19 +227,21 @@ class RemoteReader:
     def _failed(self, error: KafkaError | ObjectError) -> None:
         if isinstance(error, HoleError):
             self._counts.holes += 1
-            _log.error("hole in remote segments", why=str(error))
+            self._tell("hole in remote segments", str(error))
         elif isinstance(error, DamagedSegmentError):
             self._counts.corrupt += 1
-            _log.error(
-                "damaged remote segment",
-                topic=error.segment.topic,
-                partition=error.segment.partition.partition_index,
-                segment=str(error.segment.id),
-                start_offset=error.segment.start_offset,
-                position=error.position,
-            )
+            self._tell("damaged remote segment", str(error))
         elif isinstance(error, ObjectError):
-            _log.error("remote segment not read", why=str(error))
+            self._tell("remote segment not read", str(error))
+
+    def _tell(self, what: str, why: str) -> None:
+        """Once in a while: a consumer asks again and again."""
+        now = self._system.clock.monotonic()
+        if now - self._told.get(why, -inf) >= TOLD_AGAIN_SECONDS:
+            if len(self._told) >= TOLD_MAX:
+                self._told.clear()
+            self._told[why] = now
+            _log.error(what, why=why)
 
     # -- steps ---------------------------------------------------------------------------------
 

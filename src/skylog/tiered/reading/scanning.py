@@ -96,4 +96,4 @@ def scan(
         else:
             is_second = True
             yield Forget(segment, position, end)
-    raise DamagedSegmentError(segment, position)
+    raise DamagedSegmentError(segment, f"batch at {position}")
