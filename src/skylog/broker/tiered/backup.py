@@ -16,10 +16,7 @@ from skylog.tiered.metadata.partitioner import metadata_partition
 from skylog.tiered.metadata.snapshots import RemoteLogState, encode_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from skylog.broker.services import Services
-    from skylog.kernel.ids import Uuid
     from skylog.tiered.metadata.machine import RemoteLog
 
 # A node that has no replica of the partition of the metadata topic, but reads it.
@@ -47,12 +44,13 @@ def remote_log_states(services: Services) -> list[StateToBackup]:
                     topic.topic_id,
                     offset,
                     REPLICA if hosted else READER,
-                    partial(_encode, topic.topic_id, number, offset, logs),
+                    partial(
+                        encode_snapshot,
+                        topic.topic_id,
+                        number,
+                        offset,
+                        [RemoteLogState(*log.snapshot()) for log in logs],
+                    ),
                 )
             )
     return states
-
-
-def _encode(topic_id: Uuid, number: int, offset: int, logs: Sequence[RemoteLog]) -> bytes:
-    states = [RemoteLogState(*log.snapshot()) for log in logs]
-    return encode_snapshot(topic_id, number, offset, states)

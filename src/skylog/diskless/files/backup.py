@@ -63,6 +63,7 @@ class StateToBackup:
     # The records below this offset are in it.
     offset: int
     role: str
+    # Called on a thread.
     encode: Callable[[], bytes]
 
 
@@ -143,7 +144,8 @@ class MetadataBackup:
         await self._prune()
 
     async def _copy_state(self, source: StateToBackup) -> LogBackup:
-        last, data = self._last.get((source.topic, source.partition)), source.encode()
+        last = self._last.get((source.topic, source.partition))
+        data = await self._executor.run(source.encode)
         known = last.snapshot if last else None
         if known is None or known.digest != digest_of(data):
             known = await self._put(source, data, 0, source.offset)

@@ -210,17 +210,20 @@ class Restore:
 
     async def _restore_remote(self, remote: RemoteMetadata, manifest: Manifest) -> list[Log]:
         """Logs of the metadata topic of remote segments: not copied, but written anew."""
+        hosted = [
+            backup
+            for backup in manifest.logs
+            if backup.topic == REMOTE_LOG_METADATA and backup.snapshot_name == REPLICA
+        ]
+        if not hosted:  # a controller need not read the store
+            return []
         ends = {
             partition: state.high_watermark
             for machine in self._machines
             for partition, _, state in machine.state.all_partitions()
         }
         batches = await remote.batches(ends)
-        return [
-            self._new_log(backup, batches.get(backup.partition, b""))
-            for backup in manifest.logs
-            if backup.topic == REMOTE_LOG_METADATA and backup.snapshot_name == REPLICA
-        ]
+        return [self._new_log(backup, batches.get(backup.partition, b"")) for backup in hosted]
 
     def _new_log(self, backup: LogBackup, batches: bytes) -> Log:
         key, host = (backup.topic, backup.partition), LogHost(self._files)
