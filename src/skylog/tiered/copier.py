@@ -110,11 +110,11 @@ class Copier:
         """The oldest segment that is not remote, and when it is to be copied."""
         source = hosted.source
         if not self._may_copy(hosted) or source.closed_end <= hosted.covered_end:
-            self._note_lag(hosted, [])
+            self._note(hosted, remote, [])
             return None, None
         closed = await source.closed_segments(hosted.covered_end)
         found = uncopied(closed, remote, hosted.lineage, source.log_start_offset)
-        self._note_lag(hosted, found)
+        self._note(hosted, remote, found)
         if not found:
             return None, None
         behind = source.bytes_from(found[0].next_offset)
@@ -207,10 +207,17 @@ class Copier:
             partition=hosted.partition.partition_index,
         )
 
-    def _note_lag(self, hosted: Hosted, found: list[ClosedSegment]) -> None:
+    def _note(self, hosted: Hosted, remote: RemoteLog, found: list[ClosedSegment]) -> None:
         topic, index = hosted.topic, hosted.partition.partition_index
         sizes = self._counts.partitions.get((topic, index), PartitionSizes())
         lag_bytes = sum(segment.size for segment in found)
         self._counts.looked_at(
-            topic, index, sizes._replace(copy_lag_bytes=lag_bytes, copy_lag_segments=len(found))
+            topic,
+            index,
+            sizes._replace(
+                copy_lag_bytes=lag_bytes,
+                copy_lag_segments=len(found),
+                segments=len(remote),
+                size_bytes=remote.finished_bytes,
+            ),
         )
