@@ -262,7 +262,11 @@ async def main():
     rng = random.Random(5)
     for n in range(1_000_000):
         key = ObjectKey.named("backup", f"{n:07}")
-        await store.put(key, [bytes([n % 251]) * 50_000, b"end"])
+        data = [bytes([n % 251]) * 50_000, b"end"]
+        if n % 2:
+            await store.put(key, data)
+        else:
+            await store.put_file(key, data, 50_003)
         print(key, flush=True)
 
 asyncio.run(main())
