@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -34,6 +35,7 @@ from tests.chaos.load import QUIET, Member, read_all, try_once
 from tests.chaos.network import Network
 from tests.chaos.replica_logs import compare
 from tests.chaos.trial import BROKERS, RACKS, RECOVERY_SECONDS_MAX, Trial
+from tests.integration.processes import MAIN
 
 ACTIONS = (
     "kill",
@@ -214,6 +216,8 @@ class Campaign(Trial):
         for worker in self.workers:
             worker.end()
         self._check()
+        if self.tiered:
+            self._check_store()
         self._whole()
         brokers = self.nemesis.brokers()
         self.nemesis.terminate(*brokers)
@@ -244,6 +248,16 @@ class Campaign(Trial):
                     found.append(f"V2 {place}: another log from rack {rack}")
         found += check_transactions(self.history.outcomes, visible, "transactional")
         self._check_group()
+
+    def _check_store(self) -> None:
+        """Every remote segment is as recorded, and together they have what is not local."""
+        config = self.cluster.directory / f"node-{self.nemesis.brokers()[0].id}.properties"
+        given = ["tiered", "verify", "-b", self.bootstrap, "--server-config", str(config)]
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *given], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            self.history.complaints.append(f"remote segments: {done.stdout}{done.stderr}")
 
     def _check_group(self) -> None:
         asked = [confluent_kafka.TopicPartition(*place) for place in self.plain]

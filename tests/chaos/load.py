@@ -26,7 +26,7 @@ CALL_SECONDS_MAX = 30
 END_SECONDS_MAX = 120
 _EOF = confluent_kafka.KafkaError._PARTITION_EOF
 # Errors that a reader must never see: the log has changed.
-_DEADLY = (
+DEADLY = (
     confluent_kafka.KafkaError._AUTO_OFFSET_RESET,
     confluent_kafka.KafkaError._LOG_TRUNCATION,
     confluent_kafka.KafkaError.OFFSET_OUT_OF_RANGE,
@@ -295,7 +295,7 @@ class Follower(Worker):
             place = (message.topic(), message.partition())
             self._seen[place].append((message.offset(), message.value()))
             self.done += 1
-        elif error.code() in _DEADLY:
+        elif error.code() in DEADLY:
             self.history.complaints.append(f"V7 {self.name}: {error}")
 
 
@@ -391,7 +391,7 @@ def read_all(bootstrap: str, places: Sequence[Place], **settings: Any) -> dict[P
                     found[place].append((message.offset(), message.value()))
                 elif error.code() == _EOF:
                     ended.add(place)
-                elif error.code() in _DEADLY:
+                elif error.code() in DEADLY:
                     raise AssertionError(f"V7 {place}: {error}")
     finally:
         consumer.close()
