@@ -376,7 +376,13 @@ class Broker:
         self.runner = SagaRunner(epoch % 3, self.logs, self.storage, system, NO_PAUSE, self.counts)
         self.quota = ByteQuota(2**63 - 1, 11, 1)
         self.copier = Copier(
-            self.runner, Preparation(self.storage), system, self.quota, slots, self.counts
+            self.logs,
+            self.runner,
+            Preparation(self.storage),
+            system,
+            self.quota,
+            slots,
+            self.counts,
         )
         self.expirer = Expirer(self.runner, system, slots, self.counts)
         self.deletion = PartitionDeletion(self.runner, self.logs, system, slots)

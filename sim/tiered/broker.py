@@ -93,7 +93,7 @@ class SimBroker:
         runner = SagaRunner(self.node_id, self, self.storage, system, NO_PAUSE, counts)
         preparation = Preparation(self.storage)
         quota = ByteQuota(UNLIMITED, 11, 1)
-        self.copier = Copier(runner, preparation, system, quota, slots, counts)
+        self.copier = Copier(self, runner, preparation, system, quota, slots, counts)
         self.expirer = Expirer(runner, system, slots, counts)
 
     def kill(self) -> None:

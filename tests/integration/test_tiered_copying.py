@@ -289,6 +289,28 @@ def test_a_topic_that_is_not_remote_any_more_keeps_what_is_local(
     assert read_all(client, "disabled", 9, 16)[0] == value(9)
 
 
+def test_a_deletion_that_its_leader_did_not_survive_is_completed(tmp_path: Path) -> None:
+    """By the leader of the metadata partition, which has missed the topic for the grace."""
+    settings = {**SETTINGS, "tiered.orphan.scan.grace.period.ms": "200"}
+    first = Broker(settings, directory=tmp_path).start()
+    try:
+        with Client(first.bootstrap) as client:
+            client.create("undead", configs=TIERED)
+            client.create("alive", configs=TIERED)
+            fill(client, "undead", 10)
+            fill(client, "alive", 10)
+            until(lambda: len(ends(first, "undead")) == len(ends(first, "alive")) == 3)
+            faulty(first, Faults()).down = True
+            client.delete("undead")
+            until(lambda: first.node.image.topic("undead") is None)
+    finally:
+        first.kill()
+    with Broker(settings, directory=tmp_path) as again:
+        assert objects(again, "undead")
+        until(lambda: not objects(again, "undead"))
+        assert len(objects(again, "alive")) == 9
+
+
 # -- faults ----------------------------------------------------------------------------------------
 
 

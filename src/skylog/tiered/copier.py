@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from skylog.tiered.counts import TieredCounts
     from skylog.tiered.hosted import Hosted
     from skylog.tiered.metadata.machine import RemoteLog
-    from skylog.tiered.ports import SegmentFiles
+    from skylog.tiered.ports import RemoteLogs, SegmentFiles
     from skylog.tiered.quota import ByteQuota
     from skylog.tiered.sagas import SagaRunner
     from skylog.tiered.segments import RemoteSegment
@@ -44,6 +44,7 @@ class Copier:
 
     def __init__(
         self,
+        logs: RemoteLogs,
         runner: SagaRunner,
         preparation: Preparation,
         system: System,
@@ -51,6 +52,7 @@ class Copier:
         slots: Slots,
         counts: TieredCounts,
     ) -> None:
+        self._logs = logs
         self._runner = runner
         self._preparation = preparation
         self._system = system
@@ -77,7 +79,8 @@ class Copier:
         """Work until there is nothing more to do now; returns when there will be, if that is
         known."""
         backoff = self._runner.backoff()
-        while hosted.leads:
+        # The metadata topic may be read again from its beginning, into another remote log.
+        while hosted.leads and self._logs.get(hosted.partition) is remote:
             if not hosted.is_prepared or start_is_behind(hosted, remote):
                 await self._preparation.run(hosted, remote)
                 hosted.follow(remote)

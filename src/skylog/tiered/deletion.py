@@ -15,7 +15,6 @@ from skylog.tiered.segments import PartitionDeleteState
 if TYPE_CHECKING:
     from skylog.kernel.system import System
     from skylog.tiered.hosted import Hosted
-    from skylog.tiered.metadata.machine import RemoteLog
     from skylog.tiered.ports import RemoteLogs
     from skylog.tiered.sagas import Author, SagaRunner
     from skylog.tiered.segments import TopicIdPartition
@@ -44,8 +43,7 @@ class PartitionDeletion:
 
     async def of_disabled(self, hosted: Hosted) -> None:
         """In the leader's name: if it is deposed, the next one goes on."""
-        remote = await self._logs.ready(hosted.partition)
-        await self._delete_all(remote, hosted)
+        await self._delete_all(hosted.partition, hosted.topic, hosted)
 
     async def of_deleted(self, partition: TopicIdPartition, topic: str) -> None:
         """Raises ``KafkaError`` if the metadata topic cannot be written; then it is repeated."""
@@ -54,12 +52,12 @@ class PartitionDeletion:
             return
         await self._mark(partition, topic, PartitionDeleteState.MARKED)
         await self._mark(partition, topic, PartitionDeleteState.STARTED)
-        await self._delete_all(remote, Nobody())
+        await self._delete_all(partition, topic, Nobody())
         await self._mark(partition, topic, PartitionDeleteState.FINISHED)
 
-    async def _delete_all(self, remote: RemoteLog, author: Author) -> None:
+    async def _delete_all(self, partition: TopicIdPartition, topic: str, author: Author) -> None:
         count = 0
-        while segments := list(remote.all()):
+        while segments := list((await self._logs.ready(partition)).all()):
             for segment in segments:
                 async with self._slots:
                     saga = await self._runner.run(deleting(segment), author, sleep=self._pause)
@@ -68,8 +66,8 @@ class PartitionDeletion:
                 count += 1
         _log.info(
             "remote segments deleted",
-            topic=remote.topic,
-            partition=remote.partition.partition_index,
+            topic=topic,
+            partition=partition.partition_index,
             count=count,
         )
 

@@ -24,6 +24,7 @@ class Hosted:
     __slots__ = (
         "_covered",
         "_covered_epoch",
+        "_covered_of",
         "expired_at",
         "failed",
         "is_prepared",
@@ -49,6 +50,7 @@ class Hosted:
         self.expired_at = float("-inf")
         self._covered = -1
         self._covered_epoch = NO_EPOCH
+        self._covered_of: RemoteLog | None = None
 
     # For records that are written in its name (``Author``).
 
@@ -91,10 +93,11 @@ class Hosted:
         source, lineage = self.source, self.lineage
         highest = lineage.highest_remote_offset(remote).offset
         start, latest = source.local_log_start_offset, lineage.latest_epoch
-        if latest != self._covered_epoch or self._covered < start:
+        is_same = self._covered_of is remote and self._covered_epoch == latest
+        if not is_same or self._covered < start:
             # What was covered stays so while the epochs are the same: segments go only below the
             # log start.
-            self._covered, self._covered_epoch = start, latest
+            self._covered, self._covered_epoch, self._covered_of = start, latest, remote
         self._covered = remote.covered_end(self._covered, lineage)
         source.remote_moved(highest, self._covered)
 

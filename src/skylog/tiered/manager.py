@@ -95,6 +95,7 @@ class RemoteLogManager:
         )
         self._runner = SagaRunner(node_id, logs, storage, system, settings.retry, counts)
         self._copier = Copier(
+            logs,
             self._runner,
             Preparation(storage),
             system,
