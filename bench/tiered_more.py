@@ -37,7 +37,7 @@ IDLE_PARTITIONS = 100
 SEGMENTS, QUICK_SEGMENTS = 100_000, 10_000
 # One partition: its segments are read one after the other.
 SLOW_SHARE = 8
-OURS = {"remote.log.storage.manager.class.name": ""}
+OURS = {"remote.log.storage.manager.class.name": "skylog"}
 REPLICATED = {
     "rlmm.config.remote.log.metadata.topic.replication.factor": "3",
     "rlmm.config.remote.log.metadata.topic.num.partitions": "5",
