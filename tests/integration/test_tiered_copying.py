@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import pytest
 
 from skylog.broker.assembly.tiered import TieredStorage
@@ -182,10 +183,24 @@ def test_new_partitions_are_copied(broker: Broker, client: Client) -> None:
 
 def test_an_open_transaction_keeps_its_segments_local(broker: Broker, client: Client) -> None:
     client.create("transactional", configs=TIERED)
-    fill(client, "transactional", 7)
-    until(lambda: ends(broker, "transactional") == [2, 5])
-    unstable = replica(broker, "transactional").log.producers
-    assert unstable.first_unstable_offset(7) is None
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": broker.bootstrap, "transactional.id": "open", "log_level": 0}
+    )
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    for number in range(10):
+        producer.produce("transactional", value(number))
+        assert producer.flush(60) == 0
+    log = replica(broker, "transactional").log
+    assert len(log.segments) == 4
+    assert log.last_stable_offset == 0
+    # Another partition's copies come and go meanwhile.
+    client.create("beside", configs=TIERED)
+    fill(client, "beside", 7)
+    until(lambda: ends(broker, "beside") == [2, 5])
+    assert not ends(broker, "transactional")
+    producer.commit_transaction(60)
+    until(lambda: ends(broker, "transactional") == [2, 5, 8])
 
 
 def test_copying_is_disabled_and_enabled_again(broker: Broker, client: Client) -> None:

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from skylog.kernel.logging import get_logger
 from skylog.kernel.waiting import end_tasks
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from skylog.tiered.segments import TopicIdPartition
 
 log = get_logger("tiered.manager")
+# Partitions that are looked at before other tasks get a turn: a broker may begin to lead all of its
+# partitions at once.
+LOOKS_PER_TURN: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,8 +271,10 @@ class RemoteLogManager:
         while True:
             self._work.clear()
             now = self._clock.monotonic()
-            for key in self._agenda.take_due(now):
+            for seen, key in enumerate(self._agenda.take_due(now), 1):
                 self._look(key)
+                if seen % LOOKS_PER_TURN == 0:
+                    await asyncio.sleep(0)
             at = self._agenda.next_at
             wait = None if at is None else max(at - self._clock.monotonic(), 0)
             try:
