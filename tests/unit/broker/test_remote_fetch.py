@@ -210,6 +210,22 @@ async def test_beyond_the_quota_a_partition_is_empty_and_others_are_served(world
     assert (await world.one(0)).records
 
 
+async def test_the_quota_is_a_rate_that_may_be_changed(world: Tiered) -> None:
+    world.settings.fetch_bytes_per_second_max = 50
+    reads = RemoteReads(
+        world.reading.reader, world.settings, world.reading.counts, world.reading.system
+    )
+    world.services.partitions.use_remote(reads)
+    assert (await world.one(0)).records
+    assert (await world.one(0)).records == b""
+    world.reading.clock.advance(60_000)
+    assert (await world.one(0)).records
+    assert (await world.one(0)).records == b""
+    world.settings.fetch_bytes_per_second_max = 1 << 40
+    reads.reconfigure(world.settings)
+    assert (await world.one(0)).records
+
+
 async def test_errors_are_those_of_their_partition(tmp_path: Path) -> None:
     world = Tiered(tmp_path, 2)
     world.storage.failures = [unavailable()]
