@@ -14,6 +14,7 @@ from skylog.broker.partitions.port import Budget, Found, Isolation, Reader
 from skylog.broker.partitions.questions import Question
 from skylog.broker.tiered.reads import RemoteReads
 from skylog.controller.image.topics import PartitionKind
+from skylog.diskless.bulk import RangeRequest
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import InlineExecutor
 from skylog.log.aborted import AbortedTransaction
@@ -346,3 +347,19 @@ async def test_a_search_that_is_not_done_in_time(world: Tiered) -> None:
     assert isinstance(found, KafkaError)
     assert found.code is ErrorCode.REPLICA_NOT_AVAILABLE
     world.storage.open.set()
+
+
+async def test_a_plan_waits_until_it_is_known_what_is_remote(world: Tiered) -> None:
+    partition = world.services.partitions.find("t", 0)
+    world.storage.known.clear()
+    question = partition.plan(RangeRequest(TOPIC_ID, 0), 1000)
+    (planned,) = await question.resolver([question.asked])
+    assert planned.error is ErrorCode.REPLICA_NOT_AVAILABLE
+    world.storage.known.set()
+    log: Any = world.partitions["t", 0].log
+    log.segments, log.size = [], 0
+    question = partition.plan(RangeRequest(TOPIC_ID, 0), 1000)
+    (planned,) = await question.resolver([question.asked])
+    assert (planned.error, planned.splits[0].start_offset) == (0, 0)
+    assert planned.splits[-1].end_offset == LOCAL_START
+    assert partition.byte_size() == len(bytes_of(world.batches))
