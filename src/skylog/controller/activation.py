@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from skylog.controller.brokers import session_timer
 from skylog.controller.elections import election_timers
 from skylog.controller.image.configs import CLUSTER_DEFAULT
 from skylog.controller.image.features import ELR_VERSION
+from skylog.controller.lifting import lift_epochs
 from skylog.controller.managed_replicas import warning_timer
 from skylog.controller.offline_replicas import offline_timer
 from skylog.controller.requests import Contact
 from skylog.controller.state import MIN_ISR, ControllerState
-from skylog.kernel.limits import EPOCHS_PER_RESTORE
 from skylog.replicated.machine import Result
 from skylog.wire.messages.abort_transaction_record import AbortTransactionRecord
 from skylog.wire.messages.begin_transaction_record import BeginTransactionRecord
@@ -29,7 +27,6 @@ def activate(state: ControllerState, now_ms: int) -> Result[None]:
         records.append(AbortTransactionRecord("Controller failover"))
     if state.image.features.metadata_version is None:
         records += _first_records(state)
-    records += _lifted_epochs(state)
     alive = [broker for broker in state.image.brokers.by_id.values() if not broker.fenced]
     settings = state.settings
     contacts = [
@@ -42,30 +39,9 @@ def activate(state: ControllerState, now_ms: int) -> Result[None]:
     timers = [session_timer(broker, settings.session_timeout_ms) for broker in alive]
     timers += [*election_timers(state), offline_timer()]
     timers.append(warning_timer(state.replica_pacing().warning_interval_ms))
-    return Result(None, records, contacts, timers)
-
-
-def _lifted_epochs(state: ControllerState) -> list[Message]:
-    """Once after a restore: every leader epoch goes above those that the cluster has used since the
-    backup. Whoever fences by epochs, and clients that remember them, would ignore lower ones."""
-    floor = state.settings.leader_epoch_floor
-    if not floor:
-        return []
-    partitions = [
-        (topic.topic_id, index, partition)
-        for topic in state.image.topics.by_id.values()
-        for index, partition in topic.partitions.items()
-    ]
-    if any(partition.leader_epoch >= floor for _, _, partition in partitions):
-        return []
-    return [
-        replace(
-            partition,
-            leader_epoch=partition.leader_epoch % EPOCHS_PER_RESTORE + floor,
-            partition_epoch=partition.partition_epoch + 1,
-        ).to_record(topic_id, index)
-        for topic_id, index, partition in partitions
-    ]
+    lifted = lift_epochs(state)
+    records += lifted.records
+    return Result(None, records, contacts, [*timers, *lifted.effects])
 
 
 def _first_records(state: ControllerState) -> list[Message]:

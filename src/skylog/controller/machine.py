@@ -30,6 +30,7 @@ from skylog.controller.elections import (
 from skylog.controller.features import update_features
 from skylog.controller.image import ClusterImage
 from skylog.controller.image.configs import ConfigResourceType
+from skylog.controller.lifting import lift_epochs
 from skylog.controller.managed_replicas import warn_of_placement, warning_timer
 from skylog.controller.offline_replicas import offline_timer, replace_offline_replicas
 from skylog.controller.partitions import create_partitions
@@ -45,6 +46,7 @@ from skylog.controller.requests import (
     Departed,
     ElectPreferredLeaders,
     ElectUncleanLeaders,
+    LiftEpochs,
     Loaded,
     ReplaceOfflineReplicas,
     ReplicaWatch,
@@ -170,6 +172,8 @@ class ControllerMachine:
                 return elect_unclean_leaders(self.state)
             case ReplaceOfflineReplicas():
                 return replace_offline_replicas(self.state, now_ms)
+            case LiftEpochs():
+                return lift_epochs(self.state)
             case WarnOfPlacement():
                 return warn_of_placement(self.state)
 

@@ -59,6 +59,11 @@ class WarnOfPlacement:
     """Warn about diskless partitions with avoidable exposure to a rack failure."""
 
 
+@dataclass(frozen=True, slots=True)
+class LiftEpochs:
+    """The next step of lifting leader epochs after a restore."""
+
+
 Request = (
     ControllerRequest
     | Loaded
@@ -67,6 +72,7 @@ Request = (
     | ElectUncleanLeaders
     | ReplaceOfflineReplicas
     | WarnOfPlacement
+    | LiftEpochs
 )
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from skylog.controller.image.brokers import VersionRange
 from skylog.controller.image.configs import ConfigResource
 from skylog.wire.messages.create_topics_response import CreatableTopicConfigs
 from skylog.wire.messages.feature_level_record import FeatureLevelRecord
 from skylog.wire.schema import Message
+
+if TYPE_CHECKING:
+    from skylog.controller.lifting import EpochFloor
 
 # What a Kafka 4.3 controller supports.
 SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
@@ -93,8 +96,8 @@ class ControllerSettings:
     kraft_version: int = 1
     # Whether a broker with the same id runs in this process: then no older one can be alive.
     combined: bool = True
-    # After a restore: leader epochs below it may have been used since the backup; 0 for none.
-    leader_epoch_floor: int = 0
+    # After a restore: leader epochs below it may have been used since the backup.
+    epoch_floor: EpochFloor | None = None
     partition_count_default: int = 1
     replication_factor_default: int = 1
     session_timeout_ms: int = 9_000

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from skylog.controller.requests import Loaded
-from skylog.diskless.files.restore import LeaderEpochs
+from skylog.controller.lifting import EpochFloor
+from skylog.controller.requests import LiftEpochs, Loaded
+from skylog.diskless.files.restore import EPOCH_FLOOR, LeaderEpochs, read_epoch_floor
+from skylog.kernel.errors import StorageError
+from skylog.kernel.ids import Uuid
 from skylog.wire.batch import split_batches
 from skylog.wire.messages.partition_record import PartitionRecord
+from skylog.wire.messages.topic_record import TopicRecord
 from skylog.wire.metadata_records import encode_metadata
 from skylog.wire.records import encode_batch
 from tests.unit.controller.support import Bench, topic
@@ -23,7 +29,8 @@ def epochs(bench: Bench) -> dict[tuple[str, int], int]:
 
 def restored(bench: Bench, floor: int) -> Bench:
     """The same log under a controller that was restored."""
-    again = Bench(leader_epoch_floor=floor)
+    ids = frozenset(bench.machine.state.image.topics.by_id)
+    again = Bench(epoch_floor=EpochFloor(floor, ids))
     again.machine.state.image.topics.by_id.clear()
     for offset, record in enumerate(bench.log):
         again.machine.apply(record, offset)
@@ -59,6 +66,40 @@ def test_every_epoch_is_lifted_once() -> None:
             assert partition.partition_epoch == old.partitions[index].partition_epoch + 1
     again.run(Loaded())  # a later failover, still with the file of the restore
     assert epochs(again) == lifted
+    again.create(topic("new"))
+    again.run(Loaded())
+    assert epochs(again) == {**lifted, ("new", 0): 0}
+
+
+def test_many_partitions_are_lifted_in_steps_across_failovers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One batch of records holds only so many."""
+    monkeypatch.setattr("skylog.controller.lifting._PARTITIONS_PER_STEP", 3)
+    again = restored(made(), 1_000_000)
+    again.run(Loaded())
+    assert sum(epoch >= 1_000_000 for epoch in epochs(again).values()) == 3
+    assert any(isinstance(timer, LiftEpochs) for timer in requests_of(again))
+    again.run(Loaded())  # another controller goes on
+    assert all(epoch >= 1_000_000 for epoch in epochs(again).values())
+    assert again.machine.handle(LiftEpochs(), again.now_ms).records == []
+
+
+def requests_of(bench: Bench) -> list[object]:
+    return [getattr(timer, "request", timer) for timer in bench.timers.values()]
+
+
+def test_what_a_restore_writes_is_read(tmp_path: Path) -> None:
+    assert read_epoch_floor(tmp_path) is None
+    noted = LeaderEpochs()
+    ids = [Uuid(bytes([n]) * 16) for n in range(3)]
+    values = [encode_metadata(TopicRecord(f"t{n}", id_)) for n, id_ in enumerate(ids)]
+    noted.note(split_batches(encode_batch([(None, value) for value in values], timestamp=0)))
+    (tmp_path / EPOCH_FLOOR).write_text(noted.text)
+    assert read_epoch_floor(tmp_path) == (1_000_000, frozenset(ids))
+    (tmp_path / EPOCH_FLOOR).write_text("garbage")
+    with pytest.raises(StorageError):
+        read_epoch_floor(tmp_path)
 
 
 @pytest.mark.parametrize(

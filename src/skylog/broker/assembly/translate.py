@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from skylog.broker.assembly.diskless_planes import coordinator_replicas
 from skylog.broker.net.access import controller_client
+from skylog.controller.lifting import EpochFloor
 from skylog.controller.settings import ControllerSettings, ReplicaPacing
 from skylog.diskless.files.restore import read_epoch_floor
 from skylog.groups.settings import GroupSettings
@@ -23,6 +24,7 @@ from skylog.wire.metadata_records import decode_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from pathlib import Path
 
     from skylog.kernel.settings import BrokerSettings, ListenerSettings
     from skylog.quorum.storage import NodeStorage
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
 def advertised_host(listener: ListenerSettings) -> str:
     """The address that clients connect to; by default the machine's own name."""
     return listener.advertised_host or listener.host or socket.getfqdn()
+
+
+def epoch_floor(metadata_log: Path) -> EpochFloor | None:
+    """Of a node that was restored. Blocks."""
+    found = read_epoch_floor(metadata_log)
+    return None if found is None else EpochFloor(*found)
 
 
 def controller_settings(
@@ -45,7 +53,7 @@ def controller_settings(
         quorum_node_ids=voters,
         bootstrap=tuple(record for record in records if record is not None),
         combined=settings.node.is_broker,
-        leader_epoch_floor=read_epoch_floor(storage.metadata_log),
+        epoch_floor=epoch_floor(storage.metadata_log),
         partition_count_default=settings.topics.partitions,
         replication_factor_default=settings.topics.replication_factor,
         session_timeout_ms=settings.node.session_timeout_ms,

@@ -41,6 +41,7 @@ from skylog.quorum.meta_properties import MetaProperties, write_meta_properties
 from skylog.quorum.snapshots import SUFFIX, parse_name
 from skylog.wire.batch import Batch, split_batches
 from skylog.wire.messages.partition_record import PartitionRecord
+from skylog.wire.messages.topic_record import TopicRecord
 from skylog.wire.metadata_records import decode_metadata
 from skylog.wire.records import decode_records
 
@@ -106,6 +107,7 @@ class LeaderEpochs:
 
     def __init__(self) -> None:
         self._highest = 0
+        self._topic_ids: dict[Uuid, None] = {}
 
     def note(self, batches: Iterable[Batch]) -> None:
         """Batches of the cluster's metadata."""
@@ -114,19 +116,28 @@ class LeaderEpochs:
                 found = decode_metadata(record.value)
                 if isinstance(found, PartitionRecord):
                     self._highest = max(self._highest, found.leader_epoch)
+                elif isinstance(found, TopicRecord):
+                    self._topic_ids[found.topic_id] = None
 
     @property
     def floor(self) -> int:
         """Behind all epochs of the backup, and those used since."""
         return (self._highest // EPOCHS_PER_RESTORE + 1) * EPOCHS_PER_RESTORE
 
+    @property
+    def text(self) -> str:
+        """What ``read_epoch_floor`` reads."""
+        return "\n".join([str(self.floor), *map(str, self._topic_ids), ""])
 
-def read_epoch_floor(metadata_log: Path) -> int:
-    """How far leader epochs are to be lifted; 0 for a node that was not restored. Blocks."""
+
+def read_epoch_floor(metadata_log: Path) -> tuple[int, frozenset[Uuid]] | None:
+    """How far leader epochs are to be lifted, and of which topics; None for a node that was not
+    restored. Blocks."""
     try:
-        return int((metadata_log / EPOCH_FLOOR).read_text())
+        floor, *ids = (metadata_log / EPOCH_FLOOR).read_text().split()
+        return int(floor), frozenset(map(Uuid.parse, ids))
     except FileNotFoundError:
-        return 0
+        return None
     except (OSError, ValueError) as error:
         raise StorageError(f"{metadata_log / EPOCH_FLOOR}: {error}") from error
 
@@ -181,7 +192,7 @@ class Restore:
             if log.topic == CLUSTER_METADATA:
                 await self._restore_log(log)
         metadata = self._log_directory(CLUSTER_METADATA, 0)
-        self._files.replace(str(metadata / EPOCH_FLOOR), f"{self._epochs.floor}\n".encode())
+        self._files.replace(str(metadata / EPOCH_FLOOR), self._epochs.text.encode())
         if manifest.election:
             self._files.replace(str(metadata / ELECTION_NAME), manifest.election.encode())
         report = await self._report(manifest)
