@@ -14,6 +14,7 @@ from skylog.controller.requests import ControllerRequest
 from skylog.controller.state import ControllerState, bounded
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.limits import CONTROLLER_PARTITIONS_PER_REQUEST_MAX
+from skylog.kernel.settings.tiered import METADATA_TOPIC
 from skylog.replicated.machine import Result
 from skylog.wire.messages.create_partitions_request import (
     CreatePartitionsRequest,
@@ -92,6 +93,13 @@ def _add_partitions(
 
 def _check_increase(topic: Topic, wanted: CreatePartitionsTopic) -> None:
     current = len(topic.partitions)
+    if topic.name == METADATA_TOPIC:
+        # Kafka allows it, and then looks for segments where they were not recorded.
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The number of partitions of {topic.name} says where segments are recorded: "
+            "it cannot change.",
+        )
     if wanted.count == current:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s).")
     if wanted.count < current:

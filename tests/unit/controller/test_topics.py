@@ -201,6 +201,15 @@ def test_partitions_are_added_with_the_topics_replication_factor() -> None:
     assert bench.partition("t", 5).replicas == (3, 1)
 
 
+def test_the_metadata_topic_of_remote_segments_keeps_its_partitions() -> None:
+    bench = Bench(brokers=1)
+    bench.create(topic("__remote_log_metadata", 2))
+    (result,) = bench.ask(CreatePartitionsRequest([grow("__remote_log_metadata", 3)])).results
+    assert result.error_code == ErrorCode.INVALID_PARTITIONS
+    assert "cannot change" in result.error_message
+    assert len(bench.image.topic("__remote_log_metadata").partitions) == 2
+
+
 @pytest.mark.parametrize(
     ("wanted", "code"),
     [
