@@ -326,6 +326,26 @@ def test_a_deletion_that_its_leader_did_not_survive_is_completed(tmp_path: Path)
         assert len(objects(again, "alive")) == 9
 
 
+def test_the_next_leader_completes_what_disabling_began(tmp_path: Path) -> None:
+    first = Broker(SETTINGS, directory=tmp_path).start()
+    try:
+        with Client(first.bootstrap) as client:
+            client.create("halfway", configs=TIERED)
+            fill(client, "halfway", 10)
+            until(lambda: starts(first, "halfway") == (0, 9))
+            faulty(first, Faults()).down = True
+            changes = {"remote_storage_enable": "false", "remote_log_delete_on_disable": "true"}
+            assert alter(client, "halfway", **changes) == 0
+            until(lambda: tiered(first).counts.of("halfway").delete_errors)
+    finally:
+        first.kill()
+    assert list(tmp_path.glob("tiered-objects/halfway-*/*/*"))
+    with Broker(SETTINGS, directory=tmp_path) as again, Client(again.bootstrap) as client:
+        until(lambda: not objects(again, "halfway"))
+        assert starts(again, "halfway") == (9, 9)
+        assert read_all(client, "halfway", 9, 10) == [value(9)]
+
+
 # -- faults ----------------------------------------------------------------------------------------
 
 
