@@ -381,10 +381,10 @@ class LogManager(LogHost):
         while True:
             await self._wait_for_work(due[0][0] - self._clock.monotonic())
             await self.write_companions()
-            if self._unflushed:
-                await self.flush()
             if self._starts_moved:
                 await self.checkpoint()
+            if self._unflushed:
+                await self.flush()
             if due[0][0] <= self._clock.monotonic():
                 number = due[0][1]
                 step, every_ms = steps[number]
