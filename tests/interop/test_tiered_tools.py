@@ -388,8 +388,19 @@ CHECKPOINTS = (
 
 @pytest.mark.parametrize(
     "lost",
-    [CHECKPOINTS, ("log-start-offset-checkpoint",), ("leader-epoch-checkpoint",)],
-    ids=["offsets", "log start", "epochs"],
+    [
+        pytest.param(CHECKPOINTS, id="offsets"),
+        pytest.param(("leader-epoch-checkpoint",), id="epochs"),
+        pytest.param(
+            ("log-start-offset-checkpoint",),
+            id="log start",
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="a log without an entry begins with its first local segment, and the "
+                "remote segments before it expire: it should take its start from them",
+            ),
+        ),
+    ],
 )
 def test_fetch_from_leader_with_corrupted_checkpoint(site: Site, lost: tuple[str, ...]) -> None:
     """Nothing is lost with these files. Without its epochs Kafka deletes all remote segments."""
