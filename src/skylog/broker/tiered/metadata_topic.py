@@ -126,7 +126,9 @@ class ClusterMetadataTopic:
         """The leader's high watermark; a replica here may not have all of it yet."""
         replica = self._ports.replicas.get(METADATA_TOPIC, partition)
         if replica is not None and replica.is_leader:
-            return replica.log.high_watermark
+            # A leader that has just started may not know how far its records were committed: with
+            # an old high watermark, segments that were finished long ago would not be there.
+            return replica.log.log_end_offset
         wanted = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
         request = ListOffsetsRequest(topics=[ListOffsetsTopic(METADATA_TOPIC, [wanted])])
         response = await self._ports.peers.send(self._leader(partition), request, lane=_WRITE_LANE)
