@@ -22,6 +22,8 @@ class MemoryMetadataTopic:
         # Readers see nothing at or behind this offset.
         self.visible_end: int | None = None
         self.failures: list[KafkaError] = []
+        # So many reads find nothing: the replica that answers is behind.
+        self.empty_reads = 0
         self.reads: list[tuple[int, int]] = []
         self.created = 0
         self._moved = asyncio.Event()
@@ -48,6 +50,9 @@ class MemoryMetadataTopic:
         self.reads.append((partition, offset))
         if offset > len(self.values[partition]):
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if self.empty_reads:
+            self.empty_reads -= 1
+            return MetadataPage((), offset, 0, offset)
         end = self._end(partition)
         while offset >= end:
             await self._moved.wait()

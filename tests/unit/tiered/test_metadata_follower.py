@@ -195,6 +195,18 @@ async def test_a_partition_followed_later_is_read_from_the_beginning(
     assert (len(log), len(later)) == (3, 2)
 
 
+async def test_a_replica_that_is_behind_makes_nobody_pass_over_records(
+    topic: MemoryMetadataTopic, follower: MetadataFollower
+) -> None:
+    topic.values[NUMBER] = [started(2, 0, 9, NEIGHBOUR), finished(2, NEIGHBOUR)]
+    follower.follow(PARTITION, TOPIC)
+    await follower.ready(PARTITION)
+    await eventually(lambda: topic.reads[-1] == (NUMBER, 2))
+    topic.empty_reads = 1
+    follower.follow(NEIGHBOUR, TOPIC)
+    assert (await follower.ready(NEIGHBOUR)).segment_for(0, 5) is not None
+
+
 @pytest.mark.parametrize(
     "junk",
     [
@@ -292,6 +304,23 @@ async def test_a_start_goes_on_from_the_snapshot(
     assert topic.reads[0] == (NUMBER, 2)
     assert len(log) == 2
     await again.close()
+
+
+async def test_a_topic_that_has_lost_its_end_is_read_without_the_snapshot(
+    topic: MemoryMetadataTopic, tmp_path: Path
+) -> None:
+    topic.values[NUMBER] = [started(1, 0, 9), finished(1), started(3, 10, 19), finished(3)]
+    before = new_follower(topic, tmp_path)
+    before.follow(PARTITION, TOPIC)
+    await before.ready(PARTITION)
+    await before.close()
+    del topic.values[NUMBER][2:]
+    after = new_follower(topic, tmp_path)
+    after.follow(PARTITION, TOPIC)
+    async with asyncio.timeout(5):
+        log = await after.ready(PARTITION)
+    assert [one.start_offset for one in log.all()] == [0]
+    await after.close()
 
 
 async def test_a_partition_that_the_snapshot_lacks_is_read_from_the_beginning(

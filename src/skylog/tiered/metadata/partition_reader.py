@@ -152,7 +152,9 @@ class PartitionReader:
         while not self._topic.partition_count:  # noqa: ASYNC110 - metadata tells it to nobody
             await asyncio.sleep(self._retry_seconds)
         topic_id = self._topic_id = self._topic.topic_id
-        found = await self._executor.run(lambda: self._files.read(topic_id, self.number))
+        found = None
+        if not self._life:  # otherwise it may have what the topic has lost
+            found = await self._executor.run(lambda: self._files.read(topic_id, self.number))
         return self._adopt(found or Snapshot(0, ()))
 
     def _adopt(self, found: Snapshot) -> int:
@@ -212,7 +214,10 @@ class PartitionReader:
                         return
                     self._apply(values, (late,))
                     await asyncio.sleep(0)
-                position = max(page.next_offset, position + 1)
+                if self._life != life:
+                    return
+                # An empty page is of a replica that has not got this far yet, and waited for it.
+                position = max(page.next_offset, position)
             if self._life != life:
                 return
             for partition, kept in late.items():
