@@ -134,6 +134,7 @@ class RemoteLogManager:
         self, partition: TopicIdPartition, topic: str, leader_epoch: int, source: CopySource
     ) -> None:
         """This broker leads, perhaps in a new epoch or with other settings."""
+        self._end_deletion(partition)
         hosted = self._host(partition, topic, source)
         hosted.led(leader_epoch)
         self._changed(partition)
@@ -142,6 +143,7 @@ class RemoteLogManager:
 
     def unlead(self, partition: TopicIdPartition, topic: str, source: CopySource) -> None:
         """This broker has a replica, and another one leads."""
+        self._end_deletion(partition)
         hosted = self._host(partition, topic, source)
         if hosted.leads:
             hosted.deposed()
@@ -151,9 +153,7 @@ class RemoteLogManager:
 
     def forget(self, partition: TopicIdPartition) -> None:
         """The replica is elsewhere now."""
-        deletion = self._deletions.pop(partition, None)
-        if deletion is not None:
-            deletion.cancel()
+        self._end_deletion(partition)
         hosted = self._hosted.pop(partition, None)
         if hosted is not None:
             hosted.deposed()
@@ -208,6 +208,12 @@ class RemoteLogManager:
         task = asyncio.get_running_loop().create_task(self._until_done(work))
         self._deletions[partition] = task
         task.add_done_callback(lambda done: self._deletion_ended(partition, done))
+
+    def _end_deletion(self, partition: TopicIdPartition) -> None:
+        """It would go on with whatever is copied from now on."""
+        deletion = self._deletions.pop(partition, None)
+        if deletion is not None:
+            deletion.cancel()
 
     def _deletion_ended(self, partition: TopicIdPartition, task: asyncio.Task[None]) -> None:
         if self._deletions.get(partition) is task:

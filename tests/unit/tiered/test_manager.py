@@ -253,3 +253,28 @@ def test_copies_wait_for_the_quota() -> None:
         assert rig.counts.copy_throttle.count
 
     play(work, copy_bytes_per_second_max=10)
+
+
+def test_a_topic_that_is_remote_again_keeps_what_is_copied_from_then_on() -> None:
+    async def work(rig: Rig) -> None:
+        rig.lead(records=15)
+        await eventually(lambda: rig.ends() == [9])
+        is_away = True
+
+        def fate(_: int, name: str) -> str:
+            return Reply.FAIL_BEFORE if is_away and name.startswith("delete") else Reply.NONE
+
+        rig.world.fate = fate
+        ended: list[None] = []
+        rig.log.drop_local()
+        rig.manager.disable(PARTITION, TOPIC, 0, rig.log, lambda: ended.append(None))
+        await eventually(lambda: rig.world.effects.count("delete manifest") > 1)
+        rig.log.append(10)
+        rig.manager.lead(PARTITION, TOPIC, 0, rig.log)
+        await eventually(lambda: rig.ends() == [19])
+        is_away = False
+        await eventually(lambda: len(rig.world.remote()) == 1)
+        await asyncio.sleep(0.02)
+        assert (rig.ends(), ended) == ([19], [])
+
+    play(work)
