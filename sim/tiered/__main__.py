@@ -19,6 +19,7 @@ KINDS = (
     "delete records",
     "deposed",
     "elected",
+    "epochs lost",
     "expire",
     "given up",
     "kill",

@@ -188,6 +188,8 @@ class SimBroker:
         topic, value = self.world.topic, encode_remote_log(record)
         unclear = KafkaError(ErrorCode.REQUEST_TIMED_OUT, ambiguous=True)
         state = int(getattr(record, "remote_log_segment_state", -1))
+        epoch = getattr(record, "copier_epoch", -1)
+        assert epoch == self.hosted.leader_epoch, "T7: written in another epoch than the present"
         request = Request(f"publish {state}", lambda: (topic.life, topic.append(value)))
         self.world.send(request)
         life, offset = await request.answered(unclear)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sim.tiered.store import PUT_ORDER
 from skylog.tiered.lineage import Lineage
 from skylog.tiered.metadata.machine import RemoteLog
-from skylog.tiered.segments import SegmentState
+from skylog.tiered.segments import RemoteSegment, SegmentState
 
 if TYPE_CHECKING:
     from sim.tiered.broker import SimBroker
@@ -73,9 +73,11 @@ def _read(world: World, remote: RemoteLog, lineage: Lineage, offset: int, end: i
 
 
 def start_is_due(world: World, leader: SimBroker) -> None:
-    """Nothing went too soon."""
+    """Nothing went too soon. What an older leader has deleted was checked there; after an unclean
+    election other records may have its offsets."""
     start = leader.disk.log_start_offset
-    if world.deleted_to < start <= len(world.committed):
+    before = max(world.deleted_to, world.topic.truth.log_start)
+    if before < start <= len(world.committed):
         retention_ms, written_ms = world.config.retention_ms, world.committed[start - 1][1]
         is_old = 0 <= retention_ms <= world.clock.now_ms() - written_ms
         assert is_old, f"log start {start} is beyond what retention lets go"
@@ -92,6 +94,18 @@ def may_drop(world: World, broker: SimBroker, segment: Segment) -> None:
         assert found is not None, f"T4: {offset} is dropped and not remote"
         record = segment.records[offset - segment.base_offset]
         assert world.stored.record(found, offset) == record, f"T4: {offset} is another record"
+
+
+def may_delete(world: World, segment: RemoteSegment) -> None:
+    """T6: a finished segment goes only below the log start, or if another one has its records."""
+    disk, truth = world.brokers[world.state.leader].disk, world.topic.truth
+    lineage = Lineage(disk.epochs, disk.log_end_offset)
+    start = max(segment.start_offset, truth.log_start, disk.log_start_offset)
+    for offset in range(start, min(segment.end_offset + 1, len(world.committed))):
+        epoch = [one for one, first in segment.epochs if first <= offset][-1]
+        if lineage.epoch_of(offset) == epoch:
+            other = truth.segment_for(epoch, offset)
+            assert other is not None, f"T6: the copy of {offset} is deleted"
 
 
 def same_as_replayed(world: World, broker: SimBroker) -> None:

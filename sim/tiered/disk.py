@@ -109,6 +109,13 @@ class SimLog:
         self.log_start_offset = log_start
         self.high_watermark = offset
 
+    def lose_epochs(self) -> None:
+        """The checkpoint is lost: only those of local records are known again."""
+        self.epochs = LeaderEpochs()
+        for segment in self.segments:
+            for number, (epoch, _) in enumerate(segment.records):
+                self.epochs.assign(epoch, segment.base_offset + number)
+
     def droppable(self) -> Segment | None:
         """The first segment, if local retention may drop it."""
         if len(self.segments) < 2:

@@ -120,6 +120,8 @@ class MetadataLog:
         self.life = 0
         self.committed = 0
         self.truth = RemoteLog(partition, topic)
+        # Called when a segment that was finished is to be deleted.
+        self.on_delete: Callable[[Any], None] = lambda segment: None
         # All ids that were ever begun.
         self.started: set[bytes] = set()
 
@@ -138,7 +140,12 @@ class MetadataLog:
     def advance(self) -> None:
         while self.committed < self.high_watermark:
             record = self.record(self.committed)
+            before = self.truth.segment(record.remote_log_segment_id.id)
             self.truth.apply(record, self.committed)
+            after = self.truth.segment(record.remote_log_segment_id.id)
+            is_finished = after is not None and after.state is SegmentState.COPY_FINISHED
+            if before and before.state is SegmentState.COPY_FINISHED and not is_finished:
+                self.on_delete(before)
             if isinstance(record, RemoteLogSegmentMetadataRecord):
                 self.started.add(bytes(record.remote_log_segment_id.id))
             self.committed += 1

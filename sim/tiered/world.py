@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from random import Random
 from typing import Final
@@ -40,6 +41,7 @@ class World:
             remote_storage_enable=True, remote=True, retention_ms=self.plan.retention_ms
         )
         self.topic = MetadataLog(PARTITION, TOPIC)
+        self.topic.on_delete = partial(checks.may_delete, self)
         self.stored = Stored()
         self.in_flight: list[Request] = []
         self.noted: Counter[str] = Counter()
@@ -76,33 +78,33 @@ class World:
     def play(self) -> None:
         steps, weights = zip(*self._steps(), strict=True)
         for _ in range(self.plan.steps):
-            step = self.rng.choices(steps, weights)[0]
             count = self._count
-            step()
+            self.rng.choices(steps, weights)[0]()
             if self._count != count:
                 checks.after_step(self)
         self._settle()
         checks.at_the_end(self)
 
     def _steps(self) -> list[tuple[Callable[[], None], int]]:
+        plan = self.plan
         return [
             (self._work, 70),
             (self._deliver, 60),
             (self._read, 30),
             (self._produce, 12),
             (self._fetch, 25),
-            (self._learn, 8),
+            (self._learn, plan.learning),
             (self._local_retention, 10),
             (self._pass_time, 4),
-            (self._delete_records, 1),
+            (self._delete_records, 2),
             (self._move_stable, 2),
-            (self._elect, 2),
-            (self._kill, 1),
+            (self._elect, plan.elections),
+            (self._kill, plan.kills),
             (self._start, 6),
             (self._pause, 1),
             (self._resume, 4),
             (self._shrink, 2),
-            (self._sync_topic, 6),
+            (self.topic.sync, 6),
             (self._topic_replicas, 1),
             (self._power_cut, 1),
             (self._save, 1),
@@ -177,7 +179,7 @@ class World:
         broker = self._running()
         if broker is not None:
             broker.save()
-            self.note("snapshot", broker.node_id)
+            self.noted["snapshot"] += 1
 
     def _learn(self) -> None:
         broker = self._running()
@@ -191,9 +193,7 @@ class World:
     def _produce(self) -> None:
         """Also to one that does not know yet that it leads no more."""
         broker = self._any([one for one in self.brokers if one.runs and one.leads])
-        if broker is None:
-            return
-        if broker.disk.log_end_offset > LOG_END_MAX:
+        if broker is None or broker.disk.log_end_offset > LOG_END_MAX:
             return
         epoch = broker.known.epoch
         for _ in range(self.rng.randint(1, 4)):
@@ -245,8 +245,9 @@ class World:
         self.note("local retention", broker.node_id, segment.base_offset)
 
     def _delete_records(self) -> None:
-        leader = self.leader
-        if leader is None or not leader.hosted.is_prepared:
+        """Also of one that does not know yet that it leads no more."""
+        leader = self._any([one for one in self.brokers if one.runs and one.hosted.is_prepared])
+        if leader is None:
             return
         low, high = leader.disk.log_start_offset, leader.disk.high_watermark
         offset = self.rng.randint(low, min(high, low + 10))
@@ -256,10 +257,9 @@ class World:
 
     def _move_stable(self) -> None:
         """A transaction begins or ends."""
-        leader = self.leader
-        if leader is None:
+        if self.leader is None:
             return
-        disk = leader.disk
+        disk = self.leader.disk
         begins = disk.open_transaction is None
         disk.open_transaction = disk.last_stable_offset if begins else None
         self.note("transaction", begins)
@@ -299,6 +299,9 @@ class World:
         # A new registration gives up what the process before it led.
         if self.state.leader == broker.node_id:
             self.state = State(broker.node_id, self.state.epoch + 1)
+        if self.rng.random() < 0.1:
+            broker.disk.lose_epochs()
+            self.note("epochs lost", broker.node_id)
         broker.start()
         self.note("start", broker.node_id)
 
@@ -321,9 +324,6 @@ class World:
             self.isr.discard(node)
             self.note("shrink", node)
             self._advance(self.leader)
-
-    def _sync_topic(self) -> None:
-        self.topic.sync()
 
     def _topic_replicas(self) -> None:
         """Others join or leave the one replica of the metadata topic that is in sync."""
@@ -355,8 +355,7 @@ class World:
                 self._register(broker)
             broker.paused = False
             broker.disk.open_transaction = None
-        if self.state.leader not in self.isr:
-            self.isr.add(self.state.leader)
+        self.isr.add(self.state.leader)
         for _ in range(QUIET_ROUNDS):
             is_busy = self._round()
             checks.after_step(self)
