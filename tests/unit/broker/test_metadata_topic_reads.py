@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from skylog.broker.tiered import metadata_topic
 from skylog.broker.tiered.metadata_topic import ClusterMetadataTopic
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.executor import InlineExecutor
@@ -88,3 +89,24 @@ async def test_a_leader_that_does_not_answer_is_not_waited_for(
     page = await reading
     assert list(page.values) == [MetadataValue(0, b"record")]
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_leader_tells_no_end_that_may_be_lost_with_its_leadership(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata_topic, "REMOTE_METADATA_FETCH_WAIT_MS", 1)
+    world = World(tmp_path, fails)
+    world.replica.update(state(OWN, 4, (OWN, LEADER)))
+    with pytest.raises(KafkaError, match="not committed up to 1"):
+        await world.topic.end_offset(0)
+
+
+async def test_a_new_leader_tells_its_end_once_all_of_it_is_committed(tmp_path: Path) -> None:
+    world = World(tmp_path, fails)
+    world.replica.update(state(OWN, 4, (OWN, LEADER)))
+    asking = asyncio.ensure_future(world.topic.end_offset(0))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not asking.done()
+    world.replica.fetched_by(LEADER, 1, 0, -1)
+    assert await asking == 1

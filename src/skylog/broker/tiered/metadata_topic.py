@@ -126,9 +126,7 @@ class ClusterMetadataTopic:
         """The leader's high watermark; a replica here may not have all of it yet."""
         replica = self._ports.replicas.get(METADATA_TOPIC, partition)
         if replica is not None and replica.is_leader:
-            # A leader that has just started may not know how far its records were committed: with
-            # an old high watermark, segments that were finished long ago would not be there.
-            return replica.log.log_end_offset
+            return await _committed_end(replica)
         wanted = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
         request = ListOffsetsRequest(topics=[ListOffsetsTopic(METADATA_TOPIC, [wanted])])
         response = await self._ports.peers.send(self._leader(partition), request, lane=_WRITE_LANE)
@@ -236,6 +234,21 @@ async def _append_here(replica: Partition, encoded: bytes, now_ms: int) -> int:
                 ambiguous=True,
             ) from error
     return last_offset
+
+
+async def _committed_end(replica: Partition) -> int:
+    """The end of what a leader has, once that is committed.
+
+    One that has just started may not know how far its records were: with an old high watermark,
+    segments that were finished long ago would not be there. What is never committed may be lost
+    with the leadership, and must not be waited for.
+    """
+    end = replica.log.log_end_offset
+    if replica.log.high_watermark < end:
+        await _until_committed(replica, end - 1)
+    if replica.log.high_watermark < end:
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{replica} is not committed up to {end}")
+    return end
 
 
 async def _until_committed(replica: Partition, offset: int) -> None:
