@@ -150,6 +150,10 @@ async def _described(
     is_known = snapshot is not None and snapshot.state is SegmentState.COPY_FINISHED
     if stored.has_layout_with_manifest and stored.manifest is None:
         return None
+    if not stored.has_log:
+        # A put that arrived after the deletion of its segment, or a loss.
+        rebuilt.unreadable.append(f"{stored.topic} {stored.id}: its log is not in the store")
+        return None
     if is_known:
         return snapshot
     if stored.manifest is None:

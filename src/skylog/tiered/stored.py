@@ -13,7 +13,7 @@ from typing import Final
 from skylog.kernel.ids import Uuid
 from skylog.objects.keys import LOCAL_TIERED_ROOT, SegmentName
 from skylog.objects.store import ObjectInfo, ObjectStore
-from skylog.tiered.layout.aiven import MANIFEST
+from skylog.tiered.layout.aiven import LOG, MANIFEST
 from skylog.tiered.segments import TopicIdPartition
 
 _FIRST: Final = (MANIFEST,)
@@ -33,6 +33,10 @@ class StoredSegment:
     def manifest(self) -> ObjectInfo | None:
         """In the layout with manifests, a segment that has none is not whole."""
         return self.objects.get(MANIFEST)
+
+    @property
+    def has_log(self) -> bool:
+        return LOG in self.objects
 
     @property
     def has_layout_with_manifest(self) -> bool:

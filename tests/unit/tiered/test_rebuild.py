@@ -168,6 +168,17 @@ async def test_in_the_middle_of_copying_and_deleting(tmp_path: Path) -> None:
     assert (rebuilt.count, rebuilt.unreadable) == (0, [])
 
 
+async def test_a_manifest_alone_is_no_segment(tmp_path: Path) -> None:
+    made = History(tmp_path)
+    one = segment(1, PARTITIONS[0], 0, 9)
+    await made.copy(one)
+    await made.store.delete_many([AivenLayout().log_key(one)])
+    for logs in ([], made.logs.values()):
+        rebuilt = await rebuild_logs(made.store, logs)
+        assert rebuilt.count == 0
+        assert ["its log is not in the store" in text for text in rebuilt.unreadable] == [True]
+
+
 async def test_the_newest_of_several_snapshots_counts(tmp_path: Path) -> None:
     made = await history(tmp_path, 2)
     for backups in ([made.backups[3], made.backups[-1]], [made.backups[-1], made.backups[3]]):
