@@ -40,7 +40,8 @@ from tests.integration.wire_client import Closed
 from tests.waiting import until
 
 UNCLEAN = 1
-pytestmark = pytest.mark.timeout(300)
+# One cluster for all of them, not one in every process.
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("tiered_faults")]
 
 
 @pytest.fixture(scope="module")

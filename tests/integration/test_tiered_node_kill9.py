@@ -46,8 +46,7 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     node = BrokerProcess(tmp_path / "data", QUICK)
     acknowledged = start = 0
     for number in range(ROUNDS):
-        node.start()
-        with Client(node.address) as client:
+        with node, Client(node.address) as client:
             if number == 0:
                 client.create("t", configs=TIERED)
             log_start, end = offsets(client, "t", EARLIEST, LATEST)

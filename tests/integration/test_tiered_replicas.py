@@ -40,7 +40,8 @@ from tests.waiting import until
 
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 RACKS = ("a", "b", "c")
-pytestmark = pytest.mark.timeout(300)
+# One cluster for all of them, not one in every process.
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("tiered_replicas")]
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ class Process:
             )
 
     def await_line(self, pattern: str) -> re.Match[str]:
-        """The first match in the output; fails if the process ends or is too slow."""
+        """The first match in the output; a process that is too slow is killed."""
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline:
             text = self.log.read_text(errors="replace")
@@ -56,6 +56,7 @@ class Process:
             if self._child.poll() is not None:
                 raise AssertionError(f"the process ended: {text[-3000:]}")
             time.sleep(0.05)
+        self.kill()
         raise AssertionError(f"no {pattern!r} in {START_SECONDS_MAX} s: {text[-3000:]}")
 
     @property

@@ -13,7 +13,7 @@ import pytest
 from tests.interop.scenarios import tiered, tiered_changes  # noqa: F401 - they register themselves
 from tests.interop.scenarios.remote import TIERED
 from tests.interop.support import Node
-from tests.interop.tiered import start_tiered_kafka, start_tiered_skylog
+from tests.interop.tiered import tiered_pair
 from tests.interop.wire import Side, differences
 
 pytestmark = pytest.mark.interop
@@ -22,12 +22,8 @@ pytestmark = pytest.mark.interop
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node]]:
     """A skylog and a Kafka with tiered storage that have just been started."""
-    ours = start_tiered_skylog(tmp_path_factory.mktemp("ours"))
-    kafkas = start_tiered_kafka(tmp_path_factory.mktemp("kafkas"))
-    yield ours, kafkas
-    kafkas.process.stop()
-    assert ours.process.alive
-    ours.process.stop()
+    with tiered_pair(tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("kafkas")) as made:
+        yield made
 
 
 def traced(name: str, node: Node) -> list[tuple[str, object]]:

@@ -14,7 +14,7 @@ from skylog.wire.apis import ApiKey
 from tests.interop.scenarios.configs import BROKER, DELETE, SET, TOPIC, alter, describe
 from tests.interop.scenarios.topics import create, topic
 from tests.interop.support import Node
-from tests.interop.tiered import start_tiered_kafka, start_tiered_skylog
+from tests.interop.tiered import tiered_pair
 from tests.interop.wire import Side, differences
 
 pytestmark = pytest.mark.interop
@@ -32,13 +32,8 @@ OURS = ("remote.", "log.local.", "follower.fetch.last")
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node]]:
     """A skylog and a Kafka with tiered storage on the same kind of store."""
-
-    ours = start_tiered_skylog(tmp_path_factory.mktemp("ours"))
-    kafkas = start_tiered_kafka(tmp_path_factory.mktemp("kafkas"))
-    yield ours, kafkas
-    kafkas.process.stop()
-    assert ours.process.alive
-    ours.process.stop()
+    with tiered_pair(tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("kafkas")) as made:
+        yield made
 
 
 def create_with(side: Side, number: int, settings: dict[str, str]) -> None:

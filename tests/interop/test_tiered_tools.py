@@ -32,7 +32,7 @@ TINY = {
 }
 SPECS = ("latest", "earliest", "max-timestamp", "earliest-local", "latest-tiered",
          "earliest-pending-upload")  # fmt: skip
-WAIT_SECONDS_MAX = 30
+WAIT_SECONDS_MAX = 60
 _NUMBERS = itertools.count()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.interop.support import Node, start_kafka, start_skylog
@@ -34,3 +35,14 @@ def start_tiered_kafka(directory: Path, settings: Mapping[str, str] | None = Non
 
 def start_tiered_skylog(directory: Path, settings: Mapping[str, str] | None = None) -> Node:
     return start_skylog(directory, {**tiered(directory), **(settings or {})})
+
+
+@contextmanager
+def tiered_pair(ours: Path, kafkas: Path) -> Iterator[tuple[Node, Node]]:
+    """A skylog, which must not end by itself, and a Kafka."""
+    first = start_tiered_skylog(ours)
+    with first.process:
+        second = start_tiered_kafka(kafkas)
+        with second.process:
+            yield first, second
+        assert first.process.alive

@@ -263,11 +263,15 @@ async def test_a_topic_that_cannot_be_used_ends_the_reading(
         partition_count = property(lambda self: self.refuse(), lambda self, value: None)  # type: ignore[assignment]
 
         def refuse(self) -> int:
+            asked.append(len(asked))
             raise ConfigError("has 3 partitions")
 
+    asked: list[int] = []
     follower = new_follower(Wrong(PARTITIONS), tmp_path)
     follower.follow(PARTITION, TOPIC)
-    await asyncio.sleep(0.01)
+    await eventually(lambda: bool(asked))
+    await asyncio.sleep(0.01)  # another try would come after a tenth of it
+    assert asked == [0]
     assert follower.get(PARTITION) is None
     await follower.close()
 
