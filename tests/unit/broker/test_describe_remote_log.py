@@ -10,6 +10,7 @@ import pytest
 from skylog.broker.handlers.tiered import describe_remote_log
 from skylog.kernel.errors import ErrorCode, KafkaError
 from skylog.kernel.ids import ZERO_UUID
+from skylog.log.config import LogConfig
 from skylog.tiered.segments import SegmentState
 from skylog.wire.codec import decode, encode
 from skylog.wire.messages.describe_remote_log_request import DescribeRemoteLogRequest
@@ -17,11 +18,14 @@ from skylog.wire.messages.describe_remote_log_response import DescribeRemoteLogR
 from tests.unit.tiered.remote_records import PARTITION, TOPIC, TOPIC_ID, History, segment
 
 
-def context(history: History | None, *, known: bool = True, allowed: bool = True) -> Any:
+def context(
+    history: History | None, *, known: bool = True, allowed: bool = True, remote: bool = True
+) -> Any:
     logs = {} if history is None else {PARTITION: history.log}
     return SimpleNamespace(
         services=SimpleNamespace(
             tiered=SimpleNamespace(logs=logs),
+            configs=SimpleNamespace(log_config=lambda _: LogConfig(remote=remote)),
             image=SimpleNamespace(topic_name=lambda _: TOPIC if known else None),
         ),
         allowed=lambda name: allowed and name == TOPIC,
@@ -64,6 +68,10 @@ def test_an_answer_says_what_it_stands_for(history: History) -> None:
     assert [one.remote_log_segment_state for one in finished] == [SegmentState.COPY_FINISHED]
 
 
+def test_what_is_left_of_a_disabled_topic_is_described(history: History) -> None:
+    assert len(ask(context(history, remote=False)).segments) == 4
+
+
 def test_a_deleted_topic_is_described_while_it_is_followed(history: History) -> None:
     assert ask(context(history, known=False)).topic == TOPIC
 
@@ -72,6 +80,8 @@ def test_a_deleted_topic_is_described_while_it_is_followed(history: History) -> 
     ("world", "code"),
     [
         (context(None), ErrorCode.REPLICA_NOT_AVAILABLE),
+        # Clients would ask for it again and again, until they give up.
+        (context(None, remote=False), ErrorCode.INVALID_REQUEST),
         (context(None, known=False), ErrorCode.UNKNOWN_TOPIC_ID),
         (context(History(), allowed=False), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ],

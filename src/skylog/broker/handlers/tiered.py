@@ -60,6 +60,9 @@ def _remote_log(context: RequestContext, partition: TopicIdPartition) -> RemoteL
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
     if not context.allowed(topic):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if remote is None and not context.services.configs.log_config(topic).remote:
+        # Not an error that clients try again.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic} has no remote storage")
     if remote is None:
         raise KafkaError(
             ErrorCode.REPLICA_NOT_AVAILABLE,
