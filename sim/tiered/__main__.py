@@ -46,7 +46,10 @@ KINDS = (
 
 def play(seed: int) -> seeds.Played:
     hub().set_level("tiered", Level.FATAL)  # most faults here are expected
-    return seeds.play(World(seed), seed)
+    try:
+        return seeds.play(World(seed), seed)
+    finally:
+        hub().unset_level("tiered")
 
 
 if __name__ == "__main__":
