@@ -41,12 +41,13 @@ class Preparation:
         lost = lost_end(hosted, remote)
         if lost is not None:
             await self._rebuild(hosted, remote, lost)
+        # First the epochs: segments of those that are lost would not count for the start.
+        if lacks_epochs(hosted):
+            await self._restore_epochs(hosted, remote)
         start = hosted.lineage.log_start_from(remote, source.local_log_start_offset)
         if start > source.log_start_offset:
             _log.info("log start taken from the remote log", topic=hosted.topic, offset=start)
             await source.start_at(min(start, source.log_end_offset))
-        if lacks_epochs(hosted):
-            await self._restore_epochs(hosted, remote)
         if hosted.leader_epoch == epoch:  # otherwise the next one is prepared for itself
             hosted.prepared()
 

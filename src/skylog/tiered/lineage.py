@@ -117,10 +117,11 @@ class Lineage:
         return OffsetAndEpoch(NO_OFFSET, NO_EPOCH)
 
     def log_start_from(self, remote: RemoteLog, local_log_start_offset: int) -> int:
-        """The log start that the metadata topic knows.
+        """The log start that the metadata topic knows; −1 if it knows of no finished segment.
 
         Where no record carries one, Kafka's rule: the start of the earliest segment. But what is
-        local is there, whether it was copied or not.
+        local is there, whether it was copied or not. Kafka goes by its rule even if the metadata
+        topic has lost everything: then all that is remote would be given up for good.
         """
         if remote.log_start >= 0:
             return remote.log_start
@@ -128,7 +129,7 @@ class Lineage:
             for segment in remote.segments(run.epoch):
                 if segment.state is not SegmentState.DELETE_STARTED:
                     return min(segment.start_offset, local_log_start_offset)
-        return local_log_start_offset
+        return local_log_start_offset if remote.highest_offsets() else NO_OFFSET
 
 
 def _epochs_with_records(segment: RemoteSegment) -> list[EpochStart]:

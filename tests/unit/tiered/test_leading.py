@@ -49,6 +49,25 @@ def test_the_log_start_is_at_least_that_of_the_metadata_topic() -> None:
     heir.check_settled()
 
 
+def test_a_metadata_topic_that_has_lost_all_moves_no_log_start() -> None:
+    """What is in the store can be found again by its manifests, but not below the log start."""
+    world, old = copied()
+    assert (old.log.log_start_offset, old.log.local_log_start_offset) == (0, 30)
+    world.topic.clear()
+    heir = lead(world, old.log, 2)
+    assert heir.log.log_start_offset == 0
+
+
+def test_lost_epochs_move_no_log_start() -> None:
+    world, old = copied()
+    old.log.lead(3)
+    old.log.epochs = LeaderEpochs([(3, 30)])
+    heir = Broker(world, old.log, 4)
+    heir.remote.log_start = -1  # records of Kafka do not have it
+    asyncio.run(heir.settle())
+    assert heir.log.log_start_offset == 0
+
+
 def test_lost_epochs_come_from_the_newest_segment() -> None:
     world, old = copied()
     old.log.epochs = LeaderEpochs([(1, 30)])

@@ -85,7 +85,7 @@ def test_the_highest_remote_offset_is_bounded_by_the_log() -> None:
 def test_the_log_start_of_records_goes_before_kafkas_rule() -> None:
     history = History()
     lineage = Lineage([(0, 0)], 300)
-    assert lineage.log_start_from(history.log, 7) == 7
+    assert lineage.log_start_from(history.log, 7) == -1
     first, second = segment(1, 10, 99), segment(2, 100, 199)
     history.copied(first, second)
     assert lineage.log_start_from(history.log, 200) == 10
@@ -93,5 +93,7 @@ def test_the_log_start_of_records_goes_before_kafkas_rule() -> None:
     assert lineage.log_start_from(history.log, 5) == 5
     history.update(first, SegmentState.DELETE_STARTED)
     assert lineage.log_start_from(history.log, 200) == 100
+    history.update(second, SegmentState.DELETE_STARTED)
+    assert lineage.log_start_from(history.log, 200) == 200
     history.update(first, SegmentState.DELETE_STARTED, epoch=1, log_start=150)
     assert lineage.log_start_from(history.log, 140) == 150
