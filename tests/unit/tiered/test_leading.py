@@ -58,6 +58,23 @@ def test_a_metadata_topic_that_has_lost_all_moves_no_log_start() -> None:
     assert heir.log.log_start_offset == 0
 
 
+@pytest.mark.xfail(strict=True, reason="the log start of another lineage counts for this one")
+def test_new_records_below_the_log_start_of_another_lineage_stay() -> None:
+    """After an unclean election the leader may end before the log start of the one before it."""
+    world, old = copied()
+    old.log.config = with_config(retention_bytes=500)
+    asyncio.run(old.settle())
+    assert old.log.log_start_offset == 30
+    shorter = WorldLog(world)
+    shorter.lead(1)
+    shorter.append(15)
+    heir = lead(world, shorter, 2)
+    first = heir.log.log_end_offset
+    heir.log.append(5)
+    asyncio.run(heir.settle())
+    assert heir.log.log_start_offset <= first
+
+
 def test_lost_epochs_move_no_log_start() -> None:
     world, old = copied()
     old.log.lead(3)
